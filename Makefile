@@ -1,0 +1,52 @@
+# Every command below makes the environment first (.venv, exact versions from constraints.txt); once made, it starts at once.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+TYPES := build/types/clickgym
+
+# The first interpreter that is new enough; `make run PYTHON=/path/to/python` takes another.
+PYTHON ?= $(shell for python in python3.11 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: help run test test-slow lint types check bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
+	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl,dev]'
+	@touch $@
+
+run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
+	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB PPO \
+		--horizon 1e5 --runs 5 --out results/first
+
+test: $(INSTALLED)  ## the tests, without the long statistical ones
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
+
+test-slow: $(INSTALLED)  ## the long statistical tests
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow
+
+lint: $(INSTALLED)  ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+# Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
+types: $(INSTALLED)  ## mypy
+	@rm -rf $(TYPES) && mkdir -p $(TYPES)
+	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents runner offline,../../../$(name)) $(TYPES)
+	$(BIN)/mypy $(TYPES)
+
+check: lint types test  ## ruff, mypy and the tests
+
+bench: $(INSTALLED)  ## the measurements of benchmarks/README.md
+	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python $$script || exit 1; done
+
+clean:  ## remove the environment, builds and caches; results stay
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
