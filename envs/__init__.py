@@ -1,0 +1,45 @@
+"""What an agent faces: click models, action spaces, environments and instances."""
+
+from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
+from .click_env import ClickEnv, ClickVectorEnv, RankEnv, RankVectorEnv
+from .click_model import MAX_SEARCH, REWARDS, ClickModel
+from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
+from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
+from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
+from .spaces import RankedList, check_ranking
+from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
+from .wrappers import RecordRegret, RecordVectorRegret
+
+ENVIRONMENTS: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
+    "CMRank-v0": (CMRankEnv, CMRankVectorEnv),
+    "PBMRank-v0": (PBMRankEnv, PBMRankVectorEnv),
+    "DCMRank-v0": (DCMRankEnv, DCMRankVectorEnv),
+    "UBMRank-v0": (UBMRankEnv, UBMRankVectorEnv),
+    "DBNRank-v0": (DBNRankEnv, DBNRankVectorEnv),
+}
+"""The registered ids, each with its scalar and its vector environment."""
+
+__all__ = [
+    "DEFAULT_INSTANCE",
+    "ENVIRONMENTS",
+    "MAX_SEARCH",
+    "REWARDS",
+    "CascadeModel",
+    "ClickEnv",
+    "ClickModel",
+    "ClickVectorEnv",
+    "DependentClickModel",
+    "DynamicBayesianModel",
+    "Instance",
+    "PositionBasedModel",
+    "RankEnv",
+    "RankVectorEnv",
+    "RankedList",
+    "RecordRegret",
+    "RecordVectorRegret",
+    "UserBrowsingModel",
+    "check_ranking",
+    "list_instances",
+    "load_instance",
+]

@@ -1,0 +1,96 @@
+"""Checks of arguments, and the words in which a bad one is refused; used by the whole package."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "check_at_least",
+    "check_count",
+    "check_horizon",
+    "check_positions",
+    "probabilities",
+    "probability",
+    "unknown",
+]
+
+
+def check_count(name: str, value: Any) -> int:
+    """A positive integer; the message of the ValueError names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} is {value!r}; expected a positive integer")
+    return int(value)
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """The message for a name that does not exist: what was meant, if it can be guessed, and what there is."""
+    known = list(known)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"unknown {what} {name!r}{hint} (there is: {', '.join(known)})"
+
+
+def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """``values`` as a read-only float array of probabilities.
+
+    Args:
+        name: the parameter's name, for messages.
+        values: numbers in ``[0, 1]``.
+        shape: the expected shape; None where any positive length will do.
+
+    Raises:
+        ValueError: naming the parameter, the first bad entry and what was expected.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers, got {values!r}") from None
+    wanted = "(" + ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
+    if array.ndim != len(shape) or any(
+        have == 0 or (size is not None and have != size) for have, size in zip(array.shape, shape, strict=True)
+    ):
+        raise ValueError(f"{name} has shape {array.shape}; expected {wanted}")
+    bad = np.argwhere(~((array >= 0) & (array <= 1)))
+    if len(bad):
+        where = ", ".join(map(str, bad[0]))
+        raise ValueError(f"{name}[{where}] is {array[tuple(bad[0])]}; expected a probability in [0, 1]")
+    array.flags.writeable = False
+    return array
+
+
+def probability(name: str, value: Any) -> float:
+    """``value`` as a probability; the message of the ValueError names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value <= 1:
+        raise ValueError(f"{name} is {value!r}; expected a probability in [0, 1]")
+    return float(value)
+
+
+def check_positions(n_positions: Any, n_items: int, available: int | None = None) -> int:
+    """Check a number of positions against the items there are, and against the positions that parameters cover."""
+    n_positions = check_count("n_positions", n_positions)
+    if n_positions > n_items:
+        raise ValueError(f"n_positions is {n_positions}, but there are only n_items = {n_items} items to show")
+    if available is not None and n_positions > available:
+        raise ValueError(f"n_positions is {n_positions}, but the parameters cover only {available} positions")
+    return n_positions
+
+
+def check_horizon(horizon: Any, least: int = 1) -> int:
+    """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least ``least``."""
+    whole = isinstance(horizon, (int, np.integer)) or (isinstance(horizon, float) and horizon.is_integer())
+    if isinstance(horizon, bool) or not whole or horizon < least:
+        raise ValueError(f"horizon is {horizon!r}; expected an integer of at least {least}")
+    return int(horizon)
+
+
+def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
+    """A finite number not below ``least`` as a float; the message of the ValueError names the parameter."""
+    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and np.isfinite(value)
+    if not good or value < least or (strictly and value == least):
+        raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}")
+    return float(value)

@@ -1,0 +1,298 @@
+"""What every click model shares: the interface, validation, and the exact search for the best list.
+
+Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``), ``T`` sessions
+(``horizon``), ``m`` counted positions (``cutoff``).
+
+A model brings three kernels, which are all that the environments and the runner call:
+
+``sample(parameters, ranking, uniforms, clicks, examined) -> int``
+    One session. Uses one uniform number per position: each position of a list ends in one of a few outcomes (not
+    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` picks among those of position ``k``. Writes
+    the click and examination indicators and returns the position at which the user left satisfied, or -1.
+``marginals(parameters, ranking, examination, clicks, scratch)``
+    Writes the exact probability that each position is examined and that it is clicked.
+``expected(parameters, ranking, reward, cutoff, scratch) -> float``
+    The exact expected reward of a list; it reads only ``ranking[:cutoff]``.
+
+``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels allocate nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .checks import unknown
+from .kernels import specialise
+from .spaces import check_ranking
+
+__all__ = ["ANY_CLICK", "CLICKS", "MAX_SEARCH", "REWARDS", "SATISFACTION", "ClickModel", "match"]
+
+REWARDS = ("clicks", "any_click", "satisfaction")
+CLICKS, ANY_CLICK, SATISFACTION = range(3)
+
+MAX_SEARCH = 10_000_000
+"""The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best."""
+
+
+class ClickModel(ABC):
+    """How a user examines and clicks a ranked list; the base class of all click models.
+
+    A new model subclasses this in one file: it names its ``rewards``, brings the three kernels of the module's
+    docstring, and answers `_optimal` where a theorem gives the optimum.
+
+    Attributes:
+        parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
+        n_positions: K, the length of a list.
+    """
+
+    rewards: ClassVar[tuple[str, ...]]
+    """The reward kinds that the model defines."""
+    sample_kernel: ClassVar[Callable[..., Any]]
+    marginals_kernel: ClassVar[Callable[..., Any]]
+    expected_kernel: ClassVar[Callable[..., Any]]
+
+    parameters: Any
+    n_positions: int
+
+    _classes: ClassVar[dict[str, type[ClickModel]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        ClickModel._classes[cls.__name__] = cls
+        for name in ("sample_kernel", "marginals_kernel", "expected_kernel"):
+            # Static methods, so that access through an instance does not bind them.
+            if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
+                setattr(cls, name, staticmethod(vars(cls)[name]))
+
+    @property
+    def n_items(self) -> int:
+        """L, the number of items."""
+        return len(self.parameters.attraction)
+
+    @property
+    def attraction(self) -> NDArray[np.float64]:
+        """Attraction probability of each item, ``(L,)``."""
+        return self.parameters.attraction
+
+    # ------------------------------------------------------------------------------------------- what a model answers
+
+    def sample(self, ranking: ArrayLike, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Draw the clicks of one session.
+
+        Args:
+            ranking: K distinct item ids.
+            rng: source of randomness; exactly K uniform numbers are drawn from it.
+
+        Returns:
+            ``(K,)`` int8, 1 where the position was clicked.
+        """
+        clicks, examined = np.empty((2, self.n_positions), np.int8)
+        self.sample_kernel(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
+        return clicks
+
+    def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
+        """The exact probability that each position of ``ranking`` is clicked, ``(K,)``."""
+        return self._marginals(ranking)[1]
+
+    def examination_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
+        """The exact probability that each position of ``ranking`` is examined, ``(K,)``."""
+        return self._marginals(ranking)[0]
+
+    def expected_reward(self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None) -> float:
+        """The exact expected reward of a list.
+
+        Args:
+            ranking: K distinct item ids.
+            reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user
+                left satisfied; only some models define it).
+            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+        Returns:
+            The expectation over the user's behaviour.
+
+        Raises:
+            ValueError: on an unknown reward kind, a cutoff outside ``1..K`` or a bad ranking.
+        """
+        code, cutoff = self.check_reward(reward, cutoff)
+        return float(self.expected_kernel(self.parameters, self._checked(ranking), code, cutoff, self._scratch()))
+
+    def optimal_ranking(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int64]:
+        """A list of the highest expected reward.
+
+        Where a theorem names it, it is built directly; elsewhere found by exact search, which is refused for more than
+        `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the remaining items by attraction.
+
+        Args:
+            reward, cutoff: as in `expected_reward`.
+
+        Returns:
+            ``(K,)`` int64 item ids.
+
+        Raises:
+            ValueError: as `expected_reward`, or because the exact search would be too large.
+        """
+        code, cutoff = self.check_reward(reward, cutoff)
+        head = self._optimal(code, cutoff)
+        if head is None:
+            head = self._search(reward, cutoff)
+        rest = [item for item in np.argsort(-self.attraction, kind="stable") if item not in set(head.tolist())]
+        return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain lists and numbers, ready for JSON; `from_dict` reads it back."""
+
+    @abstractmethod
+    def with_positions(self, n_positions: int) -> ClickModel:
+        """The same model over its first ``n_positions`` positions."""
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> ClickModel:
+        """Build a model from what `to_dict` returned, or from the same written by hand.
+
+        Args:
+            description: ``{"model": class name, <its parameters>}``.
+
+        Raises:
+            ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
+
+        Example:
+            >>> model = ClickModel.from_dict({"model": "CascadeModel", "attraction": [0.5, 0.2], "n_positions": 1})
+            >>> model.expected_reward([0])
+            0.5
+        """
+        if not isinstance(description, Mapping) or "model" not in description:
+            raise ValueError("a click model is described by a JSON object with a key 'model'")
+        parameters = dict(description)
+        name = parameters.pop("model")
+        if name not in ClickModel._classes:
+            raise ValueError(unknown("click model", name, ClickModel._classes))
+        try:
+            return ClickModel._classes[name](**parameters)
+        except TypeError as error:
+            raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    __hash__ = object.__hash__
+
+    # ------------------------------------------------------------------------------------------------- shared workings
+
+    def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
+        """The kernels' code of a reward kind and the number of counted positions, both validated."""
+        if reward not in REWARDS:
+            raise ValueError(unknown("reward", reward, REWARDS))
+        code = REWARDS.index(reward)
+        if reward not in self.rewards:
+            raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")
+        if cutoff is None:
+            return code, self.n_positions
+        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or not 1 <= cutoff <= self.n_positions:
+            raise ValueError(f"cutoff is {cutoff!r}; expected an integer from 1 to n_positions = {self.n_positions}")
+        return code, int(cutoff)
+
+    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        """The first ``cutoff`` items of a best list where a theorem names it, else None."""
+        return None
+
+    def _examination_bounds(self) -> NDArray[np.float64]:
+        """For each position, a probability that its examination never exceeds, whatever the list (for the search)."""
+        return np.ones(self.n_positions)
+
+    def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
+        lists = math.perm(self.n_items, cutoff)
+        if lists > MAX_SEARCH:
+            raise ValueError(
+                f"the best list for reward={reward!r} in a {type(self).__name__} is known only by exact search, and "
+                f"{lists:.3g} lists of {cutoff} out of {self.n_items} items are more than the limit of {MAX_SEARCH:.0e}; "
+                f"pass the reference list to measure regret against (reference=...), or choose another reward kind or a "
+                f"smaller cutoff"
+            )
+        bounds = np.zeros((cutoff, cutoff))  # row k: the bounds of positions k.., decreasing
+        for k in range(cutoff):
+            bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
+        best = np.empty(cutoff, np.int64)
+        specialise(_branch_and_bound, expected=self.expected_kernel)(
+            self.parameters,
+            np.argsort(-self.attraction, kind="stable"),
+            bounds,
+            REWARDS.index(reward),
+            self._scratch(),
+            np.empty(cutoff, np.int64),
+            np.full(cutoff, -1),
+            np.zeros(self.n_items, np.bool_),
+            best,
+        )
+        return best
+
+    def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
+        result = np.empty((2, self.n_positions))
+        self.marginals_kernel(self.parameters, self._checked(ranking), result[0], result[1], self._scratch())
+        return result
+
+    def _checked(self, ranking: ArrayLike) -> NDArray[np.int64]:
+        return check_ranking(ranking, self.n_items, self.n_positions)
+
+    def _scratch(self) -> NDArray[np.float64]:
+        return np.empty(self.n_positions + 1)
+
+
+def match(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The k-th largest value's index at the k-th largest weight: best where the reward is supermodular in the pairs."""
+    ranking = np.empty(len(weights), np.int64)
+    ranking[np.argsort(-weights, kind="stable")] = np.argsort(-values, kind="stable")[: len(weights)]
+    return ranking
+
+
+# Left open in the template below; `specialise` binds it to a model's kernel.
+expected: Callable[..., float]
+
+
+def _branch_and_bound(parameters, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
+    """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
+
+    The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the bound
+    on its examination times the attraction of its item. So the value of any completion is at most that of the prefix plus
+    the remaining attractions matched to the remaining bounds in decreasing order, and a branch whose bound does not exceed
+    the best value found is cut.
+    """
+    depth_limit, n_items = len(best), len(candidates)
+    best_value, depth = -1.0, 0
+    while depth >= 0:
+        if choice[depth] >= 0:  # which candidate stands at this depth
+            used[choice[depth]] = False
+        choice[depth] += 1
+        while choice[depth] < n_items and used[choice[depth]]:
+            choice[depth] += 1
+        if choice[depth] == n_items:
+            choice[depth] = -1
+            depth -= 1
+            continue
+        used[choice[depth]] = True
+        ranking[depth] = candidates[choice[depth]]
+        value = expected(parameters, ranking, reward, depth + 1, scratch)
+        if depth + 1 == depth_limit:
+            if value > best_value:
+                best_value = value
+                for k in range(depth_limit):
+                    best[k] = ranking[k]
+            continue
+        bound, j = value, 0
+        for i in range(n_items):
+            if not used[i]:
+                bound += bounds[depth + 1, j] * parameters.attraction[candidates[i]]
+                j += 1
+                if j == depth_limit - depth - 1:
+                    break
+        if bound > best_value:
+            depth += 1

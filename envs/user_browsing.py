@@ -1,0 +1,178 @@
+"""The user browsing model and its environments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .checks import check_positions, probabilities
+from .click_env import RankEnv, RankVectorEnv
+from .click_model import CLICKS, ClickModel, match
+from .kernels import kernel
+
+__all__ = ["UBMRankEnv", "UBMRankVectorEnv", "UserBrowsingModel"]
+
+
+class Parameters(NamedTuple):
+    attraction: NDArray[np.float64]  # α, (L,)
+    examination: NDArray[np.float64]  # γ, (K, K): position, then 0 for no click yet or 1 + the last clicked position
+
+
+@kernel
+def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+    last = 0  # k' of the last click, counted from 1; 0 before any
+    for k in range(len(ranking)):
+        examination = parameters.examination[k, last]
+        examined[k] = uniforms[k] < examination
+        clicks[k] = uniforms[k] < examination * parameters.attraction[ranking[k]]
+        if clicks[k]:
+            last = k + 1
+    return -1
+
+
+@kernel
+def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+    # Forward recursion: scratch[j] is the probability that the last click above position k was at j (0: none).
+    scratch[0] = 1.0
+    for k in range(len(ranking)):
+        attraction = parameters.attraction[ranking[k]]
+        examination[k] = 0.0
+        for j in range(k + 1):
+            examined = scratch[j] * parameters.examination[k, j]
+            examination[k] += examined
+            scratch[j] -= examined * attraction
+        clicks[k] = examination[k] * attraction
+        scratch[k + 1] = clicks[k]
+
+
+@kernel
+def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    n_clicks = 0.0
+    scratch[0] = 1.0
+    for k in range(cutoff):
+        attraction = parameters.attraction[ranking[k]]
+        click = 0.0
+        for j in range(k + 1):
+            clicked = scratch[j] * parameters.examination[k, j] * attraction
+            click += clicked
+            scratch[j] -= clicked
+        n_clicks += click
+        scratch[k + 1] = click
+    return n_clicks if reward == CLICKS else 1.0 - scratch[0]
+
+
+class UserBrowsingModel(ClickModel):
+    """User browsing model (UBM): examination depends on the position and on the position of the last click above it.
+
+    ``P(c(k) = 1 | last click at k') = γ_{k,k'} α(d_k)``.
+
+    Args:
+        attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
+        examination: ``(K, K)`` probabilities γ. Row ``k`` (from 0) is the position; column 0: no click yet, column ``j``: the
+            last click was at the j-th position counted from 1. Row ``k`` uses columns ``0..k``; the rest is ignored and
+            stored as 0.
+
+    Raises:
+        ValueError: naming the parameter, the entry and what was expected.
+
+    Source: Dupret and Piwowarski 2008; He et al. 2020, section 3.
+
+    Example:
+        >>> model = UserBrowsingModel(attraction=[0.5, 0.4], examination=[[1.0, 0.0], [0.5, 0.9]])
+        >>> model.click_probabilities([0, 1])
+        array([0.5 , 0.28])
+    """
+
+    rewards = ("clicks", "any_click")
+    sample_kernel = sample
+    marginals_kernel = marginals
+    expected_kernel = expected
+
+    def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:
+        used = np.array(examination, dtype=object)
+        if used.ndim == 2:  # what lies above the used triangle is ignored, whatever it is
+            used[np.triu_indices(used.shape[0], 1, used.shape[1])] = 0.0
+        size = len(used) if used.ndim else None
+        self.parameters = Parameters(
+            probabilities("attraction", attraction, (None,)), probabilities("examination", used.tolist(), (size, size))
+        )
+        self.n_positions = check_positions(len(self.examination), self.n_items)
+
+    @property
+    def examination(self) -> NDArray[np.float64]:
+        """Examination probability by position and last click, ``(K, K)``."""
+        return self.parameters.examination
+
+    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        if reward == CLICKS:
+            return None  # a click changes what is examined below it: no sorting rule is right
+        return match(self.attraction, self.examination[:cutoff, 0])
+
+    def _examination_bounds(self) -> NDArray[np.float64]:
+        return self.examination.max(axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "model": "UserBrowsingModel",
+            "attraction": self.attraction.tolist(),
+            "examination": self.examination.tolist(),
+        }
+
+    def with_positions(self, n_positions: int) -> UserBrowsingModel:
+        n_positions = check_positions(n_positions, self.n_items, self.n_positions)
+        return UserBrowsingModel(self.attraction, self.examination[:n_positions, :n_positions])
+
+
+class UBMRankEnv(RankEnv):
+    """
+    ## Description
+
+    Rank search results for users of the **user browsing model** (UBM): a user examines position k with a probability
+    γ_{k,k'} that depends on k and on the position k' of the last click above it, and clicks an examined item i with
+    probability α(i). Every step is one session with a new user; the stream of sessions never ends by itself.
+
+    {interface}
+
+    ## Arguments
+
+    ```python
+    >>> import gymnasium as gym, clickgym
+    >>> env = gym.make("UBMRank-v0", attraction=[0.6, 0.4, 0.2], examination=[[1.0, 0.0], [0.3, 0.9]])
+    >>> observation, info = env.reset(seed=0)
+    >>> info["optimal_ranking"]
+    array([0, 1])
+    >>> observation, reward, terminated, truncated, info = env.step([0, 2])
+    >>> round(info["regret"], 12)
+    0.132
+
+    ```
+
+    | Parameter | Type | Default | Description |
+    |---|---|---|---|
+    | `attraction` | `(L,)` floats in [0, 1] | of the instance | probability α(i) that an examined item is clicked |
+    | `examination` | `(K, K)` floats in [0, 1] | of the instance | γ by position (row) and last click (column 0: none) |
+    {arguments}
+
+    ## Vectorized environment
+
+    {vectorized}
+
+    ## References
+
+    - G. Dupret, B. Piwowarski. *A user browsing model to predict search engine click data from past observations.* SIGIR 2008.
+    - J. He et al. *Contextual user browsing bandits for large-scale online mobile recommendation.* RecSys 2020.
+
+    ## Version History
+
+    - v0: initial version.
+    """
+
+    model_class = UserBrowsingModel
+
+
+class UBMRankVectorEnv(RankVectorEnv):
+    """Many independent streams of `UBMRankEnv`, stepped together in compiled code."""
+
+    model_class = UserBrowsingModel

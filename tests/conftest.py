@@ -1,0 +1,21 @@
+"""What all tests share: where the real logs are, and property tests that try the same examples every time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
+settings.load_profile("clickgym")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real click logs, which the project does not contain; tests that need it are skipped without it."""
+    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real logs: {folder} is not a folder (CLICKGYM_DATA names another)")
+    return folder

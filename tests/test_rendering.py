@@ -1,0 +1,104 @@
+"""The result page as text and as a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from clickgym.envs.rendering import RENDER_MODES, ResultPage, render, to_ansi, to_rgb
+
+
+def make_page(n_positions=3, **changes):
+    """A session at ``n_positions`` positions: the first two examined, the second clicked."""
+    values = {
+        "title": "PBMRank-v0",
+        "n_items": n_positions + 5,
+        "n_positions": n_positions,
+        "step": 1234,
+        "regret": 5.678,
+        "reward": 1.0,
+        "ranking": tuple(range(n_positions))[::-1],
+        "examined": tuple(int(k < 2) for k in range(n_positions)),
+        "clicks": tuple(int(k == 1) for k in range(n_positions)),
+    }
+    return ResultPage(**(values | changes))
+
+
+def test_the_text_names_every_position():
+    assert to_ansi(make_page()) == (
+        "PBMRank-v0 | session 1,234 | clicks 1 | reward 1 | regret 5.68\n"
+        "   1. item 2     examined\n"
+        "   2. item 1     examined, clicked\n"
+        "   3. item 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("satisfied", "words"), [(True, "| user satisfied"), (False, "| user not satisfied"), (None, "regret 5.68")]
+)
+def test_the_text_says_whether_the_user_left_satisfied(satisfied, words):
+    assert to_ansi(make_page(satisfied=satisfied)).splitlines()[0].endswith(words)
+
+
+def test_before_the_first_session_there_is_no_list():
+    assert to_ansi(ResultPage(title="PBMRank-v0", n_items=8, n_positions=3)) == (
+        "PBMRank-v0 | no session yet | 8 items for 3 positions"
+    )
+
+
+@pytest.mark.parametrize("n_positions", [1, 2, 5, 10, 20, 21, 100])
+def test_all_pictures_of_an_environment_have_one_size(n_positions):
+    pages = [
+        ResultPage(title="PBMRank-v0", n_items=100, n_positions=n_positions),
+        make_page(n_positions),
+        make_page(n_positions, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False),
+        make_page(n_positions, attraction=[k / n_positions for k in range(n_positions)]),
+    ]
+    pictures = [to_rgb(page) for page in pages]
+    assert len({picture.shape for picture in pictures}) == 1
+    for picture in pictures:
+        height, width, channels = picture.shape
+        assert (width, channels) == (480, 3)
+        assert height % 16 == 0
+        assert height <= 1200
+        assert picture.dtype == np.uint8
+        assert picture.flags.writeable
+    assert len({picture.tobytes() for picture in pictures}) == len(pictures)
+
+
+def test_nothing_is_drawn_over_the_margin():
+    page = make_page(30, title="A title that goes on and on " * 9, step=10**15, regret=1e15, satisfied=False)
+    picture = to_rgb(page)
+    margin = np.concatenate([picture[:, :14], picture[:, -14:]], axis=1)
+    assert (margin == picture[0, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("examined", 1), ("clicks", 1), ("ranking", 7), ("attraction", 0.9)],
+    ids=lambda value: str(value),
+)
+def test_below_the_heading_only_the_card_that_changed_changes(field, value):
+    page = make_page(5, attraction=[0.5] * 5)
+    values = [*getattr(page, field)]
+    values[3] = value
+    changed = to_rgb(page) != to_rgb(make_page(5, **{"attraction": page.attraction, field: values}))
+    rows = np.flatnonzero(changed.any(axis=(1, 2)))
+    rows = rows[rows >= 80]
+    assert rows.size
+    assert set(rows) <= set(range(80 + 3 * 48, 80 + 4 * 48))
+
+
+def test_a_cut_picture_counts_the_rest():
+    page = make_page(30)
+    clicks = [*page.clicks]
+    clicks[25] = 1  # not drawn
+    assert not np.array_equal(to_rgb(page), to_rgb(make_page(30, clicks=clicks)))
+
+
+def test_modes():
+    page = make_page()
+    assert RENDER_MODES == ("ansi", "rgb_array")
+    assert render(page, "ansi") == to_ansi(page)
+    assert np.array_equal(render(page, "rgb_array"), to_rgb(page))
+    with pytest.raises(ValueError, match="unknown render mode 'human': choose one of ansi, rgb_array"):
+        render(page, "human")
