@@ -1,0 +1,181 @@
+"""Make the shipped real queries, and the family that resembles them, from the Yandex sample log.
+
+    python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
+
+The log is not part of this project. The files hold estimated parameters of anonymous queries and nothing else of it;
+the same log gives the same files, byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from clickgym.envs import ClickModel
+from clickgym.envs.instances import Instance
+from clickgym.offline import (
+    ClickLog,
+    CMEstimator,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    UBMEstimator,
+    read_yandex_relevance,
+)
+
+MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
+
+ORIGIN = (
+    "Estimated by clickgym from the sample of real Yandex sessions (format of the Relevance Prediction Challenge 2011) "
+    "in the history of the PyClick repository, github.com/markovi/PyClick. The log is not included."
+)
+
+ESTIMATORS = {
+    "CascadeModel": CMEstimator(),
+    "PositionBasedModel": PBMEstimator(ITERATIONS),
+    "DependentClickModel": DCMEstimator("em", ITERATIONS),
+    "UserBrowsingModel": UBMEstimator(ITERATIONS),
+    "DynamicBayesianModel": DBNEstimator(ITERATIONS),
+}
+
+METHODS = {
+    "sessions_used": "whole sessions, with all their documents; the parameters of documents that are not items are "
+    "dropped",
+    "items": "the 10 documents displayed in most sessions, numbered in the order of the SHA-256 of their id, which "
+    "knows nothing of ranks and clicks",
+    "initial_ranking": "the most frequent list without documents that are not items; items that it lacks follow, most "
+    "displayed first",
+    "smoothing": "(1 + successes) / (2 + trials)",
+    "position_parameters": "shared by the 16 queries",
+    "CascadeModel": "closed form, from the positions down to the first click",
+    "PositionBasedModel": f"EM, {ITERATIONS} iterations from 0.5",
+    "DependentClickModel": f"exact EM, {ITERATIONS} iterations from 0.5 (the last-click estimator is biased); no log "
+    "tells the termination at the last position, which repeats that of the position above",
+    "UserBrowsingModel": f"EM, {ITERATIONS} iterations from 0.5",
+    "DynamicBayesianModel": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
+    "of held-out sessions is far higher)",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", type=Path, help="yandex_sample_relpred_format.tsv.gz")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    log = frequent_queries(read_yandex_relevance(arguments.log))
+    for estimator in ESTIMATORS.values():
+        estimator.fit(log)
+    instances = [instance_of(log, query) for query in np.unique(log.queries).tolist()]
+    for instance in instances:
+        instance.save(arguments.out / f"{instance.name}.json")
+    (arguments.out / "yandex-like.json").write_text(json.dumps(family(instances), indent=1, ensure_ascii=False) + "\n")
+    print(f"{len(instances)} queries, {len(log)} sessions -> {arguments.out}")
+
+
+def frequent_queries(log: ClickLog) -> ClickLog:
+    """The sessions of the queries with at least `MIN_SESSIONS`."""
+    return log[np.bincount(log.queries)[log.queries] >= MIN_SESSIONS]
+
+
+def instance_of(log: ClickLog, query: int) -> Instance:
+    """The instance of one query."""
+    label = log.query_labels[query]
+    sessions = log[log.queries == query]
+    displayed = Counter(log.item_labels[item] for item in sessions.items.ravel())
+    by_displays = sorted(displayed, key=lambda item: (-displayed[item], digest(item)))[:N_ITEMS]
+    items = sorted(by_displays, key=digest)
+    lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
+    most_frequent = [log.item_labels[item] for item in lists[counts.argmax()]]
+    initial = [item for item in most_frequent if item in items] + [
+        item for item in by_displays if item not in most_frequent
+    ]
+    return Instance(
+        name=instance_name(log, label),
+        models={name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()},
+        n_positions=N_POSITIONS,
+        description=f"real search query, {len(sessions)} sessions, 10 items (all click models)",
+        origin=ORIGIN,
+        initial_ranking=np.array([items.index(item) for item in initial]),
+        estimation={"sessions": len(sessions), "sessions_of_all_queries": len(log), **METHODS},
+    )
+
+
+def instance_name(log: ClickLog, label: str) -> str:
+    """``yandex-<query>``, with the region where the log has the query in several."""
+    query, _, region = label.partition("-")
+    regions = sum(other.partition("-")[0] == query for other in log.query_labels)
+    return f"yandex-{query}" if regions == 1 else f"yandex-{query}-{region}"
+
+
+def digest(item: str) -> str:
+    return hashlib.sha256(item.encode()).hexdigest()
+
+
+def rounded(model: ClickModel) -> ClickModel:
+    """The model with its parameters rounded, and with the termination at the last position that no log can tell."""
+    values = model.to_dict()
+    if "termination" in values:
+        values["termination"][-1] = values["termination"][-2]
+    for name in set(values) - {"model", "n_positions"}:
+        values[name] = np.round(values[name], DIGITS).tolist()
+    return ClickModel.from_dict(values)
+
+
+def family(instances: list[Instance]) -> dict[str, object]:
+    """The distributions that the family ``yandex-like`` draws from, fitted to the instances."""
+    models = {name: [instance.models[name].to_dict() for instance in instances] for name in ESTIMATORS}
+    shared = {name: descriptions[0] for name, descriptions in models.items()}
+    browsing = np.array(shared["UserBrowsingModel"]["examination"])
+    k, j = np.tril_indices(len(browsing))
+    after = j > 0  # contexts with a click above; j counts positions from 1, k from 0
+    position, distance = np.log(k + 1), np.log(np.maximum(k + 1 - j, 1))
+    steps = np.log(np.arange(1, len(browsing) + 1))
+    return {
+        "format": "clickgym-family",
+        "version": 1,
+        "name": "yandex-like",
+        "origin": f"Distributions fitted to the items of {len(instances)} real queries. {ORIGIN}",
+        "meaning": {
+            "attraction, satisfaction": "a and b of a Beta distribution of the items' parameters, by moments",
+            "examination, termination, browsing_before_click": "intercept and slope of the logit against "
+            "log(position), by logistic regression",
+            "browsing_after_click": "intercept, slope against log(position) and slope against log(distance to "
+            "the last click), likewise",
+            "perseverance": "as estimated",
+        },
+        "attraction": {name: beta(descriptions, "attraction") for name, descriptions in models.items()},
+        "satisfaction": {"DynamicBayesianModel": beta(models["DynamicBayesianModel"], "satisfaction")},
+        "perseverance": shared["DynamicBayesianModel"]["perseverance"],
+        "examination": logit_line(shared["PositionBasedModel"]["examination"], steps),
+        "termination": logit_line(shared["DependentClickModel"]["termination"][:-1], steps[:-1]),
+        "browsing_before_click": logit_line(browsing[:, 0], steps),
+        "browsing_after_click": logit_line(browsing[k, j][after], position[after], distance[after]),
+    }
+
+
+def beta(descriptions: list[dict], parameter: str) -> list[float]:
+    """The Beta distribution with the mean and variance of a parameter over all items of all queries."""
+    values = np.concatenate([description[parameter] for description in descriptions])
+    mean = values.mean()
+    size = mean * (1 - mean) / values.var() - 1
+    return [round(float(mean * size), DIGITS), round(float((1 - mean) * size), DIGITS)]
+
+
+def logit_line(probabilities: np.ndarray | list[float], *features: np.ndarray) -> list[float]:
+    """Logistic regression of probabilities on a constant and features, by Newton's method."""
+    target, design = np.asarray(probabilities), np.column_stack([np.ones(len(probabilities)), *features])
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(50):
+        fitted = 1 / (1 + np.exp(-design @ coefficients))
+        hessian = design.T @ (design * (fitted * (1 - fitted))[:, None])
+        coefficients += np.linalg.solve(hessian, design.T @ (target - fitted))
+    return [round(float(coefficient), DIGITS) for coefficient in coefficients]
+
+
+if __name__ == "__main__":
+    main()
