@@ -1,0 +1,183 @@
+"""The interface of agents, and the base of those whose inner part is compiled."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_count, check_positions
+
+__all__ = ["Agent", "CompiledAgent"]
+
+Seed = int | np.random.SeedSequence | None
+
+
+class Agent(ABC):
+    """Ranks K of L items, session after session, and learns from the clicks.
+
+    Subclass it in plain Python, with these two methods and a constructor ``(n_items, n_positions, *, ..., seed=None)``, and
+    the agent works everywhere: `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents module:Class``. An agent sees
+    what it is given here and nothing else: never the click model, the optimum, or ``info``.
+
+    Example:
+        >>> class Rotate(Agent):
+        ...     def __init__(self, n_items, n_positions, *, seed=None):
+        ...         self.items, self.n_positions = np.arange(n_items), n_positions
+        ...
+        ...     def rank(self, observation):
+        ...         return self.items[: self.n_positions]
+        ...
+        ...     def update(self, observation, ranking, clicks, reward):
+        ...         self.items = np.roll(self.items, 1)
+        >>> Rotate(4, 2).rank(None)
+        array([0, 1])
+    """
+
+    @abstractmethod
+    def rank(self, observation: Any) -> NDArray[np.int64]:
+        """Choose the list to show.
+
+        Args:
+            observation: what the environment last returned.
+
+        Returns:
+            ``(K,)`` distinct item ids, the top of the list first.
+        """
+
+    @abstractmethod
+    def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
+        """Learn from a session.
+
+        Args:
+            observation: what `rank` saw.
+            ranking: ``(K,)`` the list that was shown, as `rank` returned it.
+            clicks: ``(K,)`` 0 or 1 for each position.
+            reward: the realised reward.
+        """
+
+
+class CompiledAgent(Agent):
+    """An agent whose inner part is two kernels over a named tuple of arrays; the base of the published algorithms.
+
+    A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
+    and builds its first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
+    The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for bit.
+
+    Attributes:
+        state: the named tuple; arrays that change in place, and constants.
+        rng: the agent's own generator.
+        hyperparameters: what the constructor was given, by name.
+    """
+
+    paper: ClassVar[str]
+    """Where the algorithm is from."""
+    click_models: ClassVar[str] = "any"
+    """The click models it is made for."""
+    told: ClassVar[Mapping[str, str]] = {}
+    """Hyper-parameters that the paper assumes known, each with what ``make_agent`` fills in from the environment:
+    ``"initial_ranking"``, ``"optimal_ranking"`` or ``"examination"``."""
+
+    rank_kernel: ClassVar[Callable[..., None]]
+    update_kernel: ClassVar[Callable[..., None]]
+
+    _classes: ClassVar[dict[str, type[CompiledAgent]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        CompiledAgent._classes[cls.__name__] = cls
+        for name in ("rank_kernel", "update_kernel"):
+            # Static methods, so that access through an instance does not bind them.
+            if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
+                setattr(cls, name, staticmethod(vars(cls)[name]))
+
+    def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
+        self.hyperparameters = hyperparameters
+        self.rng = np.random.default_rng(seed)
+        self.state = self._initial_state()
+        self.ranking = np.full(self.n_positions, -1, np.int64)  # the list last ranked, which `update` speaks of
+
+    @abstractmethod
+    def _initial_state(self) -> NamedTuple:
+        """The state before the first session."""
+
+    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        self.rank_kernel(self.state, self.rng, self.ranking)
+        return self.ranking.copy()
+
+    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+        """As `Agent.update`; refuses a list other than the one that `rank` returned last."""
+        if not np.array_equal(ranking, self.ranking):
+            raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
+        self.update_kernel(self.state, self.ranking, np.asarray(clicks, np.int8))
+
+    def __repr__(self) -> str:
+        arguments = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items() if value is not None)
+        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions}{arguments})"
+
+    # ------------------------------------------------------------------------------------------------ saving and loading
+
+    def save(self, path: str | Path) -> None:
+        """Write the agent, in mid-run or not, to an ``.npz`` file of arrays and JSON.
+
+        Args:
+            path: where; written whole or not at all.
+        """
+        description = {
+            "agent": type(self).__name__,
+            "n_items": self.n_items,
+            "n_positions": self.n_positions,
+            "hyperparameters": {
+                name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.hyperparameters.items()
+            },
+            "generator": self.rng.bit_generator.state,
+        }
+        arrays = {f"state_{name}": value for name, value in self.state._asdict().items() if _is_array(value)}
+        path = Path(path)
+        partial = path.with_name(path.name + ".partial")
+        with partial.open("wb") as file:
+            np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an agent that `save` wrote; it goes on exactly where it was.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The agent; called on a subclass, it must be one of that class.
+
+        Raises:
+            ValueError: the file is not a saved agent, or one of another class.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                description = json.loads(str(file["description"]))
+                arrays = {name: file[name] for name in file.files}
+            agent_class = CompiledAgent._classes[description["agent"]]
+            agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
+            agent.rng.bit_generator.state = description["generator"]
+            agent.ranking[:] = arrays["ranking"]
+            for name, value in agent.state._asdict().items():
+                if _is_array(value):
+                    value[...] = arrays[f"state_{name}"]
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{path} is not a saved agent: {error!r}") from None
+        if not isinstance(agent, cls):
+            raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
+        return agent
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)

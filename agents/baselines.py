@@ -1,0 +1,170 @@
+"""Agents that do not learn, and the simplest one that does."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_at_least
+from ..envs.kernels import kernel
+from ..envs.spaces import check_ranking
+from .agent import CompiledAgent, Seed
+from .kernels import rank_by_index, shuffle_front
+
+__all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
+
+
+class ListState(NamedTuple):
+    items: NDArray[np.int64]
+
+
+@kernel
+def show_front(state, rng, ranking):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        ranking[k] = state.items[k]
+
+
+@kernel
+def ignore(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    pass
+
+
+class Fixed(CompiledAgent):
+    """Always the same list: the *Baseline* of Li et al. 2019, the production list.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        ranking: the list; more than K items are cut. ``make_agent`` fills in the initial list of the instance.
+        seed: unused; every agent takes one.
+
+    Raises:
+        ValueError: on fewer than K items, or a bad list.
+
+    Example:
+        >>> Fixed(4, 2, ranking=[3, 1]).rank(None)
+        array([3, 1])
+    """
+
+    paper = "Li et al. 2019 (BubbleRank), Baseline"
+    told: ClassVar = {"ranking": "initial_ranking"}
+    rank_kernel = show_front
+    update_kernel = ignore
+
+    def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
+        front = np.asarray(ranking)[:n_positions]
+        super().__init__(n_items, n_positions, seed, ranking=check_ranking(front, n_items, n_positions))
+
+    def _initial_state(self) -> ListState:
+        return ListState(self.hyperparameters["ranking"].copy())
+
+
+class Oracle(Fixed):
+    """Always the optimal list, which it is told: for tests and plots. ``make_agent`` fills it in.
+
+    Args:
+        n_items, n_positions, ranking, seed: as in `Fixed`.
+    """
+
+    paper = "told the optimum"
+    told: ClassVar = {"ranking": "optimal_ranking"}
+
+
+@kernel
+def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
+    shuffle_front(rng, state.items, 0, len(state.items), len(ranking))
+    for k in range(len(ranking)):
+        ranking[k] = state.items[k]
+
+
+class Random(CompiledAgent):
+    """A uniformly random list every time.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        seed: seeds the agent's own generator.
+    """
+
+    paper = "uniform exploration"
+    rank_kernel = rank_random
+    update_kernel = ignore
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed)
+
+    def _initial_state(self) -> ListState:
+        return ListState(np.arange(self.n_items))
+
+
+class GreedyState(NamedTuple):
+    clicks: NDArray[np.int64]  # (L,)
+    displays: NDArray[np.int64]  # (L,)
+    rate: NDArray[np.float64]  # (L,) clicks / displays, infinite before the first display
+    order: NDArray[np.int64]  # (L,) items by rate
+    random: NDArray[np.int64]  # (L,) a permutation to draw random lists from
+    epsilon: float
+
+
+@kernel
+def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
+    if rng.random() < state.epsilon:
+        shuffle_front(rng, state.random, 0, len(state.random), len(ranking))
+        for k in range(len(ranking)):
+            ranking[k] = state.random[k]
+    else:
+        rank_by_index(state.rate, state.order, rng, len(ranking))
+        for k in range(len(ranking)):
+            ranking[k] = state.order[k]
+
+
+@kernel
+def update_greedy(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        item = ranking[k]
+        state.clicks[item] += clicks[k]
+        state.displays[item] += 1
+        state.rate[item] = state.clicks[item] / state.displays[item]
+
+
+class EpsilonGreedy(CompiledAgent):
+    """With probability ε a uniformly random list, else the items by clicks per display, never-shown items first.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        epsilon: ε in ``[0, 1]``.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: if epsilon is not in ``[0, 1]``.
+
+    ⚠ Ties are broken uniformly at random.
+
+    Example:
+        >>> agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=1)
+        >>> ranking = agent.rank(None)
+        >>> agent.update(None, ranking, [1, 0], reward=1.0)
+    """
+
+    paper = "Sutton and Barto 2018, section 2.2, per item"
+    rank_kernel = rank_greedy
+    update_kernel = update_greedy
+
+    def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
+        if check_at_least("epsilon", epsilon, 0) > 1:
+            raise ValueError(f"epsilon is {epsilon!r}; expected a probability in [0, 1]")
+        super().__init__(n_items, n_positions, seed, epsilon=float(epsilon))
+
+    def _initial_state(self) -> GreedyState:
+        n = self.n_items
+        return GreedyState(
+            clicks=np.zeros(n, np.int64),
+            displays=np.zeros(n, np.int64),
+            rate=np.full(n, np.inf),
+            order=np.arange(n),
+            random=np.arange(n),
+            epsilon=self.hyperparameters["epsilon"],
+        )

@@ -1,0 +1,115 @@
+"""Compiled pieces that several agents share: random choices, rankings with random ties, and KL confidence bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..envs.kernels import kernel
+
+__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front"]
+
+FIRST_CLICK, LAST_CLICK = 0, 1
+FEEDBACK = ("first_click", "last_click")
+
+
+@kernel
+def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-def]
+    """Move a uniformly random ordered choice of ``count`` from ``items[start:stop]`` to its front (Fisher-Yates)."""
+    for i in range(start, min(start + count, stop - 1)):
+        j = i + int(rng.random() * (stop - i))
+        items[i], items[j] = items[j], items[i]
+
+
+@kernel
+def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties in random order.
+
+    The result is a function of the indices and of the generator alone: ties are first put in the order of their ids, then
+    shuffled, so the permutation found in ``order`` does not matter.
+
+    Args:
+        index: ``(L,)`` the index of each item; no NaN.
+        order: ``(L,)`` a permutation of the items, best the last one found: little moves between two sessions.
+        rng: draws only where there are ties to break.
+        count: how many items are wanted.
+    """
+    n_items = len(order)
+    for i in range(1, n_items):
+        item = order[i]
+        j = i - 1
+        value = index[item]
+        while j >= 0 and (index[order[j]] < value or (index[order[j]] == value and order[j] > item)):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = item
+    start = 0
+    while start < count:
+        stop = start + 1
+        while stop < n_items and index[order[stop]] == index[order[start]]:
+            stop += 1
+        shuffle_front(rng, order, start, stop, min(stop, count) - start)
+        start = stop
+
+
+@kernel
+def kl(p, q):  # type: ignore[no-untyped-def]
+    """Kullback-Leibler divergence KL(p, q) between Bernoulli laws, in nats."""
+    result = 0.0
+    if p > 0.0:
+        result += p * math.log(p / q) if q > 0.0 else np.inf
+    if p < 1.0:
+        result += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else np.inf
+    return max(result, 0.0)
+
+
+@kernel
+def kl_upper(p, bound):  # type: ignore[no-untyped-def]
+    """The largest q ≥ p with KL(p, q) ≤ bound, to rounding; a function of its arguments alone.
+
+    Newton's method from above: KL(p, ·) is convex and increasing beyond p, so the iterates decrease to the root.
+    """
+    if p >= 1.0 or bound <= 0.0:
+        return min(p, 1.0)
+    if p <= 0.0:
+        return -math.expm1(-bound)
+    minus_entropy = p * math.log(p) + (1.0 - p) * math.log1p(-p)
+    # Two upper bounds on the root: Pinsker's inequality, and dropping the term in log q ≤ 0.
+    q = min(p + math.sqrt(0.5 * bound), -math.expm1((minus_entropy - bound) / (1.0 - p)))
+    for _ in range(100):
+        if not p < q < 1.0:
+            break
+        excess = minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound
+        lower = q - excess * q * (1.0 - q) / (q - p)
+        if not lower < q - 1e-16:
+            break
+        q = max(lower, p)
+    return q
+
+
+@kernel
+def kl_lower(p, bound):  # type: ignore[no-untyped-def]
+    """The smallest q ≤ p with KL(p, q) ≤ bound, to rounding."""
+    return 1.0 - kl_upper(1.0 - p, bound)
+
+
+@kernel
+def exploration(t):  # type: ignore[no-untyped-def]
+    """``log t + 3 log log t``, floored at 0 as a whole (t counts from 1; t = 1 gives 0)."""
+    log_t = math.log(t)
+    return max(log_t + 3.0 * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
+
+
+@kernel
+def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
+    """How many positions a cascade agent takes as examined: up to the first or last click, all without a click."""
+    if feedback == FIRST_CLICK:
+        for k in range(len(clicks)):
+            if clicks[k]:
+                return k + 1
+    else:
+        for k in range(len(clicks) - 1, -1, -1):
+            if clicks[k]:
+                return k + 1
+    return len(clicks)
