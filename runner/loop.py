@@ -1,0 +1,154 @@
+"""Sessions of one agent in one environment: the compiled loop, the Python loop, and which of them serves a pair."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+
+from ..agents import Agent, CompiledAgent
+from ..envs import ClickEnv, check_ranking
+from ..envs.click_env import session
+from ..envs.kernels import specialise
+from ..envs.wrappers import Meter
+
+__all__ = ["AgentError", "play_compiled", "play_python", "why_not_compiled"]
+
+OnChunk = Callable[[int], object]
+
+# Left open in the template below; `specialise` binds them to the kernels of a model and an agent.
+rank: Callable[..., None]
+update: Callable[..., None]
+play_session: Callable[..., tuple[float, float, int]]
+
+
+class AgentError(Exception):
+    """An agent's fault in mid-run; the message names the agent, the step and the fault."""
+
+
+def _sessions(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
+    state, agent_rng, ranking, seen, n_sessions, totals,
+):  # fmt: skip
+    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
+    n_items, n_positions = len(seen), len(ranking)
+    regret, rewards, n_clicks = totals
+    satisfied, realised, played = -1, 0.0, 0
+    while played < n_sessions:
+        rank(state, agent_rng, ranking)
+        good = True
+        for k in range(n_positions):
+            item = ranking[k]
+            if item < 0 or item >= n_items or seen[item] == played:
+                good = False
+                break
+            seen[item] = played
+        if not good:
+            break
+        for k in range(n_positions):
+            uniforms[k] = env_rng.random()
+        realised, expectation, satisfied = play_session(
+            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
+        )
+        update(state, ranking, clicks)
+        regret += optimum - expectation
+        rewards += realised
+        for k in range(n_positions):
+            n_clicks += clicks[k]
+        played += 1
+    totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+    return played, realised, satisfied
+
+
+def why_not_compiled(agent: object, env: gym.Env) -> str | None:
+    """Why a pair cannot run in the compiled loop; None if it can."""
+    if not isinstance(agent, CompiledAgent):
+        return f"{type(agent).__name__} is a plain Python agent"
+    if type(agent).rank is not CompiledAgent.rank or type(agent).update is not CompiledAgent.update:
+        return f"{type(agent).__name__} overrides rank or update in Python"
+    while isinstance(env, gym.Wrapper):
+        if type(env) not in (OrderEnforcing, PassiveEnvChecker):
+            return f"the wrapper {type(env).__name__} must see every step"
+        env = env.env
+    if not isinstance(env, ClickEnv) or type(env).step is not ClickEnv.step:
+        return f"{type(env).__name__} has a step of its own"
+    return None
+
+
+def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, on_chunk: OnChunk | None = None) -> None:
+    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment has been reset.
+
+    Args:
+        agent: whose kernels are called; its state, generator and last list are advanced in place.
+        env: the environment, whose generator is advanced as by ``step``.
+        meter: receives the totals.
+        on_chunk: called after each chunk with the number of its sessions; what it raises ends the run.
+
+    Raises:
+        AgentError: the agent proposed a bad list.
+    """
+    click_env = env.unwrapped
+    assert isinstance(click_env, ClickEnv)
+    task, n_positions = click_env.task, click_env.model.n_positions
+    play = specialise(_sessions, play_session=session(click_env.model), rank=agent.rank_kernel, update=agent.update_kernel)
+    uniforms, scratch = np.empty(n_positions), np.empty(n_positions + 1)
+    clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
+    seen = np.empty(click_env.model.n_items, np.int64)
+    chunk = 1000
+    while meter.step < meter.horizon:
+        seen.fill(-1)
+        size = min(chunk, meter.next_checkpoint - meter.step)
+        before, regret = time.perf_counter(), meter.totals[0]
+        played, realised, satisfied = play(
+            click_env.model.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
+            task.optimal_reward, agent.state, agent.rng, agent.ranking, seen, size, meter.totals,
+        )  # fmt: skip
+        if played < size:
+            _refuse(agent, meter.step + played + 1, agent.ranking, click_env)
+        click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
+        meter.advance(size)
+        if size == chunk:  # not cut short by a checkpoint: its time tells the speed
+            chunk = int(np.clip(chunk * 0.05 / max(time.perf_counter() - before, 1e-6), chunk / 4, chunk * 4)) + 1
+        if on_chunk is not None:
+            on_chunk(size)
+
+
+def play_python(agent: Agent, env: gym.Env, meter: Meter, observation: Any, on_chunk: OnChunk | None = None) -> None:
+    """Play up to the meter's horizon through ``env.step``; the environment has been reset to ``observation``.
+
+    Args:
+        agent, env, meter, on_chunk: as in `play_compiled`; any agent and any wrappers.
+        observation: what ``env.reset`` returned.
+
+    Raises:
+        AgentError: the agent proposed a bad list.
+    """
+    space = env.unwrapped.action_space
+    unreported, due = 0, time.perf_counter() + 0.05
+    while meter.step < meter.horizon:
+        ranking = agent.rank(observation)
+        try:
+            check_ranking(ranking, space.n_items, space.n_positions)  # type: ignore[attr-defined]
+        except (TypeError, ValueError) as error:
+            raise AgentError(f"{type(agent).__name__}, step {meter.step + 1}: {error}") from None
+        seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
+        clicks = observation["clicks"] if isinstance(observation, dict) else observation
+        agent.update(seen, ranking, clicks, float(reward))
+        meter.add(info["regret"], float(reward), int(clicks.sum()))
+        if terminated or truncated:
+            observation, _ = env.reset()
+        unreported += 1
+        if on_chunk is not None and (time.perf_counter() > due or meter.step == meter.horizon):
+            on_chunk(unreported)
+            unreported, due = 0, time.perf_counter() + 0.05
+
+
+def _refuse(agent: Agent, step: int, ranking: Any, env: ClickEnv) -> None:
+    try:
+        check_ranking(ranking, env.model.n_items, env.model.n_positions)
+    except ValueError as error:
+        raise AgentError(f"{type(agent).__name__}, step {step}: {error}") from None

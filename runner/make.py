@@ -1,0 +1,186 @@
+"""Agents and environments by name, as the command line and sweeps write them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ..agents import AGENTS, Agent
+from ..envs import ENVIRONMENTS, PositionBasedModel
+from ..envs.checks import unknown
+
+__all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
+
+Spec = str | tuple[str, Mapping[str, Any]]
+"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
+
+
+def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
+    """Split a name from its arguments.
+
+    Args:
+        spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or ``(name, arguments)``. The name
+            may itself be ``module:Class``.
+
+    Returns:
+        The name and the arguments.
+
+    Example:
+        >>> parse_spec("CascadeKLUCB:feedback=first_click")
+        ('CascadeKLUCB', {'feedback': 'first_click'})
+        >>> parse_spec("my_module:MyAgent:alpha=0.5")
+        ('my_module:MyAgent', {'alpha': 0.5})
+    """
+    if not isinstance(spec, str):
+        name, arguments = spec
+        return name, dict(arguments)
+    name, _, tail = spec.rpartition(":")
+    if "=" not in tail:
+        return spec, {}
+    arguments = {}
+    for pair in tail.split(","):
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")
+        try:
+            arguments[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            arguments[key.strip()] = value.strip()
+    return name, arguments
+
+
+def label(spec: Spec) -> str:
+    """How tables and figures call a spec: the form that `parse_spec` reads."""
+    name, arguments = parse_spec(spec)
+    written = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in arguments.items())
+    return f"{name}:{written}" if written else name
+
+
+def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
+    """Make a registered environment from a spec.
+
+    Args:
+        spec: an id, with arguments of ``gym.make`` if any: ``"PBMRank-v0:reward=any_click"``.
+        instance: name or file of an instance; None takes the default.
+
+    Raises:
+        ValueError, TypeError: on an unknown id or a bad argument.
+    """
+    name, arguments = parse_spec(spec)
+    if name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    if instance is not None:
+        arguments["instance"] = instance
+    return gym.make(name, **arguments)
+
+
+def agent_class(name: str) -> type[Agent]:
+    """The class of an agent: a published one by name, or one's own as ``module:Class``.
+
+    Args:
+        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are also looked for in the
+            working folder.
+
+    Raises:
+        ValueError: there is no such agent.
+    """
+    if name in AGENTS:
+        return AGENTS[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise ValueError(unknown("agent", name, AGENTS) + "; your own is named module:Class")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
+            raise  # the user's module was found, and lacks something of its own
+        raise ValueError(f"agent {name!r}: there is no module {module!r} (looked in the working folder, too)") from None
+    except AttributeError:
+        raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
+    finally:
+        sys.path.remove(here)
+    if not (isinstance(found, type) and issubclass(found, Agent)):
+        raise ValueError(f"agent {name!r} is not a subclass of clickgym.agents.Agent")
+    return found
+
+
+def make_agent(
+    name: str | type[Agent],
+    env: gym.Env,
+    *,
+    horizon: int | None = None,
+    seed: int | np.random.SeedSequence | None = None,
+    **hyperparameters: Any,
+) -> Agent:
+    """Build an agent for an environment.
+
+    Sizes come from the environment, and so does what a paper assumes known, unless it is given: PBM-UCB's examination
+    probabilities, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays hidden.
+
+    Args:
+        name: as for the command line, or the class itself.
+        env: the environment the agent will face.
+        horizon: T; goes only to agents that take one.
+        seed: of the agent's own generator.
+        **hyperparameters: of the agent.
+
+    Returns:
+        The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.
+
+    Raises:
+        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that must be told what the
+            environment does not know.
+        TypeError: on a hyper-parameter that the agent does not take.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> agent = clickgym.make_agent("PBMUCB", gym.make("PBMRank-v0"), seed=0)
+        >>> sorted(agent.filled_in)
+        ['examination', 'n_items', 'n_positions']
+    """
+    made: Any = agent_class(name) if isinstance(name, str) else name
+    parameters = inspect.signature(made).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    for key in hyperparameters:
+        if key not in parameters and not takes_any:
+            raise TypeError(f"{made.__name__}: " + unknown("hyper-parameter", key, list(parameters)[2:]))
+    space: Any = env.unwrapped.action_space
+    filled_in: dict[str, Any] = {"n_items": space.n_items, "n_positions": space.n_positions}
+    for key, source in getattr(made, "told", {}).items():
+        if key not in hyperparameters:
+            filled_in[key] = _known(made.__name__, key, source, env.unwrapped)
+    if "horizon" in parameters and "horizon" not in hyperparameters:
+        if horizon is not None:
+            filled_in["horizon"] = horizon
+        elif parameters["horizon"].default is inspect.Parameter.empty:
+            raise ValueError(f"{made.__name__} needs a horizon")
+    agent: Any = made(**filled_in, **hyperparameters, seed=seed)
+    agent.filled_in = filled_in
+    return agent
+
+
+def _known(agent: str, key: str, source: str, env: Any) -> Any:
+    """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
+    if source == "optimal_ranking":
+        return env.task.optimal_ranking
+    if source == "examination" and isinstance(env.model, PositionBasedModel):
+        return env.model.examination
+    if env.initial_ranking is None:
+        raise ValueError(
+            f"{agent} must be told {key}: the environment has {'no production list' if source == 'initial_ranking' else 'none'}"
+            f", so give {key}=..."
+        )
+    if source == "initial_ranking":
+        return env.initial_ranking
+    # Examination in another model depends on the list: the position bias that one would measure on the production list.
+    return env.model.examination_probabilities(env.initial_ranking[: env.model.n_positions])

@@ -1,0 +1,162 @@
+"""One agent in one environment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..agents import Agent
+from ..envs.checks import check_horizon, unknown
+from ..envs.wrappers import Meter
+from .loop import OnChunk, play_compiled, play_python, why_not_compiled
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Engine", "Result", "checkpoint_steps", "run"]
+
+Engine = Literal["auto", "compiled", "python"]
+ENGINES: Sequence[str] = ("auto", "compiled", "python")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run measured, at its checkpoints.
+
+    Attributes:
+        env, instance, agent: names.
+        seed: what the environment was reset with.
+        steps: ``(n,)`` the checkpoints, in sessions.
+        regret: ``(n,)`` cumulative expected regret of the lists shown.
+        reward: ``(n,)`` cumulative realised reward.
+        clicks: ``(n,)`` cumulative number of clicks.
+        seconds: wall time of the sessions, without compilation.
+        engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
+    """
+
+    env: str
+    instance: str
+    agent: str
+    seed: int | None
+    steps: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    reward: NDArray[np.float64]
+    clicks: NDArray[np.int64]
+    seconds: float
+    engine: str
+
+    def to_frame(self, run: int = 0) -> polars.DataFrame:
+        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks."""
+        import polars  # only who wants a table pays for its import
+
+        return polars.DataFrame(
+            {
+                "env": [self.env] * len(self.steps),
+                "instance": [self.instance] * len(self.steps),
+                "agent": [self.agent] * len(self.steps),
+                "run": np.full(len(self.steps), run, np.int64),
+                "step": self.steps,
+                "regret": self.regret,
+                "reward": self.reward,
+                "clicks": self.clicks,
+            }
+        )
+
+
+def run(
+    agent: Agent,
+    env: gym.Env,
+    horizon: int,
+    *,
+    seed: int | None = None,
+    checkpoints: ArrayLike | None = None,
+    engine: Engine = "auto",
+    on_chunk: OnChunk | None = None,
+) -> Result:
+    """Let an agent rank for ``horizon`` sessions and measure it.
+
+    Args:
+        agent: any `Agent`; it goes on from the state it is in, and is left in the state it reaches.
+        env: an environment of this package, wrapped or not. It is reset first.
+        horizon: T, the number of sessions; ``1e6`` is accepted.
+        seed: of ``env.reset``; the agent has its own. None goes on with the environment's generator.
+        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
+            later. The last is always T.
+        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
+            give the same lists, clicks and regret, bit for bit.
+        on_chunk: called now and then with the number of sessions played since; for progress bars.
+
+    Returns:
+        The measured run; ``result.engine`` says which engine ran.
+
+    Raises:
+        ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot serve the pair.
+        AgentError: the agent proposed a bad list; the message names the step and the fault.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = gym.make("PBMRank-v0")
+        >>> agent = clickgym.agents.TopRank(10, 5, horizon=1000, seed=0)
+        >>> result = clickgym.run(agent, env, 1000, seed=0)
+        >>> int(result.steps[-1]), result.engine
+        (1000, 'compiled')
+    """
+    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints))
+    if engine not in ENGINES:
+        raise ValueError(unknown("engine", engine, ENGINES))
+    obstacle = why_not_compiled(agent, env)
+    if engine == "compiled" and obstacle is not None:
+        raise ValueError(f"engine='compiled' cannot serve this pair: {obstacle}")
+    click_env: Any = env.unwrapped
+    for name in ("n_items", "n_positions"):
+        have, want = getattr(agent, name, None), getattr(click_env.action_space, name)
+        if have is not None and have != want:
+            raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
+    observation, _ = env.reset(seed=seed)
+    before = time.perf_counter()
+    if engine == "python" or obstacle is not None:
+        play_python(agent, env, meter, observation, on_chunk)
+        used = "python"
+    else:
+        play_compiled(agent, env, meter, on_chunk)  # type: ignore[arg-type]
+        used = "compiled"
+    return Result(
+        env=env.spec.id if env.spec else type(click_env).__name__,
+        instance=click_env.instance,
+        agent=type(agent).__name__,
+        seed=seed,
+        steps=meter.steps,
+        regret=meter.regret,
+        reward=meter.reward,
+        clicks=meter.clicks,
+        seconds=time.perf_counter() - before,
+        engine=used,
+    )
+
+
+def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
+    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them ``horizon``.
+
+    Args:
+        horizon: T.
+        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic progression.
+
+    Raises:
+        ValueError: on a checkpoint that is not an integer in ``1..horizon``.
+    """
+    if checkpoints is None:
+        steps = np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]).round().astype(np.int64)
+        steps = np.maximum(steps, 1)
+    else:
+        given = np.atleast_1d(np.asarray(checkpoints))
+        steps = given.astype(np.int64)
+        bad = np.flatnonzero((steps != given) | (steps < 1) | (steps > horizon))
+        if len(bad):
+            raise ValueError(f"checkpoints[{bad[0]}] is {given[bad[0]]}; expected an integer from 1 to {horizon}")
+    return np.unique(np.append(steps, horizon))

@@ -1,0 +1,324 @@
+"""Many pairs, many runs: a resumable, parallel sweep with one tidy table."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import polars
+from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike, NDArray
+
+from ..agents import AGENTS
+from ..envs.checks import check_count, check_horizon, unknown
+from .loop import why_not_compiled
+from .make import Spec, agent_class, label, make_agent, make_env, parse_spec
+from .run import ENGINES, Engine, checkpoint_steps, run
+
+__all__ = ["Cell", "Watcher", "read_results", "sweep"]
+
+CONFIG, TABLE, TIMINGS, CELLS = "config.json", "results.parquet", "timings.parquet", "cells"
+COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
+
+
+class Cell(NamedTuple):
+    """One run of one pair; its names are what its seeds derive from."""
+
+    env: str
+    instance: str
+    agent: str
+    run: int
+
+    @property
+    def file(self) -> str:
+        return hashlib.sha256("\n".join(map(str, self)).encode()).hexdigest()[:20] + ".parquet"
+
+    def seeds(self, seed: int) -> tuple[int, int]:
+        """Seeds of the environment and of the agent: children of ``seed`` by name, so that no other cell matters."""
+        key = np.frombuffer(hashlib.sha256("\n".join(map(str, self)).encode()).digest(), np.uint32)
+        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(2, np.uint64)
+        return int(env), int(agent)
+
+
+class Watcher:
+    """What a sweep tells as it goes; subclass to show it. All methods may be called from any thread."""
+
+    def start(self, cells: Sequence[Cell], done: Sequence[Cell], horizon: int) -> None:
+        """Before any work: all cells, and those already finished by an earlier sweep."""
+
+    def sessions(self, count: int) -> None:
+        """So many more sessions were played (only from cells that run in this process)."""
+
+    def finished(self, cell: Cell, frame: polars.DataFrame, counted: bool) -> None:
+        """A cell was written; ``counted`` says whether its sessions were reported."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What every cell needs to know; it goes to other processes."""
+
+    horizon: int
+    seed: int
+    checkpoints: NDArray[np.int64]
+    engine: Engine
+    instances: dict[str, str | None]  # what to pass to make_env, by the instance's name
+
+
+def sweep(
+    envs: Iterable[Spec],
+    agents: Iterable[Spec],
+    horizon: int,
+    runs: int,
+    *,
+    seed: int = 0,
+    out: str | os.PathLike[str],
+    instances: Sequence[str] | None = None,
+    n_jobs: int = -1,
+    checkpoints: ArrayLike | None = None,
+    engine: Engine = "auto",
+    watcher: Watcher | None = None,
+) -> polars.DataFrame:
+    """Run every agent in every environment several times and tabulate.
+
+    Every finished run is written at once, whole; a sweep that was stopped goes on where it was when called again with the
+    same arguments, and ends with the same table. The numbers depend on the names of environment, instance, agent and run
+    and on ``seed``, not on their order, on ``n_jobs`` or on the engine.
+
+    Args:
+        envs: ids or specs, as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``.
+        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``.
+        horizon: T, sessions per run; ``1e6`` is accepted.
+        runs: runs per pair.
+        seed: of the whole sweep.
+        out: the results folder; made if need be.
+        instances: names or files of instances, each taken for every environment; None takes the default instance.
+        n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
+            ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
+        checkpoints, engine: as in `run`.
+        watcher: is told of the progress.
+
+    Returns:
+        The table: env, instance, agent, run, step, regret, reward, clicks; also in ``out/results.parquet``, with the
+        configuration and versions in ``out/config.json`` and the time of each run in ``out/timings.parquet``.
+
+    Raises:
+        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results of
+            another configuration.
+        AgentError: an agent proposed a bad list; all runs finished before are kept.
+
+    Example:
+        >>> import tempfile, clickgym
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, out=folder, checkpoints=[500])
+        >>> table.shape
+        (8, 8)
+    """
+    horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    if engine not in ENGINES:
+        raise ValueError(unknown("engine", engine, ENGINES))
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
+    steps = checkpoint_steps(horizon, checkpoints)
+    env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
+    cells, in_threads, models, named = [], set(), {}, {}
+    for env_label, env_spec in env_specs.items():
+        for instance in [None] if instances is None else instances:
+            env: Any = make_env(env_spec, instance)
+            name = env.unwrapped.instance
+            named[name] = instance
+            models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
+            for agent_label, agent_spec in agent_specs.items():
+                agent_name, hyperparameters = parse_spec(agent_spec)
+                agent = make_agent(agent_name, env, horizon=horizon, seed=0, **hyperparameters)
+                obstacle = why_not_compiled(agent, env)
+                if engine == "compiled" and obstacle is not None:
+                    raise ValueError(f"engine='compiled' cannot serve {agent_label} in {env_label}: {obstacle}")
+                for index in range(runs):
+                    cell = Cell(env_label, name, agent_label, index)
+                    cells.append(cell)
+                    if obstacle is None and engine != "python":
+                        in_threads.add(cell)
+    if len(set(cells)) < len(cells):
+        raise ValueError("two instances have the same name; their results could not be told apart")
+    config = {
+        "clickgym": version("clickgym"),
+        "envs": list(env_specs),
+        "instances": list(named),
+        "agents": list(agent_specs),
+        "horizon": horizon,
+        "runs": runs,
+        "seed": seed,
+        "checkpoints": steps.tolist(),
+        "engine": engine,
+        "models": models,
+        "sources": {name: _source_digest(spec) for name, spec in agent_specs.items() if _is_own(spec)},
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in ("gymnasium", "numpy", "numba", "joblib", "polars")},
+    }
+    out = Path(out)
+    _open_folder(out, config)
+    done = {cell for cell in cells if (out / CELLS / cell.file).exists()}
+    for cell in done:
+        _read_cell(out, cell)
+    watcher = watcher or Watcher()
+    watcher.start(cells, [cell for cell in cells if cell in done], horizon)
+    work = _Work(horizon, seed, steps, engine, named)
+    for prefer, wanted in (("threads", True), ("processes", False)):
+        left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
+        if left:
+            _play_all(left, work, out, n_jobs, prefer, watcher)
+    frames = [_read_cell(out, cell) for cell in cells]
+    table = polars.concat([frame.select(COLUMNS) for frame in frames])
+    timings = polars.concat([frame.select("env", "instance", "agent", "run", "engine", "seconds").head(1) for frame in frames])
+    _write(out / TIMINGS, timings.write_parquet)
+    _write(out / TABLE, table.write_parquet)
+    return table
+
+
+def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
+    """The table, the timings and the configuration of a finished sweep.
+
+    Args:
+        folder: what `sweep` was given as ``out``.
+
+    Raises:
+        ValueError: the folder is not one of finished results.
+    """
+    folder = Path(folder)
+    config = _read_config(folder)
+    if not (folder / TABLE).exists():
+        raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
+    try:
+        return polars.read_parquet(folder / TABLE), polars.read_parquet(folder / TIMINGS), config
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise ValueError(f"{folder} holds a damaged table: {error}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------- the cells
+
+
+def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: str, watcher: Watcher) -> None:
+    backend, _ = get_active_backend(prefer=prefer)
+    shared = backend.supports_sharedmem  # threads of this process, so that progress can be told as it goes
+    stop = threading.Event()
+
+    def on_chunk(sessions: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        watcher.sessions(sessions)
+
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
+    results = parallel(joblib.delayed(_play)(cell, work, on_chunk if shared else None) for cell in cells)
+    try:
+        for cell, frame in results:
+            _write(out / CELLS / cell.file, frame.write_parquet)
+            watcher.finished(cell, frame, counted=shared)
+    finally:
+        stop.set()
+
+
+def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Cell, polars.DataFrame]:
+    env_seed, agent_seed = cell.seeds(work.seed)
+    env = make_env(cell.env, work.instances[cell.instance])
+    agent_name, hyperparameters = parse_spec(cell.agent)
+    agent = make_agent(agent_name, env, horizon=work.horizon, seed=agent_seed, **hyperparameters)
+    result = run(agent, env, work.horizon, seed=env_seed, checkpoints=work.checkpoints, engine=work.engine, on_chunk=on_chunk)
+    frame = result.to_frame(cell.run).with_columns(
+        env=polars.lit(cell.env),
+        instance=polars.lit(cell.instance),
+        agent=polars.lit(cell.agent),
+        engine=polars.lit(result.engine),
+        seconds=polars.lit(result.seconds),
+    )
+    return cell, frame
+
+
+# ------------------------------------------------------------------------------------------------------------ the folder
+
+
+def _open_folder(out: Path, config: dict[str, Any]) -> None:
+    """Make the folder and write the configuration, or check that the folder holds the same."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; the results need a folder")
+    if out.exists() and any(out.iterdir()):
+        before = _read_config(out)
+        changed = [key for key in config if before.get(key) != config[key]]
+        if changed:
+            what = "; ".join(f"{key}: {_short(before.get(key))} there, {_short(config[key])} now" for key in changed)
+            raise ValueError(f"{out} holds results of another configuration ({what}); choose another folder")
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        _write(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
+    (out / CELLS).mkdir(exist_ok=True)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+    except FileNotFoundError:
+        raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder / CONFIG} cannot be read: {error}") from None
+    if not isinstance(config, dict) or "clickgym" not in config:
+        raise ValueError(f"{folder / CONFIG} is not the configuration of a sweep")
+    return config
+
+
+def _read_cell(out: Path, cell: Cell) -> polars.DataFrame:
+    path = out / CELLS / cell.file
+    try:
+        frame = polars.read_parquet(path)
+        if frame.select("env", "instance", "agent", "run").row(0) != tuple(cell):
+            raise ValueError("it belongs to another run")
+        return frame
+    except (OSError, ValueError, polars.exceptions.PolarsError) as error:
+        raise ValueError(f"{path} is damaged ({error}); delete it to have {cell} computed again") from None
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    write(partial)
+    partial.replace(path)
+
+
+def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:
+    """The specs by label."""
+    if isinstance(specs, str):
+        raise TypeError(f"expected a list of {what}s, got the string {specs!r}")
+    labelled = [(label(spec), spec) for spec in specs]
+    if not labelled:
+        raise ValueError(f"no {what} was named")
+    for name, _ in labelled:
+        if sum(other == name for other, _ in labelled) > 1:
+            raise ValueError(f"{what} {name!r} is named twice")
+    return dict(labelled)
+
+
+def _is_own(spec: Spec) -> bool:
+    return parse_spec(spec)[0] not in AGENTS
+
+
+def _source_digest(spec: Spec) -> str:
+    """Identifies the source of a user's agent: results of two versions must not be mixed."""
+    return _digest(Path(inspect.getfile(agent_class(parse_spec(spec)[0]))).read_bytes())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,37 @@
+"""clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to rank from clicks."""
+
+import importlib
+from importlib.metadata import version
+
+import gymnasium
+
+from . import agents, envs, runner
+from .envs import RecordRegret, RecordVectorRegret
+from .runner import AgentError, Result, make_agent, run
+
+__version__ = version("clickgym")
+__all__ = [
+    "AgentError",
+    "RecordRegret",
+    "RecordVectorRegret",
+    "Result",
+    "__version__",
+    "agents",
+    "envs",
+    "make_agent",
+    "run",
+    "sweep",
+]
+
+for _id, (_scalar, _vector) in envs.ENVIRONMENTS.items():
+    gymnasium.register(
+        _id,
+        entry_point=f"{_scalar.__module__}:{_scalar.__name__}",
+        vector_entry_point=f"{_vector.__module__}:{_vector.__name__}",
+    )
+
+
+def __getattr__(name: str) -> object:
+    if name in ("sweep", "offline"):  # only who uses them pays for the import of data frames
+        return importlib.import_module(".offline", __name__) if name == "offline" else runner.sweep
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,136 @@
+"""What is shipped: wheel and sdist, what importing costs, pinned versions, the changelog."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.xdist_group("packaging")  # one worker builds once
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
+
+
+def run(*command, **options):
+    """Run a command and return its output; if it fails, fail with what it printed."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """The sdist, and the wheel made from it, so that a file missing in the sdist is missed in the wheel too.
+
+    Built from a copy of what the build reads: setuptools would take stale files from a build/ folder in the checkout.
+    """
+    folder = tmp_path_factory.mktemp("dist")
+    source = tmp_path_factory.mktemp("source")
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+    for name in ("src", "envs", "agents", "runner", "offline", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source, cwd=folder)
+    return folder
+
+
+def files_in_package(suffix):
+    """The files of the checkout that end with ``suffix``, by their paths in an installed package."""
+    found = set()
+    for package, folder in PACKAGE_FOLDERS.items():
+        below = Path(*package.split("."))
+        files = (ROOT / folder).rglob(f"*{suffix}")
+        found |= {(below / file.relative_to(ROOT / folder)).as_posix() for file in files}
+    return found
+
+
+def test_every_package_is_listed():
+    folders = {Path(file).parent for file in files_in_package(".py")}
+    assert {".".join(folder.parts) for folder in folders} == set(PYPROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(distributions):
+    (wheel,) = distributions.glob("*.whl")
+    shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert shipped == files_in_package(".py") | files_in_package(".json") | {"clickgym/py.typed"}
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_from(distributions):
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= names
+    assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= names
+
+
+@pytest.fixture(scope="module")
+def clean_python(distributions, tmp_path_factory):
+    """The interpreter of a new environment with the wheel installed.
+
+    To stay fast and offline it borrows the dependencies of the environment that runs the tests, through a .pth file;
+    such a file adds a folder but does not read the .pth files in it, so an editable clickgym stays invisible. Whether
+    pip finds the dependencies by itself is therefore not tested here: `make` installs them in a fresh environment.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    (wheel,) = distributions.glob("*.whl")
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=folder)
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    Path(site, "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return python
+
+
+def test_the_wheel_works_in_a_clean_environment(clean_python):
+    code = """
+import json, gymnasium as gym, clickgym
+env = gym.make("PBMRank-v0")
+env.reset(seed=0)
+env.step(env.action_space.sample())
+print(json.dumps([clickgym.__file__, clickgym.envs.__file__, env.unwrapped.model.n_items]))
+"""
+    folder = clean_python.parents[1]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    *files, n_items = json.loads(run(clean_python, "-c", code, cwd=folder, env=environment))
+    assert all(Path(file).is_relative_to(folder) for file in files)
+    assert n_items == 10
+    assert "PBMRank-v0" in run(folder / "bin" / "clickgym", "list", cwd=folder, env=environment)
+
+
+def test_importing_is_light():
+    heavy = {"torch", "matplotlib", "pandas", "scipy.stats", "stable_baselines3", "sb3_contrib", "PIL"}
+    code = f"import sys, clickgym; print(*sorted({heavy!r} & set(sys.modules)))"
+    assert run(sys.executable, "-c", code).split() == []
+
+
+def test_every_dependency_is_pinned():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"==[^*+]+", str(pin.specifier)) for pin in pins), "exact versions, no local label"
+    project = PYPROJECT["project"]
+    wanted = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
+    pinned = {canonicalize_name(pin.name): pin for pin in pins}
+    for requirement in map(Requirement, wanted):
+        pin = pinned[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(str(pin.specifier).removeprefix("==")), f"{pin} against {requirement}"
+
+
+@pytest.mark.parametrize("file", ["CHANGELOG.md", "CITATION.cff"])
+def test_the_version_is_the_same_everywhere(file):
+    version = re.escape(PYPROJECT["project"]["version"])
+    assert re.search(rf"^(## |version: ){version}\b", (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)
