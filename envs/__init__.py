@@ -1,5 +1,6 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
+from .action_wrappers import LehmerAction, LehmerVectorAction
 from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
 from .click_env import ClickEnv, ClickVectorEnv, RankEnv, RankVectorEnv
 from .click_model import MAX_SEARCH, REWARDS, ClickModel
@@ -31,6 +32,8 @@ __all__ = [
     "ClickVectorEnv",
     "DependentClickModel",
     "DynamicBayesianModel",
+    "LehmerAction",
+    "LehmerVectorAction",
     "Instance",
     "PositionBasedModel",
     "RankEnv",

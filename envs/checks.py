@@ -20,6 +20,9 @@ __all__ = [
 ]
 
 
+NUMBER = (int, float, np.integer, np.floating)
+
+
 def check_count(name: str, value: Any) -> int:
     """A positive integer; the message of the ValueError names the parameter."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -46,10 +49,10 @@ def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -
     Raises:
         ValueError: naming the parameter, the first bad entry and what was expected.
     """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, got {values!r}") from None
+    given = np.array(values, dtype=object)
+    if not all(isinstance(value, NUMBER) and not isinstance(value, bool) for value in given.flat):
+        raise ValueError(f"{name} must be an array of numbers, got {values!r}")
+    array = given.astype(np.float64)
     wanted = "(" + ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
     if array.ndim != len(shape) or any(
         have == 0 or (size is not None and have != size) for have, size in zip(array.shape, shape, strict=True)
@@ -65,7 +68,7 @@ def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -
 
 def probability(name: str, value: Any) -> float:
     """``value`` as a probability; the message of the ValueError names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, NUMBER) or not 0 <= value <= 1:
         raise ValueError(f"{name} is {value!r}; expected a probability in [0, 1]")
     return float(value)
 
@@ -90,7 +93,7 @@ def check_horizon(horizon: Any, least: int = 1) -> int:
 
 def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
     """A finite number not below ``least`` as a float; the message of the ValueError names the parameter."""
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and np.isfinite(value)
+    good = isinstance(value, NUMBER) and not isinstance(value, bool) and np.isfinite(value)
     if not good or value < least or (strictly and value == least):
         raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}")
     return float(value)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, check_positions, unknown
 from .click_model import ClickModel
-from .kernels import specialise
+from .kernels import kernel, specialise
 from .rendering import ResultPage, to_ansi, to_rgb
 from .spaces import RankedList, check_ranking
 
@@ -45,19 +45,25 @@ def _session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, sc
     return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
 
 
-def _sessions(parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, seen, realised, expectation):  # type: ignore[no-untyped-def]
-    """A batch of sessions; returns the row of the first bad list, or -1. ``seen`` is ``(L,)`` and negative at entry."""
-    n_items, n_positions = len(seen), rankings.shape[1]
-    for b in range(rankings.shape[0]):
-        for k in range(n_positions):
-            item = rankings[b, k]
-            if item < 0 or item >= n_items or seen[item] == b:
-                return b
-            seen[item] = b
+def _sessions(  # type: ignore[no-untyped-def]
+    parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+):
+    """A batch of sessions."""
     for b in range(rankings.shape[0]):
         realised[b], expectation[b], _ = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
         )
+
+
+@kernel
+def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
+    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and negative at entry."""
+    for b in range(rankings.shape[0]):
+        for k in range(rankings.shape[1]):
+            item = rankings[b, k]
+            if item < 0 or item >= len(seen) or seen[item] == b:
+                return b
+            seen[item] = b
     return -1
 
 
@@ -213,7 +219,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
             ranking=None if self._ranking is None else tuple(self._ranking.tolist()),
             clicks=tuple(self._clicks.tolist()),
             examined=tuple(self._examined.tolist()),
-            satisfied=None if self._satisfied < 0 else True,
+            satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=self._reward,
         )
         return to_ansi(page) if self.render_mode == "ansi" else to_rgb(page)
@@ -238,7 +244,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         """Remember the last session, and how many there were, for `render`."""
         self._steps += steps
         self._regret += regret
-        self._ranking, self._clicks, self._examined = ranking.copy(), clicks, examined
+        self._ranking, self._clicks, self._examined = ranking.copy(), clicks.copy(), examined
         self._satisfied, self._reward = satisfied, reward
 
 
@@ -363,20 +369,15 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         rankings = self._checked(actions)
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
-        self.np_random.random(out=self._uniforms)
-        bad = self._sessions(
-            self.model.parameters, rankings, self._uniforms, clicks, self._examined, task.code, task.cutoff, self._scratch,
-            np.full(self.model.n_items, -1), rewards, expectation,
+        self._sessions(
+            self.model.parameters, rankings, self.np_random.random(out=self._uniforms), clicks, self._examined,
+            task.code, task.cutoff, self._scratch, rewards, expectation,
         )  # fmt: skip
-        if bad >= 0:
-            try:
-                check_ranking(rankings[bad], self.model.n_items, self.model.n_positions)
-            except ValueError as error:
-                raise ValueError(f"environment {bad}: {error}") from None
         regret = task.optimal_reward - expectation
         self._steps += 1
         self._regret += regret
-        self._rankings, self._clicks, self._rewards = rankings, clicks, rewards
+        if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
+            self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
         infos = self._masked(expected_reward=expectation, regret=regret, optimal_reward=np.full(size, task.optimal_reward))
         truncated = self._steps == self.max_episode_steps
         if truncated and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
@@ -421,7 +422,14 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
             raise ValueError(f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {shape}")
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        return np.ascontiguousarray(rankings, np.int64)
+        rankings = np.ascontiguousarray(rankings, np.int64)
+        bad = first_bad_list(rankings, np.full(self.model.n_items, -1))
+        if bad >= 0:
+            try:
+                check_ranking(rankings[bad], self.model.n_items, self.model.n_positions)
+            except ValueError as error:
+                raise ValueError(f"environment {bad}: {error}") from None
+        return rankings
 
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)

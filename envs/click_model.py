@@ -171,7 +171,7 @@ class ClickModel(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        if name not in ClickModel._classes:
+        if not isinstance(name, str) or name not in ClickModel._classes:
             raise ValueError(unknown("click model", name, ClickModel._classes))
         try:
             return ClickModel._classes[name](**parameters)

@@ -1,0 +1,163 @@
+"""The click models told as stories of coin flips, their exact laws by enumeration, and a test of samples against a law.
+
+The stories are written from the models' definitions, one flip for each latent event, and share no code with the package.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+from scipy.stats import chi2
+
+from clickgym.envs import (
+    CascadeModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+
+# A test of a law fails by chance with this probability for a random seed; the seeds are fixed.
+FALSE_ALARM = 1e-6
+
+
+def cascade(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        examined[k] = 1
+        if flip(model.attraction[item]):
+            clicks[k] = 1
+            break
+    return -1
+
+
+def position_based(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        attractive = flip(model.attraction[item])
+        examined[k] = flip(model.examination[k])
+        clicks[k] = attractive and examined[k]
+    return -1
+
+
+def dependent_click(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        examined[k] = 1
+        if flip(model.attraction[item]):
+            clicks[k] = 1
+            if flip(model.termination[k]):
+                return k
+    return -1
+
+
+def user_browsing(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        clicked = [j + 1 for j in range(k) if clicks[j]]
+        attractive = flip(model.attraction[item])
+        examined[k] = flip(model.examination[k, clicked[-1] if clicked else 0])
+        clicks[k] = attractive and examined[k]
+    return -1
+
+
+def dynamic_bayesian(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        examined[k] = 1
+        if flip(model.attraction[item]):
+            clicks[k] = 1
+            if flip(model.satisfaction[item]):
+                return k
+        if not flip(model.perseverance):
+            break
+    return -1
+
+
+STORIES = {
+    CascadeModel: cascade,
+    PositionBasedModel: position_based,
+    DependentClickModel: dependent_click,
+    UserBrowsingModel: user_browsing,
+    DynamicBayesianModel: dynamic_bayesian,
+}
+
+
+def make_model(model_class, n_items, n_positions, probabilities):
+    """A model whose parameters come from ``probabilities(shape)``."""
+    attraction = probabilities(n_items)
+    if model_class is CascadeModel:
+        return CascadeModel(attraction, n_positions)
+    if model_class is DynamicBayesianModel:
+        perseverance = float(probabilities(1)[0])
+        return DynamicBayesianModel(attraction, probabilities(n_items), perseverance, n_positions=n_positions)
+    if model_class is UserBrowsingModel:
+        return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
+    return model_class(attraction, probabilities(n_positions))
+
+
+def play(model, ranking, script):
+    """The session in which the first flips fall as scripted and all others come up true.
+
+    Returns:
+        The outcome, the probability of exactly these flips, and the flips.
+    """
+    flips, probability = [], 1.0
+
+    def flip(p):
+        nonlocal probability
+        flips.append(script[len(flips)] if len(flips) < len(script) else True)
+        probability *= p if flips[-1] else 1 - p
+        return flips[-1]
+
+    clicks, examined = [0] * len(ranking), [0] * len(ranking)
+    satisfied = STORIES[type(model)](flip, model, ranking, clicks, examined)
+    return (tuple(map(int, clicks)), tuple(map(int, examined)), satisfied), probability, flips
+
+
+def exact_law(model, ranking):
+    """The probability of each ``(clicks, examined, satisfied)``: every sequence of coin flips is played once.
+
+    ``satisfied`` is the position at which the user left satisfied, or -1.
+    """
+    law = defaultdict(float)
+    scripts = [[]]
+    while scripts:
+        script = scripts.pop()
+        outcome, probability, flips = play(model, ranking, script)
+        if probability > 0:
+            law[outcome] += probability
+        scripts += [[*flips[:n], False] for n in range(len(script), len(flips))]
+    return dict(law)
+
+
+def marginal(law, of):
+    """The law of ``of(clicks, examined, satisfied)``."""
+    result = defaultdict(float)
+    for outcome, probability in law.items():
+        result[of(*outcome)] += probability
+    return dict(result)
+
+
+def realised_reward(reward, cutoff, clicks, satisfied):
+    """What a session pays, by the definition of the reward kind."""
+    return {
+        "clicks": sum(clicks[:cutoff]),
+        "any_click": int(any(clicks[:cutoff])),
+        "satisfaction": int(0 <= satisfied < cutoff),
+    }[reward]
+
+
+def assert_sampled_from(law, samples):
+    """A chi-square test of the null hypothesis that ``samples`` are independent draws from ``law``.
+
+    Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law holds far out in its tail.
+    """
+    counts = Counter(samples)
+    assert set(counts) <= set(law), "an impossible outcome was drawn"
+    cells, pool = [], np.zeros(2)
+    for outcome in sorted(law, key=law.get):
+        pool += (counts[outcome], law[outcome] * len(samples))
+        if pool[1] >= 25:
+            cells.append(pool)
+            pool = np.zeros(2)
+    observed, expected = np.array(cells).T
+    assert len(expected) > 1, "nothing to test"
+    statistic = np.sum((observed - expected) ** 2 / expected)
+    assert statistic <= chi2.isf(FALSE_ALARM, df=len(expected) - 1)

@@ -1,0 +1,334 @@
+"""Click models: their exact laws, sampling, optima and refusals, against the stories in `click_stories`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+from click_stories import STORIES, assert_sampled_from, exact_law, make_model, marginal, realised_reward
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from clickgym.envs import (
+    MAX_SEARCH,
+    CascadeModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+by_model = pytest.mark.parametrize("model_class", STORIES, ids=lambda model_class: model_class.__name__)
+
+# Few distinct values, so that ties, zeros and ones are common, and any others.
+probability = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0.0, 1.0)
+
+
+@st.composite
+def models(draw, model_class, most_items=5, most_positions=3):
+    n_items = draw(st.integers(1, most_items))
+    n_positions = draw(st.integers(1, min(n_items, most_positions)))
+    return make_model(model_class, n_items, n_positions, lambda shape: draw(arrays(float, shape, elements=probability)))
+
+
+def rankings(model):
+    return st.permutations(range(model.n_items)).map(lambda items: items[: model.n_positions])
+
+
+def random_model(model_class, n_items, n_positions, seed):
+    rng = np.random.default_rng(seed)
+    return make_model(model_class, n_items, n_positions, lambda shape: rng.uniform(0.1, 0.9, shape))
+
+
+def questions(model):
+    """Every reward kind of a model with every cutoff."""
+    return itertools.product(model.rewards, range(1, model.n_positions + 1))
+
+
+# laws --------------------------------------------------------------
+
+
+@by_model
+@given(data=st.data())
+@settings(max_examples=60)
+def test_marginals_and_expected_rewards_are_those_of_the_story(model_class, data):
+    model = data.draw(models(model_class, most_positions=4))
+    ranking = data.draw(rankings(model))
+    law = exact_law(model, ranking)
+    np.testing.assert_allclose(sum(law.values()), 1, **EXACT)
+    clicks = sum(p * np.array(clicks) for (clicks, _, _), p in law.items())
+    examination = sum(p * np.array(examined) for (_, examined, _), p in law.items())
+    np.testing.assert_allclose(model.click_probabilities(ranking), clicks, **EXACT)
+    np.testing.assert_allclose(model.examination_probabilities(ranking), examination, **EXACT)
+    for reward, cutoff in questions(model):
+        value = sum(p * realised_reward(reward, cutoff, clicks, left) for (clicks, _, left), p in law.items())
+        np.testing.assert_allclose(model.expected_reward(ranking, reward, cutoff), value, **EXACT)
+    for reward in model.rewards:
+        assert model.expected_reward(ranking, reward) == model.expected_reward(ranking, reward, model.n_positions)
+
+
+@by_model
+@pytest.mark.parametrize("seed", [0, 1])
+def test_clicks_examination_and_satisfaction_are_jointly_sampled_from_the_story(model_class, seed):
+    model = random_model(model_class, 4, 3, seed)
+    ranking = np.array([2, 0, 3])
+    clicks, examined = np.empty((2, 3), np.int8)
+    samples = []
+    for uniforms in np.random.default_rng(seed).random((30_000, 3)):
+        left = model.sample_kernel(model.parameters, ranking, uniforms, clicks, examined)
+        samples.append((tuple(clicks.tolist()), tuple(examined.tolist()), left))
+    assert_sampled_from(exact_law(model, ranking), samples)
+
+
+@by_model
+def test_sample_draws_from_the_joint_law_of_the_clicks(model_class):
+    model, rng = random_model(model_class, 3, 3, seed=2), np.random.default_rng(2)
+    samples = [tuple(model.sample([1, 0, 2], rng).tolist()) for _ in range(10_000)]
+    assert_sampled_from(marginal(exact_law(model, [1, 0, 2]), lambda clicks, examined, left: clicks), samples)
+
+
+def test_the_joint_law_tells_independent_clicks_from_clicks_drawn_with_one_uniform():
+    model, rng = PositionBasedModel([0.5, 0.5], [1.0, 1.0]), np.random.default_rng(0)
+    law = marginal(exact_law(model, [0, 1]), lambda clicks, examined, left: clicks)
+    with pytest.raises(AssertionError):  # the right marginals, but both clicks or none
+        assert_sampled_from(law, [(int(u < 0.5),) * 2 for u in rng.random(1000)])
+
+
+@by_model
+@given(data=st.data())
+@settings(max_examples=30)
+def test_only_possible_sessions_are_drawn(model_class, data):
+    model = data.draw(models(model_class))
+    ranking = np.array(data.draw(rankings(model)))
+    law = exact_law(model, ranking)
+    clicks, examined = np.empty((2, model.n_positions), np.int8)
+    for uniforms in np.random.default_rng(0).random((30, model.n_positions)):
+        left = model.sample_kernel(model.parameters, ranking, uniforms, clicks, examined)
+        assert (tuple(clicks.tolist()), tuple(examined.tolist()), left) in law
+
+
+@by_model
+def test_sample_draws_one_uniform_for_each_position(model_class):
+    model, rng, twin = random_model(model_class, 5, 4, 0), np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(20):
+        expected, examined = np.empty((2, 4), np.int8)
+        model.sample_kernel(model.parameters, np.array([3, 1, 0, 4]), twin.random(4), expected, examined)
+        clicks = model.sample([3, 1, 0, 4], rng)
+        assert clicks.dtype == np.int8
+        assert clicks.tolist() == expected.tolist()
+    assert rng.bit_generator.state == twin.bit_generator.state
+
+
+@by_model
+@given(data=st.data())
+@settings(max_examples=60)
+def test_rewards_are_ordered_and_read_only_the_counted_positions(model_class, data):
+    model = data.draw(models(model_class))
+    ranking = data.draw(rankings(model))
+    clicks, examination = model.click_probabilities(ranking), model.examination_probabilities(ranking)
+    tolerance = 1e-12
+    assert np.all((clicks >= 0) & (clicks <= examination + tolerance) & (examination <= 1 + tolerance))
+    if model_class in (CascadeModel, DependentClickModel, DynamicBayesianModel):
+        assert np.all(np.diff(examination) <= tolerance)
+    for cutoff in range(1, model.n_positions + 1):
+        shorter = model.with_positions(cutoff)
+        head, tail = ranking[:cutoff], [item for item in range(model.n_items) if item not in ranking[:cutoff]]
+        np.testing.assert_array_equal(shorter.click_probabilities(head), clicks[:cutoff])
+        values = {reward: model.expected_reward(ranking, reward, cutoff) for reward in model.rewards}
+        assert values["any_click"] <= min(values["clicks"], 1) + tolerance
+        assert values.get("satisfaction", 0) <= values["any_click"] + tolerance
+        for reward, value in values.items():
+            assert value == model.expected_reward((head + tail)[: model.n_positions], reward, cutoff)
+            assert value == shorter.expected_reward(head, reward)
+            assert cutoff == 1 or value >= model.expected_reward(ranking, reward, cutoff - 1) - tolerance
+
+
+@by_model
+@given(data=st.data())
+@settings(max_examples=30)
+def test_a_model_survives_json(model_class, data):
+    model = data.draw(models(model_class))
+    copy = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
+    assert type(copy) is model_class
+    assert copy == model
+    for mine, its in zip(model.parameters, copy.parameters, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    assert (copy.n_items, copy.n_positions) == (model.n_items, model.n_positions)
+
+
+@by_model
+def test_parameters_are_copied_and_read_only(model_class):
+    given_arrays = []
+
+    def keep(shape):
+        given_arrays.append(np.full(shape, 0.5))
+        return given_arrays[-1]
+
+    model = make_model(model_class, 3, 2, keep)
+    for array in given_arrays:
+        array[...] = 0.9
+    assert np.all(model.attraction == 0.5)
+    for parameter in model.parameters:
+        assert np.isscalar(parameter) or not parameter.flags.writeable
+
+
+# decisions ---------------------------------------------------------
+
+
+def test_dcm_users_look_below_what_does_not_attract():
+    """⚠ The printed Π (1 - v_i) α(d_i) would make both examinations below the first position 0."""
+    model = DependentClickModel([0.0, 0.0, 0.8], [0.5, 0.5, 0.5])
+    assert model.examination_probabilities([0, 1, 2]).tolist() == [1, 1, 1]
+    assert model.click_probabilities([0, 1, 2]).tolist() == [0, 0, 0.8]
+
+
+def test_ubm_columns_count_last_clicks_from_one():
+    model = UserBrowsingModel([1.0, 0.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
+    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])  # last click at the first position
+    model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
+    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
+
+
+def test_ubm_ignores_whatever_lies_above_the_used_triangle():
+    clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
+    dirty = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
+    assert dirty == clean
+    assert np.all(np.triu(dirty.examination, 1) == 0)
+
+
+def test_satisfaction_below_the_cutoff_does_not_count():
+    model = DependentClickModel([0.0, 1.0], [1.0, 1.0])
+    assert model.expected_reward([0, 1], "satisfaction") == 1
+    assert model.expected_reward([0, 1], "satisfaction", cutoff=1) == 0
+
+
+# optima ------------------------------------------------------------
+
+
+@by_model
+@given(data=st.data())
+@settings(max_examples=100)
+def test_the_optimum_is_that_of_exhaustive_search(model_class, data):
+    model = data.draw(models(model_class))
+    lists = list(itertools.permutations(range(model.n_items), model.n_positions))
+    for reward, cutoff in questions(model):
+        best = model.optimal_ranking(reward, cutoff)
+        assert best.dtype == np.int64
+        assert tuple(best.tolist()) in lists
+        highest = max(model.expected_reward(ranking, reward, cutoff) for ranking in lists)
+        assert model.expected_reward(best, reward, cutoff) == pytest.approx(highest, rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel])
+@pytest.mark.parametrize("seed", range(3))
+def test_pruning_loses_no_optimum_in_larger_models(model_class, seed):
+    rng = np.random.default_rng(seed)
+    model = make_model(model_class, 7, 5, lambda shape: rng.beta(0.5, 0.5, shape))
+    highest = max(model.expected_reward(ranking) for ranking in itertools.permutations(range(7), 5))
+    assert model.expected_reward(model.optimal_ranking()) == pytest.approx(highest, rel=0, abs=1e-12)
+
+
+SORTING_IS_WRONG = {
+    # The best item ends the session at the top.
+    "DCM": (DependentClickModel([0.9, 0.5, 0.1], [1.0, 0.0, 0.0]), 0.96, 1.36),
+    "DBN": (DynamicBayesianModel([0.6, 0.5], [1.0, 0.0], n_positions=2), 0.8, 1.1),
+    # A click at the top lowers what is examined below; examination before any click decreases.
+    "UBM": (UserBrowsingModel([0.9, 0.9, 0.2], [[1, 0, 0], [0.9, 0, 0], [0.7, 0.1, 1]]), 1.01786, 1.54496),
+}
+
+
+@pytest.mark.parametrize(("model", "sorted_value", "optimum"), SORTING_IS_WRONG.values(), ids=SORTING_IS_WRONG)
+def test_sorting_by_attraction_is_not_optimal_for_clicks(model, sorted_value, optimum):
+    assert model.expected_reward(range(model.n_items)) == pytest.approx(sorted_value)
+    assert model.expected_reward(model.optimal_ranking()) == pytest.approx(optimum)
+
+
+def test_matching_uses_only_the_counted_positions():
+    """⚠ Matching over all positions and cutting afterwards would leave the best item below the cutoff."""
+    model = PositionBasedModel([0.9, 0.5, 0.1], [0.2, 0.4, 1.0])
+    assert model.optimal_ranking(cutoff=2).tolist() == [1, 0, 2]
+    assert model.optimal_ranking().tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel])
+def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_class):
+    model = random_model(model_class, 30, 10, 0)
+    with pytest.raises(ValueError, match=re.escape(f"more than the limit of {MAX_SEARCH:.0e}; pass the reference list")):
+        model.optimal_ranking()
+    assert len(model.optimal_ranking("any_click")) == 10
+    assert len(model.optimal_ranking(cutoff=2)) == 10
+
+
+# wrong inputs ------------------------------------------------------
+
+DCM = DependentClickModel([0.5, 0.2, 0.1], [0.5, 0.5])
+CM = CascadeModel([0.5, 0.2], 2)
+WRONG = {
+    "above one": (lambda: CascadeModel([0.5, 1.5], 1), "attraction[1] is 1.5; expected a probability in [0, 1]"),
+    "negative": (lambda: PositionBasedModel([0.5], [-0.1]), "examination[0] is -0.1; expected a probability"),
+    "not a number": (lambda: DependentClickModel([0.5], [np.nan]), "termination[0] is nan; expected a probability"),
+    "infinite": (lambda: CascadeModel([np.inf], 1), "attraction[0] is inf; expected a probability"),
+    "text": (lambda: CascadeModel(["much"], 1), "attraction must be an array of numbers, got ['much']"),
+    "ragged": (lambda: UserBrowsingModel([0.5], [[1], [1, 1]]), "examination must be an array of numbers"),
+    "matrix": (lambda: CascadeModel([[0.5]], 1), "attraction has shape (1, 1); expected (n,)"),
+    "scalar": (lambda: CascadeModel(0.5, 1), "attraction has shape (); expected (n,)"),
+    "empty": (lambda: CascadeModel([], 1), "attraction has shape (0,); expected (n,)"),
+    "row of UBM": (
+        lambda: UserBrowsingModel([0.5, 0.4], [[1, 0], [0.5, 1.2]]),
+        "examination[1, 1] is 1.2; expected a probability",
+    ),
+    "UBM not square": (lambda: UserBrowsingModel([0.5, 0.4], [[1, 0]]), "examination has shape (1, 2); expected (1, 1)"),
+    "UBM vector": (lambda: UserBrowsingModel([0.5], [1.0]), "examination has shape (1,); expected (1, 1)"),
+    "lengths": (
+        lambda: DynamicBayesianModel([0.5, 0.4], [0.5], n_positions=1),
+        "satisfaction has shape (1,); expected (2,)",
+    ),
+    "perseverance": (
+        lambda: DynamicBayesianModel([0.5], [0.5], 1.1, n_positions=1),
+        "perseverance is 1.1; expected a probability in [0, 1]",
+    ),
+    "perseverance nan": (
+        lambda: DynamicBayesianModel([0.5], [0.5], float("nan"), n_positions=1),
+        "perseverance is nan; expected a probability in [0, 1]",
+    ),
+    "K > L": (lambda: CascadeModel([0.5], 2), "n_positions is 2, but there are only n_items = 1 items to show"),
+    "K > L in PBM": (lambda: PositionBasedModel([0.5], [1, 1]), "n_positions is 2, but there are only n_items = 1"),
+    "K = 0": (lambda: CascadeModel([0.5], 0), "n_positions is 0; expected a positive integer"),
+    "K = 1.0": (lambda: CascadeModel([0.5], 1.0), "n_positions is 1.0; expected a positive integer"),
+    "more positions": (lambda: DCM.with_positions(3), "n_positions is 3, but the parameters cover only 2 positions"),
+    "reward": (lambda: DCM.expected_reward([0, 1], "click"), "unknown reward 'click'; did you mean 'clicks'?"),
+    "no satisfaction": (
+        lambda: CM.expected_reward([0, 1], "satisfaction"),
+        "CascadeModel does not define the reward 'satisfaction'; it has clicks, any_click",
+    ),
+    "cutoff 0": (lambda: DCM.optimal_ranking(cutoff=0), "cutoff is 0; expected an integer from 1 to n_positions = 2"),
+    "cutoff > K": (lambda: DCM.expected_reward([0, 1], cutoff=3), "cutoff is 3; expected an integer from 1 to"),
+    "cutoff True": (lambda: DCM.expected_reward([0, 1], cutoff=True), "cutoff is True; expected an integer"),
+    "ranking": (lambda: DCM.click_probabilities([1, 1]), "position 1 shows item 1 again"),
+    "sampled ranking": (lambda: DCM.sample([0, 3], np.random.default_rng()), "position 1 shows item 3"),
+    "no model": (lambda: ClickModel.from_dict({"attraction": [0.5]}), "a JSON object with a key 'model'"),
+    "unknown model": (
+        lambda: ClickModel.from_dict({"model": "CascadeMode", "attraction": [0.5]}),
+        "unknown click model 'CascadeMode'; did you mean 'CascadeModel'?",
+    ),
+    "missing parameter": (
+        lambda: ClickModel.from_dict({"model": "PositionBasedModel", "attraction": [0.5]}),
+        "PositionBasedModel: missing 1 required positional argument: 'examination'",
+    ),
+    "unknown parameter": (
+        lambda: ClickModel.from_dict({"model": "CascadeModel", "attraction": [0.5], "n_positions": 1, "v": 1}),
+        "CascadeModel: got an unexpected keyword argument 'v'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_input_is_named(wrong, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wrong()

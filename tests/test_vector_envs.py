@@ -1,0 +1,306 @@
+"""The native vector environments: the law of the scalar ones, Gymnasium's conventions, time limits and autoreset."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from click_stories import assert_sampled_from, exact_law, make_model, marginal
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import clickgym
+from clickgym.envs import ENVIRONMENTS, ClickVectorEnv
+
+B, L, K = 3, 5, 3
+RESET_MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+by_id = pytest.mark.parametrize("env_id", ENVIRONMENTS)
+by_reset_mode = pytest.mark.parametrize("reset_mode", RESET_MODES, ids=lambda mode: mode.name)
+
+
+def arguments(env_id):
+    """Random parameters of an id's click model, as keyword arguments."""
+    rng = np.random.default_rng(0)
+    model = make_model(ENVIRONMENTS[env_id][0].model_class, L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
+    return {name: value for name, value in model.to_dict().items() if name != "model"}
+
+
+def make(env_id, num_envs=B, **options):
+    return gym.make_vec(env_id, num_envs=num_envs, **arguments(env_id), **options)
+
+
+def structure(value):
+    """Keys, shapes and types, all the way down."""
+    if isinstance(value, dict):
+        return {key: structure(item) for key, item in value.items()}
+    if value.dtype == object:
+        return [structure(item) for item in value]
+    return value.shape, value.dtype
+
+
+# law ---------------------------------------------------------------
+
+
+@by_id
+def test_each_stream_has_the_joint_law_of_its_list(env_id):
+    envs = make(env_id, num_envs=2000)
+    model = envs.unwrapped.model
+    lists = np.array([[0, 1, 2], [4, 2, 1]])
+    actions = lists[np.arange(2000) % 2]
+    envs.reset(seed=0)
+    samples = [[], []]
+    for _ in range(20):
+        clicks = envs.step(actions)[0]
+        for which in (0, 1):
+            samples[which] += map(tuple, clicks[which::2].tolist())
+    for ranking, drawn in zip(lists.tolist(), samples, strict=True):
+        assert_sampled_from(marginal(exact_law(model, ranking), lambda clicks, examined, left: clicks), drawn)
+
+
+@by_id
+def test_streams_and_steps_are_independent(env_id):
+    envs = make(env_id, num_envs=2)
+    law = marginal(exact_law(envs.unwrapped.model, [0, 1, 2]), lambda clicks, examined, left: any(clicks))
+    envs.reset(seed=0)
+    any_click = [tuple(envs.step([[0, 1, 2]] * 2)[0].any(axis=1).tolist()) for _ in range(4000)]
+    assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, any_click)
+    first = [a for a, _ in any_click]
+    assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, list(zip(first[::2], first[1::2], strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "reward", "cutoff"),
+    [(i, reward, m) for i, (env, _) in ENVIRONMENTS.items() for reward in env.model_class.rewards for m in (None, 2)],
+)
+def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
+    envs = make(env_id, reward=reward, cutoff=cutoff)
+    model = envs.unwrapped.model
+    _, infos = envs.reset(seed=0)
+    best = model.optimal_ranking(reward, cutoff)
+    optimum = model.expected_reward(best, reward, cutoff)
+    assert infos["optimal_ranking"].tolist() == [best.tolist()] * B
+    assert infos["optimal_reward"].tolist() == [optimum] * B
+    envs.action_space.seed(0)
+    for _ in range(50):
+        actions = envs.action_space.sample()
+        twin = copy.deepcopy(envs.unwrapped.np_random)
+        clicks, rewards, terminations, truncations, infos = envs.step(actions)
+        values = [model.expected_reward(action, reward, cutoff) for action in actions]
+        assert infos["expected_reward"].tolist() == values
+        assert infos["regret"].tolist() == [optimum - value for value in values]
+        assert infos["optimal_reward"].tolist() == [optimum] * B
+        assert not terminations.any()
+        assert not truncations.any()
+        counted = clicks[:, :cutoff]
+        if reward == "clicks":
+            assert rewards.tolist() == counted.sum(axis=1).tolist()
+        elif reward == "any_click":
+            assert rewards.tolist() == counted.any(axis=1).tolist()
+        else:
+            assert np.all(rewards <= counted.any(axis=1))
+        for ranking, uniforms, drawn, paid in zip(actions, twin.random((B, K)), clicks, rewards, strict=True):
+            same, examined = np.empty((2, K), np.int8)
+            left = model.sample_kernel(model.parameters, ranking, uniforms, same, examined)
+            assert same.tolist() == drawn.tolist()
+            assert reward != "satisfaction" or paid == (0 <= left < (cutoff or K))
+        assert envs.unwrapped.np_random.bit_generator.state == twin.bit_generator.state
+
+
+# Gymnasium's conventions -------------------------------------------
+
+
+@by_id
+@by_reset_mode
+def test_steps_and_infos_have_the_structure_of_gymnasiums_own_vector_environment(env_id, reset_mode):
+    native = make(env_id, max_episode_steps=2, autoreset_mode=reset_mode)
+    sync = make(env_id, max_episode_steps=2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": reset_mode})
+    assert isinstance(native, ClickVectorEnv)
+    assert isinstance(sync, SyncVectorEnv)
+    assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is reset_mode
+    for space in ("single_action_space", "single_observation_space", "action_space", "observation_space"):
+        assert getattr(native, space) == getattr(sync, space)
+    (mine, my_infos), (its, its_infos) = native.reset(seed=0), sync.reset(seed=0)
+    assert mine in native.observation_space
+    assert (mine.shape, mine.dtype) == (its.shape, its.dtype)
+    assert structure(my_infos) == structure(its_infos)
+    for step in range(8):
+        actions = native.action_space.sample()
+        assert actions in native.action_space
+        mine, its = native.step(actions), sync.step(actions)
+        assert mine[0] in native.observation_space
+        assert [(part.shape, part.dtype) for part in mine[:4]] == [(part.shape, part.dtype) for part in its[:4]]
+        for part in (2, 3):
+            np.testing.assert_array_equal(mine[part], its[part], err_msg=f"step {step}")
+        assert structure(mine[4]) == structure(its[4]), f"step {step}"
+        for name in mine[4].keys() & {"expected_reward", "regret", "optimal_reward", "optimal_ranking"}:
+            np.testing.assert_array_equal(mine[4][name], its[4][name])
+
+
+def test_the_reset_mode_is_declared_and_next_step_by_default():
+    assert make("CMRank-v0").metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert make("CMRank-v0", autoreset_mode="SameStep").metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert ClickVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP, "one environment changed them all"
+
+
+def test_next_step_resets_in_a_step_of_its_own():
+    envs = make("PBMRank-v0", max_episode_steps=2)
+    envs.reset(seed=0)
+    actions = envs.action_space.sample()
+    for _ in range(3):
+        assert not envs.step(actions)[3].any()
+        assert envs.step(actions)[3].all()
+        state = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state)
+        clicks, rewards, terminations, truncations, infos = envs.step(actions)
+        assert not any(part.any() for part in (clicks, rewards, terminations, truncations))
+        assert "regret" not in infos
+        assert envs.unwrapped.np_random.bit_generator.state == state, "the reset is no session"
+
+
+def test_same_step_returns_the_last_observation_beside_the_first():
+    envs = make("PBMRank-v0", max_episode_steps=2, autoreset_mode=AutoresetMode.SAME_STEP)
+    endless = make("PBMRank-v0")
+    envs.reset(seed=0)
+    endless.reset(seed=0)
+    actions = envs.action_space.sample()
+    for step in range(1, 9):
+        clicks, rewards, _, truncations, infos = envs.step(actions)
+        same_clicks, same_rewards, *_, same_infos = endless.step(actions)
+        np.testing.assert_array_equal(rewards, same_rewards)
+        assert truncations.tolist() == [step % 2 == 0] * B
+        if step % 2 == 0:
+            assert not clicks.any()
+            np.testing.assert_array_equal(np.stack(infos["final_obs"]), same_clicks)
+            np.testing.assert_array_equal(infos["final_info"]["regret"], same_infos["regret"])
+        else:
+            np.testing.assert_array_equal(clicks, same_clicks)
+
+
+@by_id
+@by_reset_mode
+def test_gymnasiums_episode_statistics_are_right(env_id, reset_mode):
+    envs = RecordEpisodeStatistics(make(env_id, max_episode_steps=4, autoreset_mode=reset_mode))
+    envs.reset(seed=0)
+    returns, episodes = np.zeros(B), 0
+    for _ in range(20):
+        _, rewards, _, truncations, infos = envs.step(envs.action_space.sample())
+        returns += rewards
+        if truncations.all():
+            assert infos["episode"]["l"].tolist() == [4] * B
+            np.testing.assert_allclose(infos["episode"]["r"], returns)
+            returns[:], episodes = 0, episodes + 1
+    assert episodes == (4 if reset_mode is AutoresetMode.NEXT_STEP else 5)
+
+
+@by_id
+def test_a_seed_fixes_all_streams_and_arrays_are_fresh(env_id):
+    def stream(envs, seed):
+        envs.reset(seed=seed)
+        return [envs.step([[0, 1, 2]] * B) for _ in range(30)]
+
+    envs, other = make(env_id), make(env_id)
+    first = stream(envs, 5)
+    kept = [clicks.copy() for clicks, *_ in first]
+    np.testing.assert_array_equal([step[0] for step in stream(other, 5)], kept)
+    np.testing.assert_array_equal([step[0] for step in stream(envs, 5)], kept)
+    np.testing.assert_array_equal([step[0] for step in first], kept)
+    assert not np.array_equal([step[0] for step in stream(envs, 6)], kept)
+    envs.reset(seed=0)
+    assert not np.isin(envs.unwrapped.np_random.random(1000), np.random.default_rng(0).random(10_000)).any()
+
+
+# refusals ----------------------------------------------------------
+
+BAD_ACTIONS = {
+    "duplicate": ([[0, 1, 2], [3, 1, 3], [0, 0, 0]], ValueError, "environment 1: ", "position 2 shows item 3 again"),
+    "too large": ([[0, 1, 2], [0, 1, 2], [0, 5, 2]], ValueError, "environment 2: ", "position 1 shows item 5"),
+    "negative": ([[-1, 1, 2], [0, 1, 2], [0, 1, 2]], ValueError, "environment 0: ", "position 0 shows item -1"),
+    "one list": ([0, 1, 2], ValueError, "", "actions have shape (3,); expected (num_envs, n_positions) = (3, 3)"),
+    "too few": ([[0, 1, 2]], ValueError, "", "actions have shape (1, 3)"),
+    "floats": ([[0.0, 1.0, 2.0]] * 3, TypeError, "", "actions have dtype float64; expected integer item ids"),
+}
+
+
+@by_id
+@pytest.mark.parametrize(("actions", "error", "where", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
+def test_a_bad_action_names_the_environment_and_the_position(env_id, actions, error, where, message):
+    envs = make(env_id)
+    envs.reset(seed=0)
+    with pytest.raises(error, match=f"{where}.*{re.escape(message)}"):
+        envs.step(actions)
+
+
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [pytest.param(bad[0], id=name) for name, bad in BAD_ACTIONS.items()],
+)
+def test_a_refused_action_leaves_no_trace(actions):
+    envs = make("PBMRank-v0", render_mode="ansi")
+    envs.reset(seed=0)
+    envs.step([[0, 1, 2]] * B)
+    state, pages = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state), envs.render()
+    with pytest.raises((ValueError, TypeError)):
+        envs.step(actions)
+    assert envs.render() == pages
+    assert envs.unwrapped.np_random.bit_generator.state == state
+
+
+WRONG = {
+    "num_envs": ({"num_envs": 0}, "num_envs is 0; expected a positive integer"),
+    "max_episode_steps": ({"max_episode_steps": 0}, "max_episode_steps is 0; expected a positive integer"),
+    "disabled reset": ({"autoreset_mode": AutoresetMode.DISABLED}, "autoreset_mode must be NEXT_STEP or SAME_STEP"),
+    "unknown reset": ({"autoreset_mode": "never"}, "never"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments_are_named(given, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ENVIRONMENTS["PBMRank-v0"][1](**given)
+
+
+# rendering and measuring -------------------------------------------
+
+
+def test_every_stream_has_its_page():
+    envs = make("PBMRank-v0", render_mode="ansi")
+    envs.reset(seed=0)
+    assert all("no session yet" in page for page in envs.render())
+    clicks, *_ = envs.step([[0, 1, 2], [2, 1, 0], [4, 3, 2]])
+    for page, row, shown in zip(envs.render(), clicks, [[0, 1, 2], [2, 1, 0], [4, 3, 2]], strict=True):
+        lines = page.splitlines()[1:]
+        assert [f"item {item}" in line for item, line in zip(shown, lines, strict=True)] == [True] * K
+        assert ["clicked" in line for line in lines] == row.astype(bool).tolist()
+    pictures = make("PBMRank-v0", render_mode="rgb_array")
+    pictures.reset(seed=0)
+    assert [picture.dtype for picture in pictures.render()] == [np.uint8] * B
+
+
+@by_id
+@by_reset_mode
+def test_regret_is_recorded_session_by_session_up_to_the_last_checkpoint(env_id, reset_mode):
+    checkpoints = [1, 2, 7, 12, 20]
+    inner = make(env_id, max_episode_steps=3, autoreset_mode=reset_mode)
+    envs, model = clickgym.RecordVectorRegret(inner, checkpoints), inner.unwrapped.model
+    envs.reset(seed=0)
+    optimum = model.expected_reward(model.optimal_ranking())
+    sessions, reset_next = [], False
+    for _ in range(14):
+        actions = envs.action_space.sample()
+        clicks, rewards, _, truncations, infos = envs.step(actions)
+        if not reset_next:
+            shown = np.stack(infos["final_obs"]) if "final_obs" in infos else clicks
+            sessions += [
+                (optimum - model.expected_reward(action), reward, row.sum())
+                for action, reward, row in zip(actions, rewards, shown, strict=True)
+            ]
+        reset_next = truncations.all() and reset_mode is AutoresetMode.NEXT_STEP
+    assert len(sessions) > 20
+    totals = np.cumsum(sessions, axis=0)[np.array(checkpoints) - 1]
+    assert envs.meter.steps.tolist() == checkpoints
+    np.testing.assert_array_equal(np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1), totals)
+    assert envs.meter.step == 20
