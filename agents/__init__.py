@@ -3,7 +3,9 @@
 from .agent import Agent, CompiledAgent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
 from .batch_rank import BatchRank
-from .cascade import CascadeKLUCB, CascadeUCB1
+from .cascade import CascadeUCB1
+from .generic_rl import PPO, Learner
+from .kl_ucb import CascadeKLUCB
 from .position_based import PBMUCB
 from .top_rank import TopRank
 
@@ -13,4 +15,7 @@ AGENTS: dict[str, type[CompiledAgent]] = {
 }
 """The published algorithms by name."""
 
-__all__ = ["AGENTS", "Agent", "CompiledAgent", *AGENTS]
+LEARNERS: dict[str, type[Learner]] = {learner.__name__: learner for learner in (PPO,)}
+"""Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
+
+__all__ = ["AGENTS", "LEARNERS", "Agent", "CompiledAgent", "Learner", *AGENTS, *LEARNERS]

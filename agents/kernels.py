@@ -8,7 +8,7 @@ import numpy as np
 
 from ..envs.kernels import kernel
 
-__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front"]
+__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "x_log_x"]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = ("first_click", "last_click")
@@ -92,6 +92,12 @@ def kl_upper(p, bound):  # type: ignore[no-untyped-def]
 def kl_lower(p, bound):  # type: ignore[no-untyped-def]
     """The smallest q ≤ p with KL(p, q) ≤ bound, to rounding."""
     return 1.0 - kl_upper(1.0 - p, bound)
+
+
+@kernel
+def x_log_x(x):  # type: ignore[no-untyped-def]
+    """x log x, with 0 log 0 = 0."""
+    return x * math.log(x) if x > 0 else 0.0
 
 
 @kernel

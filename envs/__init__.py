@@ -7,6 +7,7 @@ from .click_model import MAX_SEARCH, REWARDS, ClickModel
 from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
 from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
 from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
 from .spaces import RankedList, check_ranking
 from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
@@ -18,6 +19,7 @@ ENVIRONMENTS: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
     "DCMRank-v0": (DCMRankEnv, DCMRankVectorEnv),
     "UBMRank-v0": (UBMRankEnv, UBMRankVectorEnv),
     "DBNRank-v0": (DBNRankEnv, DBNRankVectorEnv),
+    **NON_STATIONARY,
 }
 """The registered ids, each with its scalar and its vector environment."""
 
@@ -32,9 +34,10 @@ __all__ = [
     "ClickVectorEnv",
     "DependentClickModel",
     "DynamicBayesianModel",
+    "Instance",
     "LehmerAction",
     "LehmerVectorAction",
-    "Instance",
+    "PiecewiseStationaryModel",
     "PositionBasedModel",
     "RankEnv",
     "RankVectorEnv",

@@ -130,9 +130,11 @@ class CMRankEnv(RankEnv):
     """
 
     model_class = CascadeModel
+    kind = "CascadeModel"
 
 
 class CMRankVectorEnv(RankVectorEnv):
     """Many independent streams of `CMRankEnv`, stepped together in compiled code."""
 
     model_class = CascadeModel
+    kind = "CascadeModel"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -76,11 +78,9 @@ def session(model: ClickModel) -> Callable[..., tuple[float, float, int]]:
 
 
 class _Task:
-    """A click model together with what is asked of its list: the reward, the cutoff, and the optimum."""
+    """A stationary click model together with what is asked of its lists: the reward, the cutoff, and the optimum."""
 
     def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
-        if not isinstance(model, ClickModel):
-            raise TypeError(f"model must be a ClickModel, got {type(model).__name__}")
         self.model = model
         self.reward = reward
         self.code, self.cutoff = model.check_reward(reward, cutoff)
@@ -90,6 +90,21 @@ class _Task:
             else check_ranking(reference, model.n_items, model.n_positions)
         )
         self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
+
+
+class _Schedule:
+    """The tasks that follow one another as the users change; a single one unless the model is piecewise-stationary."""
+
+    def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
+        if not isinstance(model, ClickModel):
+            raise TypeError(f"model must be a ClickModel, got {type(model).__name__}")
+        self._tasks = [_Task(epoch, reward, cutoff, reference) for epoch in model.epochs]
+        self._ends = [*model.starts[1:], sys.maxsize]
+
+    def at(self, step: int) -> tuple[_Task, int]:
+        """The task of a step, and the first step after it that has another."""
+        epoch = bisect.bisect_right(self._ends, step)
+        return self._tasks[epoch], self._ends[epoch]
 
 
 def _seeded(seed: int) -> np.random.Generator:
@@ -143,18 +158,14 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(unknown("render_mode", render_mode, self.metadata["render_modes"]))
-        self.task = _Task(model, reward, cutoff, reference)
+        self.model = model
         self.render_mode = render_mode
         self.action_space = RankedList(model.n_items, model.n_positions)
         self.observation_space = MultiBinary(model.n_positions)
-        self._session = session(model)
+        self.reference = reference
+        self._schedule = _Schedule(model, reward, cutoff, reference)
         self._scratch = np.empty(model.n_positions + 1)
         self._forget()
-
-    @property
-    def model(self) -> ClickModel:
-        """The click model of the users."""
-        return self.task.model
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -194,7 +205,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         ranking = check_ranking(action, self.model.n_items, k)
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         realised, expectation, satisfied = self._session(
-            self.model.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff,
+            task.model.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff,
             self._scratch,
         )  # fmt: skip
         regret = task.optimal_reward - expectation
@@ -224,12 +235,23 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         )
         return to_ansi(page) if self.render_mode == "ansi" else to_rgb(page)
 
+    @property
+    def sessions_to_change(self) -> int:
+        """How many sessions are left before the users change."""
+        return self._next_change - self._steps
+
     def _forget(self) -> None:
         k = self.model.n_positions
         self._steps, self._regret = 0, 0.0
+        self._enter()
         self._ranking: NDArray[np.int64] | None = None
         self._clicks, self._examined = np.zeros(k, np.int8), np.zeros(k, np.int8)
         self._satisfied, self._reward = -1, 0.0
+
+    def _enter(self) -> None:
+        """Take up the task of the present step."""
+        self.task, self._next_change = self._schedule.at(self._steps)
+        self._session = session(self.task.model)
 
     def _record(
         self,
@@ -241,9 +263,11 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         satisfied: int,
         reward: float,
     ) -> None:
-        """Remember the last session, and how many there were, for `render`."""
+        """Count ``steps`` sessions, which must not pass over a change, and remember the last for `render`."""
         self._steps += steps
         self._regret += regret
+        if self._steps == self._next_change:
+            self._enter()
         self._ranking, self._clicks, self._examined = ranking.copy(), clicks.copy(), examined
         self._satisfied, self._reward = satisfied, reward
 
@@ -302,7 +326,8 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         mode = AutoresetMode(autoreset_mode)
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
-        self.task = _Task(model, reward, cutoff, reference)
+        self.model = model
+        self._schedule = _Schedule(model, reward, cutoff, reference)
         self.num_envs = check_count("num_envs", num_envs)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
@@ -311,7 +336,6 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.single_observation_space = MultiBinary(model.n_positions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._sessions = specialise(_sessions, play_session=session(model))
         self._uniforms = np.empty((num_envs, model.n_positions))
         self._examined = np.zeros((num_envs, model.n_positions), np.int8)
         self._scratch = np.empty(model.n_positions + 1)
@@ -322,11 +346,6 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         self._regret: NDArray[np.float64]
         self._rewards: NDArray[np.float64]
         self._forget()
-
-    @property
-    def model(self) -> ClickModel:
-        """The click model of the users."""
-        return self.task.model
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -370,11 +389,13 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         self._sessions(
-            self.model.parameters, rankings, self.np_random.random(out=self._uniforms), clicks, self._examined,
+            task.model.parameters, rankings, self.np_random.random(out=self._uniforms), clicks, self._examined,
             task.code, task.cutoff, self._scratch, rewards, expectation,
         )  # fmt: skip
         regret = task.optimal_reward - expectation
         self._steps += 1
+        if self._steps == self._next_change:
+            self._enter()
         self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
@@ -434,12 +455,18 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
         self._steps = 0
+        self._enter()
         self._truncated = False
         self._regret = np.zeros(self.num_envs)
         self._rewards = np.zeros(self.num_envs)
         self._rankings = None
         self._clicks = np.zeros(shape, np.int8)
         self._examined[:] = 0
+
+    def _enter(self) -> None:
+        """Take up the task of the present step."""
+        self.task, self._next_change = self._schedule.at(self._steps)
+        self._sessions = specialise(_sessions, play_session=session(self.task.model))
 
     def _reset_infos(self) -> dict[str, Any]:
         return self._masked(
@@ -456,20 +483,21 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
 
 def _from_arguments(
     model_class: type[ClickModel],
+    kind: str,
     instance: str | None,
     n_positions: int | None,
     parameters: Mapping[str, Any],
 ) -> tuple[ClickModel, str, NDArray[np.int64] | None]:
-    """The model that the arguments of a registered id describe, the instance's name, and its initial list."""
-    from .instances import DEFAULT_INSTANCE, load_instance  # instances are built of models, which this module serves
+    """The model of a kind that the arguments of a registered id describe, the instance's name, and its initial list."""
+    from .instances import DEFAULT_INSTANCES, load_instance  # instances are built of models, which this module serves
 
     names = [name for name in inspect.signature(model_class).parameters if name != "n_positions"]
     for name in parameters:
         if name not in names:
             raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))
     if not parameters:
-        chosen = load_instance(DEFAULT_INSTANCE if instance is None else instance)
-        return chosen.model(model_class, n_positions), chosen.name, chosen.initial_ranking
+        chosen = load_instance(DEFAULT_INSTANCES[kind] if instance is None else instance)
+        return chosen.model(kind, n_positions), chosen.name, chosen.initial_ranking
     if instance is not None:
         raise ValueError(f"give either an instance or the parameters {', '.join(names)}, not both")
     signature = inspect.signature(model_class).parameters
@@ -484,6 +512,8 @@ def _from_arguments(
     model = model_class(**arguments)
     if n_positions is not None:
         model = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
+    if model.kind != kind:
+        raise ValueError(f"the parameters make a {model.kind}; expected a {kind}")
     return model, "custom", None
 
 
@@ -539,6 +569,8 @@ class RankEnv(ClickEnv):
     """
 
     model_class: ClassVar[type[ClickModel]]
+    kind: ClassVar[str]
+    """The kind of model, as instances call it: `ClickModel.kind`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -556,7 +588,7 @@ class RankEnv(ClickEnv):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        model, name, initial_ranking = _from_arguments(self.model_class, instance, n_positions, parameters)
+        model, name, initial_ranking = _from_arguments(self.model_class, self.kind, instance, n_positions, parameters)
         super().__init__(model, reward, cutoff, reference=reference, render_mode=render_mode)
         self.instance, self.initial_ranking = name, initial_ranking
 
@@ -568,6 +600,7 @@ class RankVectorEnv(ClickVectorEnv):
     """
 
     model_class: ClassVar[type[ClickModel]]
+    kind: ClassVar[str]
 
     def __init__(
         self,
@@ -583,7 +616,7 @@ class RankVectorEnv(ClickVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **parameters: Any,
     ) -> None:
-        model, name, initial_ranking = _from_arguments(self.model_class, instance, n_positions, parameters)
+        model, name, initial_ranking = _from_arguments(self.model_class, self.kind, instance, n_positions, parameters)
         super().__init__(
             model,
             num_envs,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,6 +74,21 @@ class ClickModel(ABC):
     def n_items(self) -> int:
         """L, the number of items."""
         return len(self.parameters.attraction)
+
+    @property
+    def kind(self) -> str:
+        """What instances call a model of this kind: the class, and of which class a piecewise-stationary one is."""
+        return type(self).__name__
+
+    @property
+    def epochs(self) -> Sequence[ClickModel]:
+        """The stationary models that follow one another; just the model itself unless it changes."""
+        return (self,)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """The first step of each epoch, counted from 0."""
+        return (0,)
 
     @property
     def attraction(self) -> NDArray[np.float64]:

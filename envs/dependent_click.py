@@ -161,9 +161,11 @@ class DCMRankEnv(RankEnv):
     """
 
     model_class = DependentClickModel
+    kind = "DependentClickModel"
 
 
 class DCMRankVectorEnv(RankVectorEnv):
     """Many independent streams of `DCMRankEnv`, stepped together in compiled code."""
 
     model_class = DependentClickModel
+    kind = "DependentClickModel"

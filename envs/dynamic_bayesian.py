@@ -187,9 +187,11 @@ class DBNRankEnv(RankEnv):
     """
 
     model_class = DynamicBayesianModel
+    kind = "DynamicBayesianModel"
 
 
 class DBNRankVectorEnv(RankVectorEnv):
     """Many independent streams of `DBNRankEnv`, stepped together in compiled code."""
 
     model_class = DynamicBayesianModel
+    kind = "DynamicBayesianModel"

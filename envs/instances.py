@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -29,6 +29,7 @@ from .checks import check_count, check_positions, unknown
 from .click_model import ClickModel
 from .dependent_click import DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel
+from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel
 from .user_browsing import UserBrowsingModel
 
@@ -38,7 +39,7 @@ FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent / "instances"
 
 DEFAULT_INSTANCE = "yandex-9982"
-"""The instance of every registered id when none is asked for.
+"""The instance of every stationary environment when none is asked for.
 
 The query with by far the most sessions (23,885), so its parameters are the surest; its attractions are well spread, and
 under the position-based model the list in production leaves a quarter of the clicks to gain.
@@ -51,7 +52,7 @@ class Instance:
 
     Args:
         name: how results call it.
-        models: the click models, over all positions for which there are parameters.
+        models: the click models by `ClickModel.kind`, over all positions for which there are parameters.
         n_positions: K, the number of positions unless another is asked for.
         description: one line.
         origin: where the parameters come from.
@@ -101,7 +102,7 @@ class Instance:
         """The instance under one click model.
 
         Args:
-            model_class: a click model class, or its name.
+            model_class: a click model class, or the name of a kind, such as ``"PiecewiseStationaryModel of CascadeModel"``.
             n_positions: K; None takes the instance's.
 
         Raises:
@@ -208,7 +209,7 @@ def _read(path: Path) -> Instance:
 
 def _from_model(name: str, description: dict[str, Any]) -> Instance:
     model = ClickModel.from_dict(description)
-    return Instance(name, {type(model).__name__: model}, model.n_positions, origin="a user's click model")
+    return Instance(name, {model.kind: model}, model.n_positions, origin="a user's click model")
 
 
 def _from_entries(content: dict[str, Any]) -> Instance:
@@ -233,9 +234,9 @@ def _from_entries(content: dict[str, Any]) -> Instance:
         except ValueError as error:
             kind = description.get("model") if isinstance(description, dict) else description
             raise ValueError(f"models[{number}] ({kind}): {error}") from None
-        if type(model).__name__ in models:
-            raise ValueError(f"models[{number}]: a second {type(model).__name__}; expected one of each kind")
-        models[type(model).__name__] = model
+        if model.kind in models:
+            raise ValueError(f"models[{number}]: a second {model.kind}; expected one of each kind")
+        models[model.kind] = model
     return Instance(models=models, **{key: content[key] for key in fields if key != "models" and key in content})
 
 
@@ -270,7 +271,7 @@ def _generate(name: str, base: str, arguments: str) -> Instance:
 def _of_models(models: Sequence[ClickModel], origin: str, initial_ranking: NDArray[np.int64] | None = None) -> Instance:
     return Instance(
         "",
-        {type(model).__name__: model for model in models},
+        {model.kind: model for model in models},
         models[0].n_positions,
         origin=origin,
         initial_ranking=initial_ranking,
@@ -360,6 +361,75 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     )
 
 
+def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]) -> Instance:
+    """For each click model of an instance the same with attractions that change every ``length`` steps."""
+    check_count("length", length)
+    models = []
+    for model in base.models.values():
+        first = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
+        epochs = [
+            ClickModel.from_dict(first.to_dict() | {"attraction": attraction.tolist()})
+            for attraction in attractions(first.attraction)
+        ]
+        models.append(PiecewiseStationaryModel(epochs, np.arange(len(epochs)) * length))
+    return _of_models(models, base.origin, base.initial_ranking)
+
+
+def _li2019_switching(
+    query: str = DEFAULT_INSTANCE, n_positions: int = 3, n_epochs: int = 10, length: int = 10_000, seed: int = 0
+) -> Instance:
+    """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    base = load_instance(query)
+    if base.n_items < n_positions + 3:
+        raise ValueError(f"{query!r} has {base.n_items} items; expected n_positions + 3 = {n_positions + 3} or more")
+
+    def attractions(attraction: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        rng = np.random.default_rng(seed)
+        others = np.argsort(-attraction, kind="stable")[n_positions:]
+        result = [attraction.copy() for _ in range(n_epochs)]
+        for raised in result[1::2]:
+            raised[rng.choice(others, 3, replace=False)] = 0.9
+        return result
+
+    return _epochs(base, n_positions, length, attractions)
+
+
+def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0) -> Instance:
+    """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    rng_seed = np.random.SeedSequence(seed, spawn_key=(1,))  # the first epoch is the stationary instance of the seed
+    return _epochs(
+        _uniform(n_items, n_positions, seed),
+        n_positions,
+        length,
+        lambda attraction: [attraction, *np.random.default_rng(rng_seed).random((n_epochs - 1, n_items))],
+    )
+
+
+def _random_walk(
+    n_items: int = 10,
+    n_positions: int = 5,
+    n_epochs: int = 100,
+    length: int = 1_000,
+    step: float = 0.05,
+    seed: int = 0,
+) -> Instance:
+    """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    if not 0 <= step < np.inf:
+        raise ValueError(f"step is {step}; expected a number >= 0")
+    rng_seed = np.random.SeedSequence(seed, spawn_key=(2,))
+
+    def attractions(attraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        moves = np.random.default_rng(rng_seed).normal(0.0, step, (n_epochs, n_items))
+        moves[0] = 0.0
+        walk = np.mod(attraction + moves.cumsum(axis=0), 2.0)
+        return np.minimum(walk, 2.0 - walk)  # folded back into [0, 1]
+
+    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
+
+
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
     """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
 
@@ -373,10 +443,23 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float6
 
 
 GENERATED: dict[str, Callable[..., Instance]] = {
+    "abrupt": _abrupt,
     "kveton2015": _kveton2015,
     "lagree2016-small": _lagree2016_small,
     "li2019-chi-min": _li2019_chi_min,
+    "li2019-switching": _li2019_switching,
+    "random-walk": _random_walk,
     "uniform": _uniform,
     "yandex-like": _yandex_like,
 }
 """The instances made from arguments: the first line of each function's docstring describes it in `list_instances`."""
+
+DEFAULT_INSTANCES = {
+    kind: instance
+    for model in (CascadeModel, PositionBasedModel, DependentClickModel, UserBrowsingModel, DynamicBayesianModel)
+    for kind, instance in (
+        (model.__name__, DEFAULT_INSTANCE),
+        (f"PiecewiseStationaryModel of {model.__name__}", "li2019-switching"),
+    )
+}
+"""The instance of an environment when none is asked for, by the kind of its click model."""

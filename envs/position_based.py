@@ -143,9 +143,11 @@ class PBMRankEnv(RankEnv):
     """
 
     model_class = PositionBasedModel
+    kind = "PositionBasedModel"
 
 
 class PBMRankVectorEnv(RankVectorEnv):
     """Many independent streams of `PBMRankEnv`, stepped together in compiled code."""
 
     model_class = PositionBasedModel
+    kind = "PositionBasedModel"

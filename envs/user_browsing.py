@@ -170,9 +170,11 @@ class UBMRankEnv(RankEnv):
     """
 
     model_class = UserBrowsingModel
+    kind = "UserBrowsingModel"
 
 
 class UBMRankVectorEnv(RankVectorEnv):
     """Many independent streams of `UBMRankEnv`, stepped together in compiled code."""
 
     model_class = UserBrowsingModel
+    kind = "UserBrowsingModel"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -17,18 +18,19 @@ class Meter:
 
     Args:
         checkpoints: increasing numbers of sessions at which the totals are kept; sessions after the last are not counted.
+        n_metrics: how many further quantities are summed.
 
     Attributes:
-        totals: expected regret, realised reward and clicks, summed over the sessions so far.
+        totals: expected regret, realised reward, clicks and further metrics, summed over the sessions so far.
         step: how many sessions were counted.
         steps, regret, reward, clicks: the checkpoints reached so far, and the totals there.
     """
 
-    def __init__(self, checkpoints: ArrayLike) -> None:
+    def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
         self._checkpoints = np.asarray(checkpoints, np.int64)
-        self._kept = np.zeros((len(self._checkpoints), 3))
+        self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
-        self.totals = np.zeros(3)
+        self.totals = np.zeros(3 + n_metrics)
         self.step = 0
 
     @property
@@ -72,6 +74,11 @@ class Meter:
     def clicks(self) -> NDArray[np.int64]:
         return self._kept[: self._reached, 2].astype(np.int64)
 
+    @property
+    def metrics(self) -> NDArray[np.float64]:
+        """``(n, n_metrics)`` the further metrics at the checkpoints."""
+        return self._kept[: self._reached, 3:]
+
 
 def _clicks(observation: Any) -> NDArray[np.integer]:
     return observation["clicks"] if isinstance(observation, dict) else observation
@@ -113,19 +120,26 @@ class RecordVectorRegret(VectorWrapper):
     Args:
         env: a `ClickVectorEnv`, wrapped or not.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
+
+    Attributes:
+        meter: as in `RecordRegret`.
+        on_session: None, or called with list, clicks and expected reward of each session before it is counted.
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         super().__init__(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
+        self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = None
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         last = infos.get("final_info", infos)
         if "regret" in last:  # absent where the step was the reset of NEXT_STEP
             shown = np.stack(infos["final_obs"]) if "final_obs" in infos else _clicks(observations)
-            for regret, reward, clicks in zip(last["regret"], rewards, shown.sum(axis=-1), strict=True):
-                self.meter.add(regret, reward, clicks)
+            for b, (regret, reward, clicks) in enumerate(zip(last["regret"], rewards, shown, strict=True)):
+                if self.on_session is not None and self.meter.step < self.meter.horizon:
+                    self.on_session(actions[b], clicks, last["expected_reward"][b])
+                self.meter.add(regret, reward, clicks.sum())
         return observations, rewards, terminations, truncations, infos
 
 

@@ -15,6 +15,7 @@ from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import session
 from ..envs.kernels import specialise
 from ..envs.wrappers import Meter
+from .metrics import Metrics
 
 __all__ = ["AgentError", "play_compiled", "play_python", "why_not_compiled"]
 
@@ -24,6 +25,7 @@ OnChunk = Callable[[int], object]
 rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
+measure: Callable[..., None]
 
 
 class AgentError(Exception):
@@ -32,11 +34,11 @@ class AgentError(Exception):
 
 def _sessions(  # type: ignore[no-untyped-def]
     parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
-    state, agent_rng, ranking, seen, n_sessions, totals,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
 ):  # fmt: skip
     """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
     n_items, n_positions = len(seen), len(ranking)
-    regret, rewards, n_clicks = totals
+    regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, 0
     while played < n_sessions:
         rank(state, agent_rng, ranking)
@@ -55,6 +57,7 @@ def _sessions(  # type: ignore[no-untyped-def]
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
         update(state, ranking, clicks)
+        measure(contexts, ranking, clicks, expectation, totals, 3)
         regret += optimum - expectation
         rewards += realised
         for k in range(n_positions):
@@ -79,65 +82,94 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     return None
 
 
-def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, on_chunk: OnChunk | None = None) -> None:
+def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
     """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment has been reset.
 
     Args:
         agent: whose kernels are called; its state, generator and last list are advanced in place.
         env: the environment, whose generator is advanced as by ``step``.
         meter: receives the totals.
+        metrics: what is measured besides.
         on_chunk: called after each chunk with the number of its sessions; what it raises ends the run.
+
+    Returns:
+        The seconds of the sessions, compilation excluded.
 
     Raises:
         AgentError: the agent proposed a bad list.
     """
     click_env = env.unwrapped
     assert isinstance(click_env, ClickEnv)
-    task, n_positions = click_env.task, click_env.model.n_positions
-    play = specialise(_sessions, play_session=session(click_env.model), rank=agent.rank_kernel, update=agent.update_kernel)
+    n_positions = click_env.model.n_positions
     uniforms, scratch = np.empty(n_positions), np.empty(n_positions + 1)
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
-    chunk = 1000
-    while meter.step < meter.horizon:
-        seen.fill(-1)
-        size = min(chunk, meter.next_checkpoint - meter.step)
-        before, regret = time.perf_counter(), meter.totals[0]
-        played, realised, satisfied = play(
-            click_env.model.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
-            task.optimal_reward, agent.state, agent.rng, agent.ranking, seen, size, meter.totals,
+    task: Any = None
+
+    def play(size: int) -> tuple[int, float, int]:
+        return compiled(
+            task.model.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
+            task.optimal_reward, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
+
+    chunk, seconds = 1000, 0.0
+    while meter.step < meter.horizon:
+        if task is not click_env.task:  # at the start, and where the users change
+            task, contexts = click_env.task, metrics.contexts(click_env)
+            compiled = specialise(
+                _sessions,
+                play_session=session(task.model),
+                rank=agent.rank_kernel,
+                update=agent.update_kernel,
+                measure=metrics.kernel,
+            )
+            play(0)  # compiles
+        seen.fill(-1)
+        size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
+        before, regret = time.perf_counter(), meter.totals[0]
+        played, realised, satisfied = play(size)
+        lasted = time.perf_counter() - before
         if played < size:
             _refuse(agent, meter.step + played + 1, agent.ranking, click_env)
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         meter.advance(size)
-        if size == chunk:  # not cut short by a checkpoint: its time tells the speed
-            chunk = int(np.clip(chunk * 0.05 / max(time.perf_counter() - before, 1e-6), chunk / 4, chunk * 4)) + 1
+        seconds += lasted
+        if size == chunk:  # not cut short: its time tells the speed
+            chunk = int(np.clip(chunk * 0.05 / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
+    return seconds
 
 
-def play_python(agent: Agent, env: gym.Env, meter: Meter, observation: Any, on_chunk: OnChunk | None = None) -> None:
+def play_python(
+    agent: Agent, env: gym.Env, meter: Meter, metrics: Metrics, observation: Any, on_chunk: OnChunk | None = None
+) -> None:
     """Play up to the meter's horizon through ``env.step``; the environment has been reset to ``observation``.
 
     Args:
-        agent, env, meter, on_chunk: as in `play_compiled`; any agent and any wrappers.
+        agent, env, meter, metrics, on_chunk: as in `play_compiled`; any agent and any wrappers.
         observation: what ``env.reset`` returned.
 
     Raises:
         AgentError: the agent proposed a bad list.
     """
-    space = env.unwrapped.action_space
+    click_env: Any = env.unwrapped
+    space = click_env.action_space
+    entered = None
     unreported, due = 0, time.perf_counter() + 0.05
     while meter.step < meter.horizon:
         ranking = agent.rank(observation)
         try:
-            check_ranking(ranking, space.n_items, space.n_positions)  # type: ignore[attr-defined]
+            check_ranking(ranking, space.n_items, space.n_positions)
         except (TypeError, ValueError) as error:
             raise AgentError(f"{type(agent).__name__}, step {meter.step + 1}: {error}") from None
+        if click_env.task is not entered:
+            entered, contexts = click_env.task, metrics.contexts(click_env)
         seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
         agent.update(seen, ranking, clicks, float(reward))
+        if metrics.names:
+            metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, info["expected_reward"], meter.totals, 3)
         meter.add(info["regret"], float(reward), int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()

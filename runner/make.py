@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ..agents import AGENTS, Agent
+from ..agents import AGENTS, LEARNERS, Agent, Learner
 from ..envs import ENVIRONMENTS, PositionBasedModel
 from ..envs.checks import unknown
 
@@ -21,6 +21,9 @@ __all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
+
+
+PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **LEARNERS}
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
@@ -82,7 +85,7 @@ def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
     return gym.make(name, **arguments)
 
 
-def agent_class(name: str) -> type[Agent]:
+def agent_class(name: str) -> type[Agent | Learner]:
     """The class of an agent: a published one by name, or one's own as ``module:Class``.
 
     Args:
@@ -92,11 +95,11 @@ def agent_class(name: str) -> type[Agent]:
     Raises:
         ValueError: there is no such agent.
     """
-    if name in AGENTS:
-        return AGENTS[name]
+    if name in PUBLISHED:
+        return PUBLISHED[name]
     module, colon, attribute = name.partition(":")
     if not colon:
-        raise ValueError(unknown("agent", name, AGENTS) + "; your own is named module:Class")
+        raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
@@ -109,19 +112,19 @@ def agent_class(name: str) -> type[Agent]:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
     finally:
         sys.path.remove(here)
-    if not (isinstance(found, type) and issubclass(found, Agent)):
+    if not (isinstance(found, type) and issubclass(found, (Agent, Learner))):
         raise ValueError(f"agent {name!r} is not a subclass of clickgym.agents.Agent")
     return found
 
 
 def make_agent(
-    name: str | type[Agent],
+    name: str | type[Agent | Learner],
     env: gym.Env,
     *,
     horizon: int | None = None,
     seed: int | np.random.SeedSequence | None = None,
     **hyperparameters: Any,
-) -> Agent:
+) -> Agent | Learner:
     """Build an agent for an environment.
 
     Sizes come from the environment, and so does what a paper assumes known, unless it is given: PBM-UCB's examination
@@ -157,7 +160,8 @@ def make_agent(
     space: Any = env.unwrapped.action_space
     filled_in: dict[str, Any] = {"n_items": space.n_items, "n_positions": space.n_positions}
     for key, source in getattr(made, "told", {}).items():
-        if key not in hyperparameters:
+        required = parameters[key].default is inspect.Parameter.empty
+        if key not in hyperparameters and (required or env.unwrapped.initial_ranking is not None):
             filled_in[key] = _known(made.__name__, key, source, env.unwrapped)
     if "horizon" in parameters and "horizon" not in hyperparameters:
         if horizon is not None:
@@ -173,8 +177,9 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
     if source == "optimal_ranking":
         return env.task.optimal_ranking
-    if source == "examination" and isinstance(env.model, PositionBasedModel):
-        return env.model.examination
+    model = env.model.epochs[0]  # what was known when the agent was built
+    if source == "examination" and isinstance(model, PositionBasedModel):
+        return model.examination
     if env.initial_ranking is None:
         raise ValueError(
             f"{agent} must be told {key}: the environment has {'no production list' if source == 'initial_ranking' else 'none'}"
@@ -183,4 +188,4 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     if source == "initial_ranking":
         return env.initial_ranking
     # Examination in another model depends on the list: the position bias that one would measure on the production list.
-    return env.model.examination_probabilities(env.initial_ranking[: env.model.n_positions])
+    return model.examination_probabilities(env.initial_ranking[: model.n_positions])

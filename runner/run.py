@@ -11,10 +11,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent
+from ..agents import Agent, CompiledAgent, Learner
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers import Meter
 from .loop import OnChunk, play_compiled, play_python, why_not_compiled
+from .metrics import Metrics
 
 if TYPE_CHECKING:
     import polars
@@ -36,6 +37,7 @@ class Result:
         regret: ``(n,)`` cumulative expected regret of the lists shown.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
+        metrics: ``(n,)`` cumulative sums of the further metrics, by name.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
     """
@@ -48,11 +50,12 @@ class Result:
     regret: NDArray[np.float64]
     reward: NDArray[np.float64]
     clicks: NDArray[np.int64]
+    metrics: dict[str, NDArray[np.float64]]
     seconds: float
     engine: str
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks."""
+        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics."""
         import polars  # only who wants a table pays for its import
 
         return polars.DataFrame(
@@ -65,31 +68,35 @@ class Result:
                 "regret": self.regret,
                 "reward": self.reward,
                 "clicks": self.clicks,
+                **self.metrics,
             }
         )
 
 
 def run(
-    agent: Agent,
+    agent: Agent | Learner,
     env: gym.Env,
     horizon: int,
     *,
     seed: int | None = None,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
+    metrics: Sequence[str] = (),
     on_chunk: OnChunk | None = None,
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions and measure it.
 
     Args:
-        agent: any `Agent`; it goes on from the state it is in, and is left in the state it reaches.
+        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches.
         env: an environment of this package, wrapped or not. It is reset first.
         horizon: T, the number of sessions; ``1e6`` is accepted.
         seed: of ``env.reset``; the agent has its own. None goes on with the environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
             later. The last is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
-            give the same lists, clicks and regret, bit for bit.
+            give the same lists, clicks and regret, bit for bit. A `Learner` brings its own loop, and takes only ``"auto"``.
+        metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
+            ``"optimal_lists"``.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
 
     Returns:
@@ -107,10 +114,15 @@ def run(
         >>> int(result.steps[-1]), result.engine
         (1000, 'compiled')
     """
-    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints))
+    measured = Metrics(metrics)
+    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.names))
     if engine not in ENGINES:
         raise ValueError(unknown("engine", engine, ENGINES))
     obstacle = why_not_compiled(agent, env)
+    if isinstance(agent, Learner):
+        if engine != "auto":
+            raise ValueError(f"engine={engine!r} cannot serve {type(agent).__name__}: {agent.engine} brings its own loop")
+        from .rl import play_learner  # imports torch: before the clock starts, and only for those who need it
     if engine == "compiled" and obstacle is not None:
         raise ValueError(f"engine='compiled' cannot serve this pair: {obstacle}")
     click_env: Any = env.unwrapped
@@ -119,13 +131,16 @@ def run(
         if have is not None and have != want:
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
     observation, _ = env.reset(seed=seed)
+    measured.contexts(click_env)  # what an environment lacks is said before any work starts
     before = time.perf_counter()
-    if engine == "python" or obstacle is not None:
-        play_python(agent, env, meter, observation, on_chunk)
-        used = "python"
+    if isinstance(agent, Learner):
+        play_learner(agent, env, meter, measured, on_chunk)
+        used, seconds = agent.engine, time.perf_counter() - before
+    elif isinstance(agent, CompiledAgent) and obstacle is None and engine != "python":
+        used, seconds = "compiled", play_compiled(agent, env, meter, measured, on_chunk)
     else:
-        play_compiled(agent, env, meter, on_chunk)  # type: ignore[arg-type]
-        used = "compiled"
+        play_python(agent, env, meter, measured, observation, on_chunk)
+        used, seconds = "python", time.perf_counter() - before
     return Result(
         env=env.spec.id if env.spec else type(click_env).__name__,
         instance=click_env.instance,
@@ -135,7 +150,8 @@ def run(
         regret=meter.regret,
         reward=meter.reward,
         clicks=meter.clicks,
-        seconds=time.perf_counter() - before,
+        metrics=dict(zip(measured.names, meter.metrics.T, strict=True)),
+        seconds=seconds,
         engine=used,
     )
 

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,13 +20,14 @@ import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import AGENTS
+from ..agents import Learner
 from ..envs.checks import check_count, check_horizon, unknown
 from .loop import why_not_compiled
-from .make import Spec, agent_class, label, make_agent, make_env, parse_spec
+from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
+from .metrics import Metrics
 from .run import ENGINES, Engine, checkpoint_steps, run
 
-__all__ = ["Cell", "Watcher", "read_results", "sweep"]
+__all__ = ["Cell", "Watcher", "read_results", "sweep", "write_whole"]
 
 CONFIG, TABLE, TIMINGS, CELLS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
@@ -54,8 +55,8 @@ class Cell(NamedTuple):
 class Watcher:
     """What a sweep tells as it goes; subclass to show it. All methods may be called from any thread."""
 
-    def start(self, cells: Sequence[Cell], done: Sequence[Cell], horizon: int) -> None:
-        """Before any work: all cells, and those already finished by an earlier sweep."""
+    def start(self, cells: Sequence[Cell], done: Mapping[Cell, polars.DataFrame], horizon: int) -> None:
+        """Before any work: all cells, and the tables of those that an earlier sweep finished."""
 
     def sessions(self, count: int) -> None:
         """So many more sessions were played (only from cells that run in this process)."""
@@ -72,6 +73,7 @@ class _Work:
     seed: int
     checkpoints: NDArray[np.int64]
     engine: Engine
+    metrics: tuple[str, ...]
     instances: dict[str, str | None]  # what to pass to make_env, by the instance's name
 
 
@@ -87,6 +89,7 @@ def sweep(
     n_jobs: int = -1,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
+    metrics: Sequence[str] = (),
     watcher: Watcher | None = None,
 ) -> polars.DataFrame:
     """Run every agent in every environment several times and tabulate.
@@ -105,11 +108,11 @@ def sweep(
         instances: names or files of instances, each taken for every environment; None takes the default instance.
         n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
             ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
-        checkpoints, engine: as in `run`.
+        checkpoints, engine, metrics: as in `run`.
         watcher: is told of the progress.
 
     Returns:
-        The table: env, instance, agent, run, step, regret, reward, clicks; also in ``out/results.parquet``, with the
+        The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics; also in ``out/results.parquet``, with the
         configuration and versions in ``out/config.json`` and the time of each run in ``out/timings.parquet``.
 
     Raises:
@@ -129,19 +132,25 @@ def sweep(
         raise ValueError(unknown("engine", engine, ENGINES))
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
+    if not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
     steps = checkpoint_steps(horizon, checkpoints)
+    measured = Metrics(metrics)
     env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
     cells, in_threads, models, named = [], set(), {}, {}
     for env_label, env_spec in env_specs.items():
         for instance in [None] if instances is None else instances:
             env: Any = make_env(env_spec, instance)
             name = env.unwrapped.instance
+            measured.contexts(env.unwrapped)
             named[name] = instance
             models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
             for agent_label, agent_spec in agent_specs.items():
                 agent_name, hyperparameters = parse_spec(agent_spec)
                 agent = make_agent(agent_name, env, horizon=horizon, seed=0, **hyperparameters)
                 obstacle = why_not_compiled(agent, env)
+                if isinstance(agent, Learner) and engine != "auto":
+                    raise ValueError(f"engine={engine!r} cannot serve {agent_label}: {agent.engine} brings its own loop")
                 if engine == "compiled" and obstacle is not None:
                     raise ValueError(f"engine='compiled' cannot serve {agent_label} in {env_label}: {obstacle}")
                 for index in range(runs):
@@ -161,6 +170,7 @@ def sweep(
         "seed": seed,
         "checkpoints": steps.tolist(),
         "engine": engine,
+        "metrics": list(measured.names),
         "models": models,
         "sources": {name: _source_digest(spec) for name, spec in agent_specs.items() if _is_own(spec)},
         "versions": {"python": platform.python_version()}
@@ -168,21 +178,19 @@ def sweep(
     }
     out = Path(out)
     _open_folder(out, config)
-    done = {cell for cell in cells if (out / CELLS / cell.file).exists()}
-    for cell in done:
-        _read_cell(out, cell)
+    done = {cell: _read_cell(out, cell) for cell in cells if (out / CELLS / cell.file).exists()}
     watcher = watcher or Watcher()
-    watcher.start(cells, [cell for cell in cells if cell in done], horizon)
-    work = _Work(horizon, seed, steps, engine, named)
+    watcher.start(cells, done, horizon)
+    work = _Work(horizon, seed, steps, engine, measured.names, named)
     for prefer, wanted in (("threads", True), ("processes", False)):
         left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
         if left:
             _play_all(left, work, out, n_jobs, prefer, watcher)
     frames = [_read_cell(out, cell) for cell in cells]
-    table = polars.concat([frame.select(COLUMNS) for frame in frames])
+    table = polars.concat([frame.select(*COLUMNS, *measured.names) for frame in frames])
     timings = polars.concat([frame.select("env", "instance", "agent", "run", "engine", "seconds").head(1) for frame in frames])
-    _write(out / TIMINGS, timings.write_parquet)
-    _write(out / TABLE, table.write_parquet)
+    write_whole(out / TIMINGS, timings.write_parquet)
+    write_whole(out / TABLE, table.write_parquet)
     return table
 
 
@@ -210,7 +218,7 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
 
 def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: str, watcher: Watcher) -> None:
     backend, _ = get_active_backend(prefer=prefer)
-    shared = backend.supports_sharedmem  # threads of this process, so that progress can be told as it goes
+    shared = getattr(backend, "supports_sharedmem", False)  # threads of this process, so that progress can be told as it goes
     stop = threading.Event()
 
     def on_chunk(sessions: int) -> None:
@@ -222,7 +230,7 @@ def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: st
     results = parallel(joblib.delayed(_play)(cell, work, on_chunk if shared else None) for cell in cells)
     try:
         for cell, frame in results:
-            _write(out / CELLS / cell.file, frame.write_parquet)
+            write_whole(out / CELLS / cell.file, frame.write_parquet)
             watcher.finished(cell, frame, counted=shared)
     finally:
         stop.set()
@@ -233,7 +241,16 @@ def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tu
     env = make_env(cell.env, work.instances[cell.instance])
     agent_name, hyperparameters = parse_spec(cell.agent)
     agent = make_agent(agent_name, env, horizon=work.horizon, seed=agent_seed, **hyperparameters)
-    result = run(agent, env, work.horizon, seed=env_seed, checkpoints=work.checkpoints, engine=work.engine, on_chunk=on_chunk)
+    result = run(
+        agent,
+        env,
+        work.horizon,
+        seed=env_seed,
+        checkpoints=work.checkpoints,
+        engine=work.engine,
+        metrics=work.metrics,
+        on_chunk=on_chunk,
+    )
     frame = result.to_frame(cell.run).with_columns(
         env=polars.lit(cell.env),
         instance=polars.lit(cell.instance),
@@ -259,7 +276,7 @@ def _open_folder(out: Path, config: dict[str, Any]) -> None:
             raise ValueError(f"{out} holds results of another configuration ({what}); choose another folder")
     else:
         out.mkdir(parents=True, exist_ok=True)
-        _write(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
+        write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
     (out / CELLS).mkdir(exist_ok=True)
 
 
@@ -286,7 +303,7 @@ def _read_cell(out: Path, cell: Cell) -> polars.DataFrame:
         raise ValueError(f"{path} is damaged ({error}); delete it to have {cell} computed again") from None
 
 
-def _write(path: Path, write: Callable[[Path], object]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     write(partial)
@@ -307,7 +324,7 @@ def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:
 
 
 def _is_own(spec: Spec) -> bool:
-    return parse_spec(spec)[0] not in AGENTS
+    return parse_spec(spec)[0] not in PUBLISHED
 
 
 def _source_digest(spec: Spec) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from clickgym.envs import CascadeModel, PositionBasedModel
-from clickgym.envs.instances import DEFAULT_INSTANCE, FOLDER, Instance, list_instances, load_instance
 
 import clickgym  # noqa: F401 - registers the environments
+from clickgym.envs import CascadeModel, PositionBasedModel
+from clickgym.envs.instances import DEFAULT_INSTANCE, FOLDER, Instance, list_instances, load_instance
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ["CascadeModel", "PositionBasedModel", "DependentClickModel", "UserBrowsingModel", "DynamicBayesianModel"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from clickgym.envs.rendering import RENDER_MODES, ResultPage, render, to_ansi, to_rgb
 
 

@@ -12,13 +12,14 @@ from collections import Counter
 import gymnasium as gym
 import numpy as np
 import pytest
-from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking, decode_lehmer
 from gymnasium.spaces import MultiBinary, MultiDiscrete, Tuple
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
+
+from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking, decode_lehmer
 
 # Each test of a law fails by chance with this probability for a random seed; the seeds are fixed.
 FALSE_ALARM = 1e-6

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import gymnasium
 
-from . import agents, envs, runner
+from . import agents, envs
 from .envs import RecordRegret, RecordVectorRegret
 from .runner import AgentError, Result, make_agent, run
 
@@ -32,6 +32,9 @@ for _id, (_scalar, _vector) in envs.ENVIRONMENTS.items():
 
 
 def __getattr__(name: str) -> object:
-    if name in ("sweep", "offline"):  # only who uses them pays for the import of data frames
-        return importlib.import_module(".offline", __name__) if name == "offline" else runner.sweep
+    # Only who uses these pays for the import of data frames.
+    if name == "sweep":
+        return importlib.import_module(".runner.sweep", __name__).sweep
+    if name == "offline":
+        return importlib.import_module(".offline", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,170 @@
+"""What can be measured at every session besides regret, reward and clicks.
+
+A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
+that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two
+and enter them in `METRICS`; both engines, the table and the command line then know it. A metric that is not asked for is not
+compiled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.checks import unknown
+from ..envs.click_env import ClickEnv, ClickVectorEnv
+from ..envs.kernels import kernel, specialise
+
+__all__ = ["METRICS", "Metric", "Metrics"]
+
+Env = ClickEnv | ClickVectorEnv
+
+
+class Metric(NamedTuple):
+    """A metric: its description, its kernel, and the function that builds the kernel's context."""
+
+    description: str
+    kernel: Callable[..., float]
+    context: Callable[[Env], Any]
+
+
+# ------------------------------------------------------------------------------------------------------------- any_click
+
+
+class NoContext(NamedTuple):
+    nothing: float = 0.0
+
+
+@kernel
+def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    for k in range(len(clicks)):
+        if clicks[k]:
+            return 1.0
+    return 0.0
+
+
+# ------------------------------------------------------------------------------------------------------------------ NDCG
+
+
+class GainContext(NamedTuple):
+    gain: NDArray[np.float64]  # (L,) attraction
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1) over the ideal Σ gain / log2(k + 1)
+
+
+@kernel
+def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(len(context.discount)):
+        total += context.gain[ranking[k]] * context.discount[k]
+    return total
+
+
+def gain_context(env: Env) -> GainContext:
+    gain = env.task.model.attraction
+    discount = 1.0 / np.log2(np.arange(2, min(5, env.model.n_positions) + 2))
+    ideal = float(np.sort(gain)[::-1][: len(discount)] @ discount)
+    return GainContext(gain, discount / ideal if ideal > 0 else np.zeros(len(discount)))
+
+
+# ------------------------------------------------------------------------------------------------------------ violations
+
+
+class SafetyContext(NamedTuple):
+    attraction: NDArray[np.float64]  # (L,)
+    allowed: float  # |V_0| + K/2
+
+
+@kernel
+def wrong_pairs(attraction, ranking):  # type: ignore[no-untyped-def]
+    """How many pairs of shown items have the strictly more attractive one lower."""
+    count = 0
+    for k in range(len(ranking)):
+        for below in range(k + 1, len(ranking)):
+            count += attraction[ranking[below]] > attraction[ranking[k]]
+    return count
+
+
+@kernel
+def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    return 1.0 if wrong_pairs(context.attraction, ranking) > context.allowed else 0.0
+
+
+def safety_context(env: Env) -> SafetyContext:
+    if env.initial_ranking is None:
+        raise ValueError("the metric 'violations' needs an initial list, which the instance does not have")
+    attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
+    return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
+
+
+# --------------------------------------------------------------------------------------------------------- optimal_lists
+
+
+class OptimumContext(NamedTuple):
+    optimum: float
+
+
+@kernel
+def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    return 1.0 if expectation >= context.optimum - 1e-12 else 0.0  # the order of summation may differ
+
+
+METRICS: dict[str, Metric] = {
+    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, lambda env: NoContext()),
+    "ndcg": Metric(
+        "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1", ndcg, gain_context
+    ),
+    "violations": Metric(
+        "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list (Li et al. 2019, eq. 7)",
+        violation,
+        safety_context,
+    ),
+    "optimal_lists": Metric(
+        "lists whose expected reward is the optimum", is_optimal, lambda env: OptimumContext(env.task.optimal_reward)
+    ),
+}
+"""The metrics by name; the table has their running sums."""
+
+
+# ----------------------------------------------------------------------------------------------------- several, compiled
+
+# Left open in the template below; `specialise` binds them: to the first metric, and to the chain of the others.
+value: Callable[..., float]
+rest: Callable[..., None]
+
+
+def _chain(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
+    totals[place] += value(contexts[0], ranking, clicks, expectation)
+    rest(contexts[1:], ranking, clicks, expectation, totals, place + 1)
+
+
+@kernel
+def nothing(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
+    pass
+
+
+class Metrics:
+    """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals, place)``.
+
+    Args:
+        names: of `METRICS`.
+
+    Raises:
+        ValueError: on an unknown name, or one named twice.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = tuple(names)
+        self.kernel = nothing
+        for name in reversed(self.names):
+            if name not in METRICS:
+                raise ValueError(unknown("metric", name, METRICS))
+            if self.names.count(name) > 1:
+                raise ValueError(f"metric {name!r} is named twice")
+            self.kernel = specialise(_chain, value=METRICS[name].kernel, rest=self.kernel)
+
+    def contexts(self, env: Env) -> tuple[Any, ...]:
+        """What the kernels need to know of the environment's present task."""
+        return tuple(METRICS[name].context(env) for name in self.names)
