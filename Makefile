@@ -23,8 +23,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
-	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB PPO \
-		--horizon 1e5 --runs 5 --out results/first
+	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB CascadeKLUCB:feedback=first_click \
+		PBMUCB EpsilonGreedy Fixed Random PPO --horizon 1e5 --runs 5 --out results/first
 
 test: $(INSTALLED)  ## the tests, without the long statistical ones
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"

@@ -3,15 +3,42 @@
 from .agent import Agent, CompiledAgent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
 from .batch_rank import BatchRank
-from .cascade import CascadeUCB1
+from .bubble_rank import BubbleRank
+from .cascade import CascadeTS, CascadeUCB1
+from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from .generic_rl import PPO, Learner
-from .kl_ucb import CascadeKLUCB
-from .position_based import PBMUCB
+from .kl_ucb import DCMKLUCB, CascadeKLUCB
+from .pie import PIE
+from .position_based import PBMPIE, PBMUCB
+from .position_based_ts import BCMPTS, PBMTS
+from .ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1
 from .top_rank import TopRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
     agent.__name__: agent
-    for agent in (Fixed, Random, Oracle, EpsilonGreedy, CascadeUCB1, CascadeKLUCB, BatchRank, TopRank, PBMUCB)
+    for agent in (
+        Fixed,
+        Random,
+        Oracle,
+        EpsilonGreedy,
+        CascadeUCB1,
+        CascadeKLUCB,
+        CascadeTS,
+        DCMKLUCB,
+        PIE,
+        RankedExp3,
+        RankedUCB1,
+        RankedKLUCB,
+        BatchRank,
+        TopRank,
+        BubbleRank,
+        CascadeDUCB,
+        CascadeSWUCB,
+        PBMUCB,
+        PBMPIE,
+        PBMTS,
+        BCMPTS,
+    )
 }
 """The published algorithms by name."""
 

@@ -145,8 +145,8 @@ def update_batch(state, b):  # type: ignore[no-untyped-def]
         state.first[b + 1] = first + split
         state.n_batches[0] += 1
         state.size[b], state.size[b + 1] = split, size - split
-        restart(state, b, 0)
-        restart(state, b + 1, 0)
+        restart(state, b, np.int64(0))
+        restart(state, b + 1, np.int64(0))
 
 
 @kernel

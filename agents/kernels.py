@@ -8,7 +8,7 @@ import numpy as np
 
 from ..envs.kernels import kernel
 
-__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "x_log_x"]
+__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "sort_by_index", "x_log_x"]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = ("first_click", "last_click")
@@ -23,6 +23,19 @@ def shuffle_front(rng, items, start, stop, count):  # type: ignore[no-untyped-de
 
 
 @kernel
+def sort_by_index(index, order):  # type: ignore[no-untyped-def]
+    """Sort ``order`` by decreasing index, ties by id: insertion sort, for little moves between two sessions."""
+    for i in range(1, len(order)):
+        item = order[i]
+        j = i - 1
+        value = index[item]
+        while j >= 0 and (index[order[j]] < value or (index[order[j]] == value and order[j] > item)):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = item
+
+
+@kernel
 def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties in random order.
 
@@ -31,19 +44,12 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
 
     Args:
         index: ``(L,)`` the index of each item; no NaN.
-        order: ``(L,)`` a permutation of the items, best the last one found: little moves between two sessions.
+        order: ``(L,)`` a permutation of the items, best the last one found.
         rng: draws only where there are ties to break.
         count: how many items are wanted.
     """
     n_items = len(order)
-    for i in range(1, n_items):
-        item = order[i]
-        j = i - 1
-        value = index[item]
-        while j >= 0 and (index[order[j]] < value or (index[order[j]] == value and order[j] > item)):
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = item
+    sort_by_index(index, order)
     start = 0
     while start < count:
         stop = start + 1

@@ -17,7 +17,7 @@ from ..envs.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, examined_positions, exploration, kl_upper, rank_by_index, x_log_x
+from .kernels import FEEDBACK, examined_positions, exploration, kl_upper, rank_by_index, sort_by_index, x_log_x
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
 
@@ -123,7 +123,7 @@ def refine(state, item, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def order_is_refined(state, bound, rng, spare):  # type: ignore[no-untyped-def]
+def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     """Whether refined indices leave no doubt about the order; then `order` is it.
 
     With ``spare``, items certainly below the last fence keep their old index; it must then be below all of the list's.
@@ -135,7 +135,7 @@ def order_is_refined(state, bound, rng, spare):  # type: ignore[no-untyped-def]
             state.indices[item] = refine(state, item, bound)
             if not state.indices[item] > 0.0:
                 return False
-    rank_by_index(state.indices, state.order, rng, 0)
+    sort_by_index(state.indices, state.order)
     for k in range(min(n_positions, n_items - 1)):
         if state.indices[state.order[k]] - state.indices[state.order[k + 1]] < 1e-10:
             return False
@@ -168,7 +168,7 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0])
     if not order_is_certain(state, bound):
         spare = state.fenced[0]
-        if not ((spare and order_is_refined(state, bound, rng, True)) or order_is_refined(state, bound, rng, False)):
+        if not (order_is_refined(state, bound, spare) or (spare and order_is_refined(state, bound, not spare))):
             for item in range(len(state.indices)):
                 n = state.examined[item]
                 state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf

@@ -32,7 +32,7 @@ njit: Any = numba.njit
 config: Any = numba.config
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
-OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True}
+OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 
 # Compiled functions whose code, or the code of a kernel bound into them, is not part of the package.
 _foreign: set[Callable[..., Any]] = set()

@@ -85,12 +85,12 @@ def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
     return gym.make(name, **arguments)
 
 
-def agent_class(name: str) -> type[Agent | Learner]:
+def agent_class(name: str, folder: str | Path | None = None) -> type[Agent | Learner]:
     """The class of an agent: a published one by name, or one's own as ``module:Class``.
 
     Args:
-        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are also looked for in the
-            working folder.
+        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``.
+        folder: where modules are also looked for; None is the working folder.
 
     Raises:
         ValueError: there is no such agent.
@@ -100,14 +100,14 @@ def agent_class(name: str) -> type[Agent | Learner]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
-    here = str(Path.cwd())
+    here = str(Path.cwd() if folder is None else folder)
     sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
             raise  # the user's module was found, and lacks something of its own
-        raise ValueError(f"agent {name!r}: there is no module {module!r} (looked in the working folder, too)") from None
+        raise ValueError(f"agent {name!r}: there is no module {module!r} (looked in {here}, too)") from None
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
     finally:
@@ -156,13 +156,15 @@ def make_agent(
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for key in hyperparameters:
         if key not in parameters and not takes_any:
-            raise TypeError(f"{made.__name__}: " + unknown("hyper-parameter", key, list(parameters)[2:]))
-    space: Any = env.unwrapped.action_space
+            own = [name for name in list(parameters)[2:] if name not in ("horizon", "seed")]
+            raise TypeError(f"{made.__name__}: " + unknown("hyper-parameter", key, own))
+    click_env: Any = env.unwrapped
+    space = click_env.action_space
     filled_in: dict[str, Any] = {"n_items": space.n_items, "n_positions": space.n_positions}
     for key, source in getattr(made, "told", {}).items():
         required = parameters[key].default is inspect.Parameter.empty
-        if key not in hyperparameters and (required or env.unwrapped.initial_ranking is not None):
-            filled_in[key] = _known(made.__name__, key, source, env.unwrapped)
+        if key not in hyperparameters and (required or click_env.initial_ranking is not None):
+            filled_in[key] = _known(made.__name__, key, source, click_env)
     if "horizon" in parameters and "horizon" not in hyperparameters:
         if horizon is not None:
             filled_in["horizon"] = horizon

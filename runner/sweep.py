@@ -75,6 +75,7 @@ class _Work:
     engine: Engine
     metrics: tuple[str, ...]
     instances: dict[str, str | None]  # what to pass to make_env, by the instance's name
+    folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
 
 
 def sweep(
@@ -143,7 +144,7 @@ def sweep(
             env: Any = make_env(env_spec, instance)
             name = env.unwrapped.instance
             measured.contexts(env.unwrapped)
-            named[name] = instance
+            named[name] = str(Path(instance).resolve()) if instance is not None and instance.endswith(".json") else instance
             models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
             for agent_label, agent_spec in agent_specs.items():
                 agent_name, hyperparameters = parse_spec(agent_spec)
@@ -181,7 +182,7 @@ def sweep(
     done = {cell: _read_cell(out, cell) for cell in cells if (out / CELLS / cell.file).exists()}
     watcher = watcher or Watcher()
     watcher.start(cells, done, horizon)
-    work = _Work(horizon, seed, steps, engine, measured.names, named)
+    work = _Work(horizon, seed, steps, engine, measured.names, named, Path.cwd())
     for prefer, wanted in (("threads", True), ("processes", False)):
         left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
         if left:
@@ -240,7 +241,8 @@ def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tu
     env_seed, agent_seed = cell.seeds(work.seed)
     env = make_env(cell.env, work.instances[cell.instance])
     agent_name, hyperparameters = parse_spec(cell.agent)
-    agent = make_agent(agent_name, env, horizon=work.horizon, seed=agent_seed, **hyperparameters)
+    made = agent_class(agent_name, work.folder)
+    agent = make_agent(made, env, horizon=work.horizon, seed=agent_seed, **hyperparameters)
     result = run(
         agent,
         env,

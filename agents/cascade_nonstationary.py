@@ -1,0 +1,323 @@
+"""Cascade agents that forget: CascadeDUCB and CascadeSWUCB (Li and de Rijke 2019)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.checks import check_at_least, check_horizon
+from ..envs.kernels import kernel
+from .agent import Seed
+from .cascade import CascadeAgent
+from .kernels import examined_positions, rank_by_index
+
+__all__ = ["CascadeDUCB", "CascadeSWUCB"]
+
+
+@kernel
+def doubling_horizon(t):  # type: ignore[no-untyped-def]
+    """2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1: the horizon reckoned with at step t while the true one is unknown."""
+    n = 2
+    while 2 * n <= t:
+        n *= 2
+    return n
+
+
+# ----------------------------------------------------------------------------------------------------------- CascadeDUCB
+
+
+class DiscountedState(NamedTuple):
+    # Counts are stored divided by `scale` = γ^t (with the γ of each step), so that a step touches the examined items only.
+    clicks: NDArray[np.float64]  # (L,) X / scale
+    examined: NDArray[np.float64]  # (L,) N / scale
+    mean: NDArray[np.float64]  # (L,) X/N, infinite before the first examination
+    width: NDArray[np.float64]  # (L,) 1 / sqrt(N / scale), 0 before it
+    scale: NDArray[np.float64]  # (1,)
+    indices: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,) items by index
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    gamma: NDArray[np.float64]  # (1,) γ
+    next_doubling: NDArray[np.int64]  # (1,) the step at which γ changes; 0 if it does not
+    epsilon: float
+    feedback: int
+
+
+@kernel
+def discounted_gamma(n):  # type: ignore[no-untyped-def]
+    """γ = 1 - 1/(4 sqrt(n))"""
+    return 1.0 - 0.25 / math.sqrt(n)
+
+
+@kernel
+def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
+    t, gamma = state.t[0], state.gamma[0]
+    if t == state.next_doubling[0]:
+        gamma = discounted_gamma(doubling_horizon(t))
+        state.gamma[0] = gamma
+        state.next_doubling[0] = 2 * t
+    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
+    n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
+    radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[k] = state.order[k]
+
+
+@kernel
+def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    state.scale[0] *= state.gamma[0]
+    if state.scale[0] < 1e-100:
+        for item in range(len(state.indices)):
+            state.clicks[item] *= state.scale[0]
+            state.examined[item] *= state.scale[0]
+            state.width[item] = 1.0 / math.sqrt(state.examined[item]) if state.examined[item] > 0.0 else 0.0
+            if state.examined[item] == 0.0:  # forgotten beyond the range of floats
+                state.mean[item] = np.inf
+        state.scale[0] = 1.0
+    for k in range(examined_positions(clicks, state.feedback)):
+        item = ranking[k]
+        state.clicks[item] += clicks[k] / state.scale[0]
+        state.examined[item] += 1.0 / state.scale[0]
+        state.mean[item] = state.clicks[item] / state.examined[item]
+        state.width[item] = 1.0 / math.sqrt(state.examined[item])
+
+
+class CascadeDUCB(CascadeAgent):
+    """CascadeDUCB: a cascade UCB agent whose counts fade by a factor γ at every step, for users who change.
+
+    Shows the K items of largest ``X/N + 2 sqrt(ε ln N_t(γ) / N)``, ``N_t(γ) = (1-γ^t)/(1-γ)``, in decreasing order.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        gamma: γ in ``(0, 1]``; None takes ``1 - 1/(4 sqrt(T))``, the paper's experiments' choice.
+        epsilon: ε > 0.
+        horizon: T, for the default of γ; None doubles it: ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``, the statistics
+            kept.
+        feedback: as in `CascadeUCB1`.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a gamma outside ``(0, 1]``, an epsilon that is not positive, or a bad horizon.
+
+    Source: Li and de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*,
+    IJCAI 2019, Algorithm 1 with eq. 5 and 6.
+
+    Deviations from the paper:
+        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen one can exceed: here an item with
+           ``N = 0`` ranks before every other.
+        2. ⚠ Ties are broken uniformly at random; several clicks as in `CascadeUCB1`.
+
+    Example:
+        >>> CascadeDUCB(4, 2, horizon=1000, seed=0).state.gamma.round(4)
+        array([0.9921])
+    """
+
+    paper = "Li and de Rijke 2019, Algorithm 1"
+    click_models = "CM that changes"
+    rank_kernel = rank_discounted
+    update_kernel = update_discounted
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        gamma: float | None = None,
+        epsilon: float = 0.5,
+        horizon: int | None = None,
+        feedback: str = "last_click",
+        seed: Seed = None,
+    ) -> None:
+        if gamma is not None and check_at_least("gamma", gamma, 0, strictly=True) > 1:
+            raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            gamma=gamma,
+            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            horizon=None if horizon is None else check_horizon(horizon),
+            feedback=feedback,
+        )
+
+    def _initial_state(self) -> DiscountedState:
+        n = self.n_items
+        gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
+        unknown_horizon = gamma is None and horizon is None
+        if gamma is None:
+            gamma = discounted_gamma(2 if horizon is None else horizon)
+        return DiscountedState(
+            clicks=np.zeros(n),
+            examined=np.zeros(n),
+            mean=np.full(n, np.inf),
+            width=np.zeros(n),
+            scale=np.ones(1),
+            indices=np.full(n, np.inf),
+            order=np.arange(n),
+            t=np.ones(1, np.int64),
+            gamma=np.array([float(gamma)]),
+            next_doubling=np.array([2 if unknown_horizon else 0]),
+            epsilon=self.hyperparameters["epsilon"],
+            feedback=self._feedback,
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------- CascadeSWUCB
+
+LONGEST_WINDOW_HORIZON = 2**32
+"""With an unknown horizon the window grows no longer from this step on; its memory has to be set aside at the start."""
+
+
+class WindowState(NamedTuple):
+    clicks: NDArray[np.int64]  # (L,) X in the window
+    examined: NDArray[np.int64]  # (L,) N in the window
+    mean: NDArray[np.float64]  # (L,) X/N, infinite where N = 0
+    width: NDArray[np.float64]  # (L,) 1 / sqrt(N), 0 where N = 0
+    indices: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,) items by index
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    tau: NDArray[np.int64]  # (1,) τ
+    next_doubling: NDArray[np.int64]  # (1,) the step at which τ changes; 0 if it does not
+    # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
+    window: NDArray[np.int32]  # (capacity, K)
+    oldest: NDArray[np.int64]  # (1,) the first session still counted
+    epsilon: float
+    feedback: int
+
+
+@kernel
+def window_length(n):  # type: ignore[no-untyped-def]
+    """τ = ⌈2 sqrt(n ln n)⌉"""
+    return max(math.ceil(2.0 * math.sqrt(n * math.log(n))), 1)
+
+
+@kernel
+def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
+    state.clicks[item] += clicks
+    state.examined[item] += examined
+    n = state.examined[item]
+    state.mean[item] = state.clicks[item] / n if n > 0 else np.inf
+    state.width[item] = 1.0 / math.sqrt(n) if n > 0 else 0.0
+
+
+@kernel
+def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
+    t = state.t[0]
+    if t == state.next_doubling[0] and t < LONGEST_WINDOW_HORIZON:
+        state.tau[0] = window_length(doubling_horizon(t))
+        state.next_doubling[0] = 2 * t
+    # X/N + sqrt(ε ln(min(t, τ)) / N)
+    radius = math.sqrt(state.epsilon * math.log(min(t, state.tau[0])))
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[k] = state.order[k]
+
+
+@kernel
+def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    t, capacity = state.t[0], state.window.shape[0]
+    while state.oldest[0] <= t - state.tau[0]:  # forget what leaves the window of the last τ sessions
+        row = state.oldest[0] % capacity
+        for k in range(len(ranking)):
+            entry = state.window[row, k]
+            if entry >= 0:
+                count(state, entry // 2, -(entry % 2), -1)
+        state.oldest[0] += 1
+    row = t % capacity
+    n_examined = examined_positions(clicks, state.feedback)
+    for k in range(len(ranking)):
+        if k < n_examined:
+            state.window[row, k] = 2 * ranking[k] + clicks[k]
+            count(state, ranking[k], clicks[k], 1)
+        else:
+            state.window[row, k] = -1
+    state.t[0] += 1
+
+
+class CascadeSWUCB(CascadeAgent):
+    """CascadeSWUCB: a cascade UCB agent that counts the last τ sessions only, for users who change.
+
+    Shows the K items of largest ``X/N + sqrt(ε ln(min(t, τ)) / N)``, in decreasing order. A session costs O(K), not O(τ).
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
+        epsilon: ε > 0.
+        horizon: T, for the default of τ; None doubles it: ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``, and the
+            growing window keeps its old sessions (up to t = 2³², from where τ stays).
+        feedback: as in `CascadeUCB1`.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a tau below 1, an epsilon that is not positive, or a bad horizon.
+
+    Source: Li and de Rijke 2019, Algorithm 1 with eq. 7 and 8.
+
+    Deviations from the paper:
+        1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A shown item that nobody looked
+           at would count as unattractive; examined ones are counted throughout.
+        2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random (see `CascadeDUCB`).
+
+    Example:
+        >>> CascadeSWUCB(4, 2, horizon=1000, seed=0).state.tau
+        array([167])
+    """
+
+    paper = "Li and de Rijke 2019, Algorithm 1"
+    click_models = "CM that changes"
+    rank_kernel = rank_window
+    update_kernel = update_window
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        tau: int | None = None,
+        epsilon: float = 0.5,
+        horizon: int | None = None,
+        feedback: str = "last_click",
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            tau=None if tau is None else math.ceil(check_at_least("tau", tau, 1)),
+            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            horizon=None if horizon is None else check_horizon(horizon),
+            feedback=feedback,
+        )
+
+    def _initial_state(self) -> WindowState:
+        n = self.n_items
+        tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
+        unknown_horizon = tau is None and horizon is None
+        if tau is None:
+            tau = window_length(2 if horizon is None else horizon)
+        capacity = window_length(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
+        return WindowState(
+            clicks=np.zeros(n, np.int64),
+            examined=np.zeros(n, np.int64),
+            mean=np.full(n, np.inf),
+            width=np.zeros(n),
+            indices=np.full(n, np.inf),
+            order=np.arange(n),
+            t=np.ones(1, np.int64),
+            tau=np.array([tau]),
+            next_doubling=np.array([2 if unknown_horizon else 0]),
+            window=np.zeros((capacity, self.n_positions), np.int32),
+            oldest=np.ones(1, np.int64),
+            epsilon=self.hyperparameters["epsilon"],
+            feedback=self._feedback,
+        )

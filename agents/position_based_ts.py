@@ -1,0 +1,283 @@
+"""Thompson sampling for the position-based model with known examination: PBM-TS and BC-MPTS (Lagrée et al. 2016)."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.kernels import kernel
+from .agent import CompiledAgent, Seed
+from .kernels import rank_by_index
+from .position_based import check_examination
+
+__all__ = ["BCMPTS", "PBMTS"]
+
+# ------------------------------------------------------------------------------------------------------------------ PBM-TS
+
+
+class PBMTSState(NamedTuple):
+    clicks: NDArray[np.int64]  # (L,) S
+    misses: NDArray[np.int64]  # (L, K) N_l - S_l
+    draws: NDArray[np.float64]  # (L,) this session's draw from each posterior
+    order: NDArray[np.int64]  # (L,) items by draw
+    examination: NDArray[np.float64]  # (K,) κ
+    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
+    # The hat over each posterior: see `build_hat`.
+    stale: NDArray[np.bool_]  # (L,) whether the hat is out of date
+    mode: NDArray[np.float64]  # (L,) where the density is largest
+    top: NDArray[np.float64]  # (L,) the log density there
+    left: NDArray[np.float64]  # (L,) where the flat part of the hat begins
+    right: NDArray[np.float64]  # (L,) where it ends
+    rise: NDArray[np.float64]  # (L,) slope of the log hat before `left`, 0 if there is no such part
+    fall: NDArray[np.float64]  # (L,) minus the slope of the log hat after `right`, 0 if there is no such part
+
+
+@kernel
+def log_density(state, item, x):  # type: ignore[no-untyped-def]
+    """S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
+    result = state.clicks[item] * math.log(x) if state.clicks[item] > 0 else 0.0
+    for k in range(len(state.examination)):
+        if state.misses[item, k] > 0:
+            result += state.misses[item, k] * math.log1p(-state.examination[k] * x)
+    return result
+
+
+@kernel
+def slope(state, item, x):  # type: ignore[no-untyped-def]
+    result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
+    for k in range(len(state.examination)):
+        if state.misses[item, k] > 0:
+            result -= state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k] * x)
+    return result
+
+
+@kernel
+def curvature(state, item, x):  # type: ignore[no-untyped-def]
+    """Minus the second derivative of the log density."""
+    result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
+    for k in range(len(state.examination)):
+        if state.misses[item, k] > 0:
+            ratio = state.examination[k] / (1.0 - state.examination[k] * x)
+            result += state.misses[item, k] * ratio * ratio
+    return result
+
+
+@kernel
+def find_mode(state, item):  # type: ignore[no-untyped-def]
+    """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
+    if state.clicks[item] == 0:
+        return 0.0
+    steepest = 0.0  # the slope at 1: where a fully examined position has misses it is minus infinity
+    for k in range(len(state.examination)):
+        if state.misses[item, k] > 0:
+            if state.examination[k] >= 1.0:
+                steepest = np.inf
+            else:
+                steepest += state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k])
+    if state.clicks[item] >= steepest:
+        return 1.0
+    low, high, x = 0.0, 1.0, state.mode[item]
+    if not 0.0 < x < 1.0:
+        x = 0.5
+    for _ in range(100):
+        derivative = slope(state, item, x)
+        if derivative > 0.0:
+            low = x
+        else:
+            high = x
+        step = derivative / curvature(state, item, x)
+        if abs(step) < 1e-12 * x:
+            break
+        x += step
+        if not low < x < high:
+            x = 0.5 * (low + high)
+    return x
+
+
+@kernel
+def build_hat(state, item):  # type: ignore[no-untyped-def]
+    """A hat over the density: flat at its top around the mode, exponential beyond, along tangents to its logarithm.
+
+    The log density is concave, so every tangent lies above it. Tangents about √2 standard deviations from the mode touch where
+    the density has fallen by a factor near e, which accepts most proposals.
+    """
+    mode = find_mode(state, item)
+    state.mode[item] = mode
+    state.top[item] = log_density(state, item, mode)
+    state.left[item], state.rise[item] = 0.0, 0.0
+    state.right[item], state.fall[item] = 1.0, 0.0
+    falling = -slope(state, item, mode) if mode == 0.0 else 0.0
+    spread = 1.0 / max(falling, 1.0) if mode == 0.0 else math.sqrt(2.0 / curvature(state, item, mode))
+    if mode > 0.0:
+        x = mode - spread if spread < mode else 0.5 * mode
+        state.rise[item] = slope(state, item, x)
+        state.left[item] = min(x + (state.top[item] - log_density(state, item, x)) / state.rise[item], mode)
+    has_misses = False
+    for k in range(len(state.examination)):
+        has_misses = has_misses or state.misses[item, k] > 0
+    if mode < 1.0 and has_misses:
+        x = mode + spread if mode + spread < 1.0 else 0.5 * (mode + 1.0)
+        state.fall[item] = -slope(state, item, x)
+        state.right[item] = max(x - (state.top[item] - log_density(state, item, x)) / state.fall[item], mode)
+
+
+@kernel
+def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
+    """A draw from the posterior of θ, by rejection under the hat."""
+    if state.stale[item]:
+        state.stale[item] = False
+        build_hat(state, item)
+    left, right, rise, fall = state.left[item], state.right[item], state.rise[item], state.fall[item]
+    before = -math.expm1(-rise * left) / rise if rise > 0.0 else 0.0  # areas under the hat, in units of its top
+    after = -math.expm1(-fall * (1.0 - right)) / fall if fall > 0.0 else 0.0
+    while True:
+        u = rng.random() * (before + right - left + after)
+        if u < before:
+            x = left + math.log1p(-u * rise) / rise
+            log_hat = rise * (x - left)
+        elif u < before + right - left:
+            x = left + u - before
+            log_hat = 0.0
+        else:
+            x = right - math.log1p(-(u - before - (right - left)) * fall) / fall
+            log_hat = fall * (right - x)
+        if 0.0 < x < 1.0 and math.log1p(-rng.random()) + log_hat + state.top[item] <= log_density(state, item, x):
+            return x
+
+
+@kernel
+def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
+    for item in range(len(state.draws)):
+        state.draws[item] = draw_posterior(state, item, rng)
+    rank_by_index(state.draws, state.order, rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = state.order[k]
+
+
+@kernel
+def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        state.clicks[ranking[k]] += clicks[k]
+        state.misses[ranking[k], k] += 1 - clicks[k]
+        state.stale[ranking[k]] = True
+
+
+class PBMTS(CompiledAgent):
+    """PBM-TS: draw each θ from its exact posterior, and show the K largest in the order of κ.
+
+    The posterior is ``∏_l θ^{S_l} (1 - κ_l θ)^{N_l - S_l}`` times a uniform prior. Draws are exact up to rounding: rejection
+    sampling under an exponential hat, the log density being concave.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, section 5 (PBM-TS).
+
+    Example:
+        >>> PBMTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Lagrée et al. 2016, section 5"
+    click_models = "PBM"
+    told: ClassVar = {"examination": "examination"}
+    rank_kernel = rank_ts
+    update_kernel = update_ts
+
+    def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
+
+    def _initial_state(self) -> PBMTSState:
+        n, k = self.n_items, self.n_positions
+        examination = self.hyperparameters["examination"]
+        return PBMTSState(
+            clicks=np.zeros(n, np.int64),
+            misses=np.zeros((n, k), np.int64),
+            draws=np.zeros(n),
+            order=np.arange(n),
+            examination=examination.copy(),
+            positions=np.argsort(-examination, kind="stable"),
+            stale=np.ones(n, np.bool_),
+            mode=np.zeros(n),
+            top=np.zeros(n),
+            left=np.zeros(n),
+            right=np.ones(n),
+            rise=np.zeros(n),
+            fall=np.zeros(n),
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------- BC-MPTS
+
+
+class BCMPTSState(NamedTuple):
+    clicks: NDArray[np.int64]  # (L,) S
+    weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
+    draws: NDArray[np.float64]  # (L,) this session's draw for each item
+    order: NDArray[np.int64]  # (L,) items by draw
+    examination: NDArray[np.float64]  # (K,) κ
+    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
+
+
+@kernel
+def rank_bc(state, rng, ranking):  # type: ignore[no-untyped-def]
+    for item in range(len(state.draws)):
+        clicks = state.clicks[item]
+        state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
+    rank_by_index(state.draws, state.order, rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = state.order[k]
+
+
+@kernel
+def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        state.clicks[ranking[k]] += clicks[k]
+        state.weight[ranking[k]] += state.examination[k]
+
+
+class BCMPTS(CompiledAgent):
+    """BC-MPTS: Thompson sampling on bias-corrected counts, ``Beta(1 + S, 1 + max(0, Ñ - S))``: the benchmark of PBM-TS.
+
+    Args:
+        n_items, n_positions, examination, seed: as in `PBMTS`.
+
+    Raises:
+        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
+
+    Source: Lagrée et al. 2016, section 5 (BC-MPTS, after Komiyama, Honda, Nakagawa 2015).
+
+    Example:
+        >>> BCMPTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Lagrée et al. 2016, section 5"
+    click_models = "PBM"
+    told: ClassVar = {"examination": "examination"}
+    rank_kernel = rank_bc
+    update_kernel = update_bc
+
+    def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
+
+    def _initial_state(self) -> BCMPTSState:
+        n = self.n_items
+        examination = self.hyperparameters["examination"]
+        return BCMPTSState(
+            clicks=np.zeros(n, np.int64),
+            weight=np.zeros(n),
+            draws=np.zeros(n),
+            order=np.arange(n),
+            examination=examination.copy(),
+            positions=np.argsort(-examination, kind="stable"),
+        )

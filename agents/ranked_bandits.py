@@ -1,0 +1,322 @@
+"""Ranked bandits (Radlinski et al. 2008): one ordinary bandit per position, over Exp3, UCB1 or KL-UCB."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.checks import check_at_least, check_horizon
+from ..envs.kernels import kernel, specialise
+from .agent import CompiledAgent, Seed
+from .kernels import x_log_x
+from .kl_ucb import KLUCBState, rank_klucb
+
+__all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
+
+# --------------------------------------------------------------------------------------------------------------- the shell
+
+# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of
+# the bandit of position k, ``learn(state, k, item, reward)`` tells it what its choice brought.
+choose: Callable[..., int]
+learn: Callable[..., None]
+
+
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    n_items, n_positions = len(state.shown), len(ranking)
+    for k in range(n_positions):
+        item = choose(state, k, rng)
+        state.choice[k] = item
+        if state.shown[item]:  # replaced by a random one of the L - k items not shown above
+            skip = int(rng.random() * (n_items - k))
+            item = 0
+            while state.shown[item] or skip > 0:
+                skip -= not state.shown[item]
+                item += 1
+        state.shown[item] = True
+        ranking[k] = item
+    for k in range(n_positions):
+        state.shown[ranking[k]] = False
+
+
+def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    for k in range(len(ranking)):
+        # A click on a replacement is not the bandit's merit.
+        learn(state, k, state.choice[k], clicks[k] if ranking[k] == state.choice[k] else 0)
+
+
+# -------------------------------------------------------------------------------------------------------------------- Exp3
+
+
+class Exp3State(NamedTuple):
+    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    shown: NDArray[np.bool_]  # (L,) false between sessions
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    log_weight: NDArray[np.float64]  # (K, L) log w
+    offset: NDArray[np.float64]  # (K,) subtracted from log w before exponentiation
+    weight: NDArray[np.float64]  # (K, L) exp(log w - offset)
+    total: NDArray[np.float64]  # (K,) Σ weight
+    gamma: float
+
+
+@kernel
+def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+    n_items = state.weight.shape[1]
+    u = rng.random()
+    if u < state.gamma:
+        return min(int(u / state.gamma * n_items), n_items - 1)
+    left = (u - state.gamma) / (1.0 - state.gamma) * state.total[k]
+    for item in range(n_items):
+        left -= state.weight[k, item]
+        if left < 0.0:
+            return item
+    return n_items - 1
+
+
+@kernel
+def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
+    if reward == 0:
+        return  # w · exp(0)
+    n_items = state.weight.shape[1]
+    p = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / n_items
+    state.log_weight[k, item] += state.gamma / (p * n_items)
+    if state.log_weight[k, item] - state.offset[k] > 30.0:
+        state.offset[k] = state.log_weight[k, item]
+        for i in range(n_items):
+            state.weight[k, i] = math.exp(state.log_weight[k, i] - state.offset[k])
+    else:
+        state.weight[k, item] = math.exp(state.log_weight[k, item] - state.offset[k])
+    state.total[k] = 0.0
+    for i in range(n_items):
+        state.total[k] += state.weight[k, i]
+
+
+class RankedExp3(CompiledAgent):
+    """RankedExp3: position k is an Exp3 bandit over all items, rewarded if its own choice was shown and clicked.
+
+    A choice that already stands above is replaced by a random item that does not. Each bandit draws from
+    ``p = (1-γ) w/Σw + γ/L`` and multiplies the weight of its choice by ``exp(γ (reward/p) / L)``.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        horizon: T, for the default of γ.
+        gamma: γ in ``(0, 1]``, the share of uniform exploration; None takes ``min(1, sqrt(L log L / ((e-1) T)))``.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a bad horizon or gamma.
+
+    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
+    Exp3 of Auer, Cesa-Bianchi, Freund, Schapire 1995.
+
+    Numbered decisions:
+        1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
+        2. Weights are kept in log space, so that no horizon overflows.
+
+    Example:
+        >>> RankedExp3(4, 2, horizon=1000, seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
+    rank_kernel = specialise(_rank, choose=choose_exp3)
+    update_kernel = specialise(_update, learn=learn_exp3)
+
+    def __init__(self, n_items: int, n_positions: int, *, horizon: int, gamma: float | None = None, seed: Seed = None) -> None:
+        if gamma is not None and check_at_least("gamma", gamma, 0, strictly=True) > 1:
+            raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon), gamma=gamma)
+
+    def _initial_state(self) -> Exp3State:
+        n, k = self.n_items, self.n_positions
+        gamma = self.hyperparameters["gamma"]
+        if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
+            gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])))
+        return Exp3State(
+            choice=np.zeros(k, np.int64),
+            shown=np.zeros(n, np.bool_),
+            t=np.ones(1, np.int64),
+            log_weight=np.zeros((k, n)),
+            offset=np.zeros(k),
+            weight=np.ones((k, n)),
+            total=np.full(k, float(n)),
+            gamma=gamma,
+        )
+
+
+# -------------------------------------------------------------------------------------------------------------------- UCB1
+
+
+class UCB1State(NamedTuple):
+    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    shown: NDArray[np.bool_]  # (L,) false between sessions
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    rewards: NDArray[np.int64]  # (K, L)
+    pulls: NDArray[np.int64]  # (K, L)
+    mean: NDArray[np.float64]  # (K, L) infinite before the first pull
+    width: NDArray[np.float64]  # (K, L) 1 / sqrt(pulls), 0 before it
+
+
+@kernel
+def choose_ucb1(state, k, rng):  # type: ignore[no-untyped-def]
+    radius = math.sqrt(2.0 * math.log(state.t[0]))
+    best, best_index, ties = 0, -1.0, 0
+    for item in range(state.mean.shape[1]):
+        index = state.mean[k, item] + radius * state.width[k, item]
+        if index > best_index:
+            best, best_index, ties = item, index, 1
+        elif index == best_index:
+            ties += 1
+            if int(rng.random() * ties) == 0:  # each of those seen so far with equal probability
+                best = item
+    return best
+
+
+@kernel
+def learn_ucb1(state, k, item, reward):  # type: ignore[no-untyped-def]
+    state.rewards[k, item] += reward
+    state.pulls[k, item] += 1
+    state.mean[k, item] = state.rewards[k, item] / state.pulls[k, item]
+    state.width[k, item] = 1.0 / math.sqrt(state.pulls[k, item])
+
+
+class RankedUCB1(CompiledAgent):
+    """RankedUCB1: `RankedExp3` with UCB1 bandits, which choose the largest ``mean + sqrt(2 log t / pulls)``.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        seed: seeds the agent's own generator.
+
+    Source: Radlinski et al. 2008, Algorithm 2; with UCB1 of Auer, Cesa-Bianchi, Fischer 2002.
+
+    Numbered decisions:
+        1. ⚠ A replaced choice counts as a pull with reward 0.
+        2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
+
+    Example:
+        >>> RankedUCB1(4, 2, seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Radlinski et al. 2008, Algorithm 2, over UCB1"
+    rank_kernel = specialise(_rank, choose=choose_ucb1)
+    update_kernel = specialise(_update, learn=learn_ucb1)
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed)
+
+    def _initial_state(self) -> UCB1State:
+        n, k = self.n_items, self.n_positions
+        return UCB1State(
+            choice=np.zeros(k, np.int64),
+            shown=np.zeros(n, np.bool_),
+            t=np.ones(1, np.int64),
+            rewards=np.zeros((k, n), np.int64),
+            pulls=np.zeros((k, n), np.int64),
+            mean=np.full((k, n), np.inf),
+            width=np.zeros((k, n)),
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------------ KL-UCB
+
+
+class RankedKLUCBState(NamedTuple):
+    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    shown: NDArray[np.bool_]  # (L,) false between sessions
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    best: NDArray[np.int64]  # (1,) where a bandit writes its choice
+    # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
+    clicks: NDArray[np.int64]  # (K, L)
+    examined: NDArray[np.int64]  # (K, L)
+    indices: NDArray[np.float64]  # (K, L)
+    order: NDArray[np.int64]  # (K, L)
+    positions: NDArray[np.int64]  # (1,)
+    fenced: NDArray[np.bool_]  # (K, 1)
+    fence: NDArray[np.float64]  # (K, 1)
+    fence_log: NDArray[np.float64]  # (K, 1)
+    fence_log1m: NDArray[np.float64]  # (K, 1)
+    peak: NDArray[np.float64]  # (K, L)
+    rest: NDArray[np.float64]  # (K, 1)
+
+
+@kernel
+def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
+    bandit = KLUCBState(
+        state.clicks[k],
+        state.examined[k],
+        state.indices[k],
+        state.order[k],
+        state.t,
+        state.positions,
+        0,
+        state.fenced[k],
+        state.fence[k],
+        state.fence_log[k],
+        state.fence_log1m[k],
+        state.peak[k],
+        state.rest[k],
+    )
+    rank_klucb(bandit, rng, state.best)
+    return state.best[0]
+
+
+@kernel
+def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
+    state.clicks[k, item] += reward
+    state.examined[k, item] += 1
+    c, n = state.clicks[k, item], state.examined[k, item]
+    state.peak[k, item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+
+
+class RankedKLUCB(CompiledAgent):
+    """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log log t) / pulls)``.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        seed: seeds the agent's own generator.
+
+    Source: Radlinski et al. 2008, Algorithm 2; with KL-UCB of Garivier and Cappé 2011.
+
+    Numbered decisions:
+        1. ⚠ A replaced choice counts as a pull with reward 0.
+        2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
+
+    Example:
+        >>> RankedKLUCB(4, 2, seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
+    rank_kernel = specialise(_rank, choose=choose_klucb)
+    update_kernel = specialise(_update, learn=learn_klucb)
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
+        super().__init__(n_items, n_positions, seed)
+
+    def _initial_state(self) -> RankedKLUCBState:
+        n, k = self.n_items, self.n_positions
+        return RankedKLUCBState(
+            choice=np.zeros(k, np.int64),
+            shown=np.zeros(n, np.bool_),
+            t=np.ones(1, np.int64),
+            best=np.zeros(1, np.int64),
+            clicks=np.zeros((k, n), np.int64),
+            examined=np.zeros((k, n), np.int64),
+            indices=np.full((k, n), np.inf),
+            order=np.tile(np.arange(n), (k, 1)),
+            positions=np.zeros(1, np.int64),
+            fenced=np.zeros((k, 1), np.bool_),
+            fence=np.zeros((k, 1)),
+            fence_log=np.zeros((k, 1)),
+            fence_log1m=np.zeros((k, 1)),
+            peak=np.zeros((k, n)),
+            rest=np.zeros((k, 1)),
+        )

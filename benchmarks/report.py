@@ -1,0 +1,62 @@
+"""What the benchmarks share: tables, and how a script writes its section of README.md. Run alone, it names the machine.
+
+Measurements that are compared are taken in turns in one process, several times, and the fastest of each counts: what else
+runs on the machine can only add time. For the same reason they are of processor time, of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+README = Path(__file__).with_name("README.md")
+PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
+
+
+def machine() -> str:
+    """Processor, number of cores, system, versions, and how busy the machine is."""
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    processor = found.group(1) if found else platform.processor() or platform.machine()
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    return (
+        f"{processor}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {versions}; "
+        f"load average at the end {os.getloadavg()[0]:.1f}"
+    )
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns, the first to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
+    aligned = [
+        [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        for row in (header, rule, *rows)
+    ]
+    return "\n".join("| " + " | ".join(row) + " |" for row in aligned)
+
+
+def publish(text: str) -> None:
+    """Print what the running script measured; with ``--write`` replace its section of README.md by it."""
+    script = Path(sys.argv[0])
+    parser = argparse.ArgumentParser(description=f"Measurements of {script.name}.")
+    parser.add_argument("--write", action="store_true", help="replace the section of benchmarks/README.md")
+    arguments = parser.parse_args()
+    print(text)
+    if arguments.write:
+        start, stop = (f"<!-- {mark} of {script.name} -->" for mark in ("start", "end"))
+        note = f"`python benchmarks/{script.name} --write`, {datetime.date.today()}: {machine()}."
+        before, rest = README.read_text(encoding="utf-8").split(start)
+        after = rest.split(stop)[1]
+        README.write_text(f"{before}{start}\n\n{text}\n\n{note}\n\n{stop}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    print(machine())

@@ -1,0 +1,51 @@
+"""Write what is made from docstrings: the page of every environment, and the tables in the README.
+
+python docs/make_pages.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from clickgym.agents import AGENTS, LEARNERS
+from clickgym.envs import ENVIRONMENTS
+from clickgym.runner.cli import about
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "environments"
+
+
+def pages() -> dict[Path, str]:
+    """The text of every page, by its file."""
+    texts = {
+        FOLDER / f"{name}.md": f"# {name}\n\n{inspect.cleandoc(scalar.__doc__ or '')}\n"
+        for name, (scalar, _) in ENVIRONMENTS.items()
+    }
+    environments = [(f"[`{name}`](docs/environments/{name}.md)", about(scalar)) for name, (scalar, _) in ENVIRONMENTS.items()]
+    agents = [
+        (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
+        for name, agent in (AGENTS | LEARNERS).items()
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = _fill(readme, "environments", ("id", "users"), environments)
+    readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
+    return texts | {ROOT / "README.md": readme}
+
+
+def _fill(text: str, name: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Put a table between the marks of its name."""
+    lines = [" | ".join(header), " | ".join("---" for _ in header), *(" | ".join(row) for row in rows)]
+    table = "\n".join(f"| {line} |" for line in lines)
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{table}\n{end}", text, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for file in set(FOLDER.glob("*.md")) - set(pages()):
+        file.unlink()
+    for file, text in pages().items():
+        file.write_text(text, encoding="utf-8")

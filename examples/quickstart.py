@@ -1,0 +1,34 @@
+"""Three published algorithms on a real search query, in a loop of one's own and by the runner.
+
+python examples/quickstart.py --horizon 1e6
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import gymnasium as gym
+
+import clickgym
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--horizon", type=float, default=1e6, help="sessions per run")
+    horizon = parser.parse_args().horizon
+
+    # One session by hand: show a list, and see what the user made of it.
+    env = gym.make("PBMRank-v0", render_mode="ansi")
+    env.reset(seed=1)
+    env.step([4, 8, 0, 1, 2])
+    print(env.render())
+
+    # Whole runs, compiled. Regret is the expected number of clicks lost against the best list.
+    for name in ("BatchRank", "TopRank", "CascadeKLUCB"):
+        agent = clickgym.make_agent(name, env, horizon=int(horizon), seed=0)
+        result = clickgym.run(agent, gym.make("PBMRank-v0"), horizon, seed=0)
+        print(f"{name:13}regret {result.regret[-1]:7.0f}   clicks per session {result.clicks[-1] / horizon:.3f}")
+
+
+if __name__ == "__main__":
+    main()

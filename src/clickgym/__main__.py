@@ -1,0 +1,8 @@
+"""The command `clickgym`, also as ``python -m clickgym``."""
+
+import sys
+
+from .runner.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Wrong input: one table of what is wrong and what is said, through the command line and through Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.runner.cli import main
+
+OWN = """
+from clickgym.agents import Agent
+
+class Clumsy(Agent):
+    def __init__(self, n_items, n_positions, *, at=50, seed=None):
+        self.n_items, self.n_positions, self.at, self.step = n_items, n_positions, at, 0
+
+    def rank(self, observation):
+        self.step += 1
+        return [0, 1, 2, 3, self.n_items if self.step == self.at else 4]
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+class NoAgent:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A folder with results and other things, to be copied by each test."""
+    folder = tmp_path_factory.mktemp("prepared")
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=folder / "finished", n_jobs=1)
+    for name in ("damaged", "foreign", "unreadable", "unfinished", "shuffled"):
+        shutil.copytree(folder / "finished", folder / name)
+    first, second = sorted((folder / "damaged" / "cells").iterdir())
+    first.write_bytes(second.read_bytes()[:100])
+    (folder / "foreign" / "config.json").write_text('{"name": "another program"}')
+    (folder / "unreadable" / "config.json").write_text("{")
+    (folder / "unfinished" / "results.parquet").unlink()
+    first, second = sorted((folder / "shuffled" / "cells").iterdir())
+    first.write_bytes(second.read_bytes())
+    (folder / "other").mkdir()
+    (folder / "other" / "thesis.txt").write_text("precious")
+    (folder / "file").write_text("")
+    (folder / "clumsy.py").write_text(OWN)
+    (folder / "broken.json").write_text("{")
+    (folder / "nan.json").write_text('{"model": "CascadeModel", "attraction": [0.5, NaN], "n_positions": 2}')
+    too_long = {"model": "CascadeModel", "attraction": [0.5, 0.4], "n_positions": 3}
+    (folder / "long.json").write_text(json.dumps(too_long))
+    return folder
+
+
+@pytest.fixture
+def workplace(prepared, tmp_path, monkeypatch):
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("clumsy", None)
+
+
+RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --out new"
+
+# The words after `clickgym`, and what the one line on stderr must say.
+COMMANDS = [
+    ("lst", "No such command 'lst'. Did you mean 'list'?"),
+    ("list agent", "unknown kind 'agent'; did you mean 'agents'?"),
+    ("run", "Missing argument 'ENVS...'"),
+    ("run PBMRank-v0 --horizon 100 --out new", "Missing option '--agents'"),
+    (f"{RUN} --horizn 5", "No such option: --horizn (Possible options: --horizon)"),
+    (f"{RUN} --runs x", "Invalid value for '--runs'"),
+    (RUN.replace("PBMRank-v0", "PBMRnk-v0"), "unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?"),
+    (RUN.replace("Random", "Batchrank"), "unknown agent 'Batchrank'; did you mean 'BatchRank'?"),
+    (RUN.replace("Random", "Random Random"), "agent 'Random' is named twice"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0 PBMRank-v0"), "environment 'PBMRank-v0' is named twice"),
+    (RUN.replace("Random", "CascadeKLUCB:feedbak=last_click"), "unknown hyper-parameter 'feedbak'; did you mean 'feedback'?"),
+    (RUN.replace("Random", "CascadeKLUCB:feedback=last_clik"), "did you mean 'last_click'?"),
+    (RUN.replace("Random", "CascadeKLUCB:feedback=last_click,first"), "expected key=value after the name, got 'first'"),
+    (RUN.replace("Random", "EpsilonGreedy:epsilon=2"), "epsilon is 2; expected a probability"),
+    (RUN.replace("Random", "no_module:MyAgent"), "there is no module 'no_module'"),
+    (RUN.replace("Random", "clumsy:Clumsi"), "the module 'clumsy' has no 'Clumsi'"),
+    (RUN.replace("Random", "clumsy:NoAgent"), "is not a subclass of clickgym.agents.Agent"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:rewrd=clicks"), "unknown parameter 'rewrd'; did you mean 'reward'?"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:reward=satisfaction"), "reward"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=6"), "cutoff is 6"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:n_positions=11"), "n_positions is 11, but there are only n_items = 10 items"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:attraction=[0.5,0.4]"), "expected key=value after the name"),
+    (f"{RUN} --instance yandex-99357 yandex-9935", "unknown instance 'yandex-9935'; did you mean 'yandex-99357'?"),
+    (f"{RUN} --instance yandex-9 yandex-9", "two instances have the same name"),
+    (f"{RUN} --instance none.json", "there is no instance file none.json"),
+    (f"{RUN} --instance broken.json", "broken.json is not JSON"),
+    (f"{RUN} --instance nan.json", "attraction[1] is nan; expected a probability in [0, 1]"),
+    (f"{RUN} --instance long.json", "n_positions is 3, but there are only n_items = 2 items"),
+    (f"{RUN} --instance uniform:n_item=3", "unknown argument 'n_item'; did you mean 'n_items'?"),
+    (f"{RUN} --horizon 0", "horizon is 0; expected an integer of at least 1"),
+    (f"{RUN} --horizon 1.5", "horizon is 1.5; expected an integer of at least 1"),
+    (f"{RUN} --horizon abc", "horizon is 'abc'; expected an integer of at least 1"),
+    (f"{RUN} --horizon nan", "horizon is nan; expected an integer of at least 1"),
+    (f"{RUN} --horizon inf", "horizon is inf; expected an integer of at least 1"),
+    (f"{RUN} --horizon=-5", "horizon is -5; expected an integer of at least 1"),
+    (RUN.replace("Random --horizon 100", "BatchRank --horizon 4"), "horizon is 4; expected an integer of at least 5"),
+    (f"{RUN} --runs 0", "runs is 0; expected a positive integer"),
+    (f"{RUN} --seed=-1", "seed is -1; expected a non-negative integer"),
+    (f"{RUN} --jobs 0", "n_jobs is 0; expected a number of workers"),
+    (f"{RUN} --engine numba", "unknown engine 'numba'"),
+    (f"{RUN} --engine compile", "did you mean 'compiled'?"),
+    (RUN.replace("Random", "clumsy:Clumsy") + " --engine compiled", "Clumsy is a plain Python agent"),
+    (RUN.replace("new", "file"), "file is a file; the results need a folder"),
+    (RUN.replace("new", "other"), "other is not a results folder: it has no config.json"),
+    (RUN.replace("new", "foreign"), "is not the configuration of a sweep"),
+    (RUN.replace("new", "unreadable"), "unreadable/config.json cannot be read"),
+    (RUN.replace("new", "finished") + " --seed 1", "results of another configuration (seed: 0 there, 1 now)"),
+    (RUN.replace("new", "finished") + " --runs 3", "results of another configuration (runs: 2 there, 3 now)"),
+    (RUN.replace("new", "finished") + " --instance yandex-9", "results of another configuration (instances"),
+    (RUN.replace("new", "damaged"), "is damaged"),
+    (RUN.replace("new", "shuffled"), "it belongs to another run"),
+    ("report", "Missing argument 'DIR'"),
+    ("report nowhere", "nowhere is not a results folder"),
+    ("report other", "other is not a results folder"),
+    ("report foreign", "is not the configuration of a sweep"),
+    ("report unfinished", "holds an unfinished sweep; run it again"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words for words, _ in COMMANDS])
+def test_the_command_line_names_the_fault_in_one_line(workplace, capsys, words, message):
+    before = {file: file.stat().st_mtime_ns for file in workplace.rglob("*") if "__pycache__" not in file.parts}
+    assert main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert err.startswith("clickgym: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    after = {file: file.stat().st_mtime_ns for file in workplace.rglob("*") if "__pycache__" not in file.parts}
+    assert after == before, "nothing is written"
+
+
+def test_an_agents_fault_in_mid_run_is_named_and_what_is_finished_is_kept(workplace, capsys):
+    words = RUN.replace("Random", "Random clumsy:Clumsy --jobs 1")
+    assert main(words.split()) == 1
+    _, err = capsys.readouterr()
+    assert err.splitlines()[-1].startswith("clickgym: Clumsy, step 50: ")
+    assert "2 of 4 runs are finished and kept in new" in err
+    assert "Traceback" not in err
+    assert len(list((workplace / "new" / "cells").glob("*.parquet"))) == 2
+
+
+MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
+
+
+def agent(**arguments):
+    return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
+
+
+# What is called, with the error it raises and what that says.
+CALLS = [
+    (lambda: gym.make("PBMRank-v0", attraction=[0.5, 1.2], examination=[1.0]), ValueError, r"attraction\[1\] is 1.2"),
+    (lambda: gym.make("PBMRank-v0", attraction=[0.5, -0.1], examination=[1.0]), ValueError, r"attraction\[1\] is -0.1"),
+    (lambda: gym.make("PBMRank-v0", attraction=[0.5, np.nan], examination=[1.0]), ValueError, r"attraction\[1\] is nan"),
+    (lambda: gym.make("PBMRank-v0", attraction=[[0.5]], examination=[1.0]), ValueError, r"attraction has shape \(1, 1\)"),
+    (lambda: gym.make("PBMRank-v0", attraction=[], examination=[1.0]), ValueError, r"attraction has shape \(0,\)"),
+    (lambda: gym.make("PBMRank-v0", attraction="high", examination=[1.0]), ValueError, "attraction must be an array"),
+    (lambda: gym.make("PBMRank-v0", attraction=[0.5], examination=[1.0, 0.5]), ValueError, "n_positions is 2, but"),
+    (lambda: gym.make("PBMRank-v0", attraction=[0.5]), ValueError, "also needs examination"),
+    (lambda: gym.make("PBMRank-v0", instance="yandex-9", attraction=[0.5]), ValueError, "either an instance or the parameters"),
+    (lambda: gym.make("PBMRank-v0", instance="yandex-8"), ValueError, "unknown instance 'yandex-8'; did you mean 'yandex-"),
+    (lambda: gym.make("PBMRank-v0", termination=[0.5]), TypeError, "unknown parameter 'termination'"),
+    (lambda: gym.make("PBMRank-v0", reward="click"), ValueError, "did you mean 'clicks'"),
+    (lambda: gym.make("PBMRank-v0", cutoff=0), ValueError, "cutoff is 0"),
+    (lambda: gym.make("PBMRnk-v0"), gym.error.NameNotFound, "Did you mean: `PBMRank`"),
+    (lambda: ClickEnv(MODEL).step([0, 0]), ValueError, "position 1 shows item 0 again"),
+    (lambda: ClickEnv(MODEL).step([0, 3]), ValueError, "position 1 .*3"),
+    (lambda: ClickEnv(MODEL).step([0]), ValueError, "shape"),
+    (lambda: ClickEnv(MODEL).step([0.0, 1.0]), TypeError, "integer"),
+    (lambda: clickgym.make_agent("BatchRnk", ClickEnv(MODEL)), ValueError, "did you mean 'BatchRank'"),
+    (lambda: clickgym.make_agent("BatchRank", ClickEnv(MODEL)), ValueError, "BatchRank needs a horizon"),
+    (lambda: clickgym.make_agent("Fixed", ClickEnv(MODEL)), ValueError, "Fixed must be told ranking"),
+    (lambda: agent(delta=0.1), TypeError, "unknown hyper-parameter 'delta'"),
+    (lambda: clickgym.agents.Random(2, 3), ValueError, "n_positions is 3, but there are only n_items = 2"),
+    (lambda: clickgym.agents.Random(0, 0), ValueError, "n_items is 0; expected a positive integer"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 0), ValueError, "horizon is 0"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 1.5), ValueError, "horizon is 1.5"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), True), ValueError, "horizon is True"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), "1e6"), ValueError, "horizon is '1e6'"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, checkpoints=[10]), ValueError, r"checkpoints\[0\] is 10"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, checkpoints=[1, 2.5]), ValueError, r"checkpoints\[1\] is 2.5"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, engine="c"), ValueError, "unknown engine 'c'"),
+    (lambda: clickgym.run(agent(), gym.make("PBMRank-v0"), 9), ValueError, "n_items = 3, but the environment has 10"),
+    (lambda: clickgym.sweep("PBMRank-v0", ["Random"], 9, 1, out="new"), TypeError, "expected a list of environments"),
+    (lambda: clickgym.sweep([], ["Random"], 9, 1, out="new"), ValueError, "no environment was named"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1.0, out="new"), ValueError, "runs is 1.0"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, seed="a", out="new"), ValueError, "seed is 'a'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CALLS, ids=range(len(CALLS)))
+def test_python_names_the_fault(workplace, call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+    assert not (workplace / "new").exists()

@@ -1,0 +1,107 @@
+"""Every example runs, at a small size, and the README and the documentation pages say what is so."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, LEARNERS
+from clickgym.envs import ENVIRONMENTS, list_instances
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+needs_rl = pytest.mark.skipif(find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"')
+
+
+def example(name, *arguments, cwd):
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / name, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_quickstart_prints_what_the_readme_shows(tmp_path):
+    out = example("quickstart.py", cwd=tmp_path)
+    shown = re.search(r"```text\n(PBMRank-v0 ·.*?)```", README, flags=re.DOTALL)
+    assert shown
+    assert out.splitlines() == shown[1].splitlines()
+
+
+def test_the_quickstart_of_the_readme_runs(capsys):
+    code = re.search(r"## Quickstart.*?```python\n(.*?)```", README, flags=re.DOTALL)
+    assert code
+    exec(code[1].replace("1_000_000", "1_000"), {})
+    assert "TopRank lost" in capsys.readouterr().out
+
+
+def test_custom_agent(tmp_path):
+    out = example("custom_agent.py", "--horizon", "300", "--runs", "2", "--out", "out", cwd=tmp_path)
+    assert "custom_agent:ThompsonSampling" in out
+    assert (tmp_path / "out" / "results.parquet").exists()
+
+
+def test_the_custom_agent_of_the_readme_works():
+    code = re.search(r"```python\n([^`]*class \w+\(Agent\).*?)```", README, flags=re.DOTALL)
+    assert code
+    names = {}
+    exec(code[1], names)
+    (agent_class,) = (value for value in names.values() if isinstance(value, type) and clickgym.agents.Agent in value.__bases__)
+    env = clickgym.envs.PBMRankEnv()
+    assert clickgym.run(clickgym.make_agent(agent_class, env, seed=0), env, 50, seed=0).engine == "python"
+    assert len(code[1].splitlines()) <= 20
+
+
+def test_own_parameters(tmp_path):
+    out = example("own_parameters.py", "--horizon", "500", "--out", "out", cwd=tmp_path)
+    assert "best list [0 1 2]" in out
+    assert "shop" in out
+
+
+@needs_rl
+def test_ppo_against_batchrank(tmp_path):
+    out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
+    assert "BatchRank" in out
+    assert (tmp_path / "ppo.png").exists()
+
+
+def test_documentation_pages_are_up_to_date():
+    script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
+    pages = script["pages"]()
+    assert set(pages) == {*(ROOT / "docs" / "environments").glob("*.md"), ROOT / "README.md"}
+    for file, text in pages.items():
+        assert file.read_text(encoding="utf-8") == text, "python docs/make_pages.py makes it new"
+
+
+def test_the_readme_names_everything_there_is():
+    for name in [*ENVIRONMENTS, *AGENTS, *LEARNERS]:
+        assert f"`{name}`" in README
+    assert str(sum(name.startswith("yandex-9") for name in list_instances())) in README
+
+
+def test_make_run_is_the_command_of_the_readme():
+    commands = [
+        re.search(r"clickgym (run(?:.*\\\n)*.*)", text)[1].replace("\\", "").split()
+        for text in ((ROOT / "Makefile").read_text(encoding="utf-8"), README)
+    ]
+    assert commands[0] == commands[1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+def test_links_lead_somewhere(page):
+    file = ROOT / page
+    for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):
+        assert (file.parent / link).exists(), link

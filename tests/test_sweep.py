@@ -1,0 +1,258 @@
+"""Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and what is in the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import joblib
+import numpy as np
+import polars
+import pytest
+from joblib.externals.loky import get_reusable_executor
+from polars.testing import assert_frame_equal
+
+import clickgym
+from clickgym.runner.sweep import Cell, Watcher, read_results
+
+ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
+
+# An agent of a user's own: a plain Python class in a module that sweeps find in the working folder.
+ROTATE = """
+import time
+import numpy as np
+from clickgym.agents import Agent
+
+class Rotate(Agent):
+    def __init__(self, n_items, n_positions, *, bad_at=None, nap=0.0, seed=None):
+        self.items = np.random.default_rng(seed).permutation(n_items)
+        self.n_positions, self.bad_at, self.nap, self.step = n_positions, bad_at, nap, 0
+
+    def rank(self, observation):
+        time.sleep(self.nap)
+        self.step += 1
+        return self.items[[0] * self.n_positions] if self.step == self.bad_at else self.items[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.items = np.roll(self.items, 1)
+"""
+
+
+@pytest.fixture
+def own_agent(tmp_path, monkeypatch):
+    """Work in a folder with a module ``rotating`` that holds an agent ``Rotate``; its name."""
+    (tmp_path / "rotating.py").write_text(ROTATE)
+    monkeypatch.chdir(tmp_path)
+    yield "rotating:Rotate"
+    # Neither this process nor joblib's idle workers may keep a module that the next test writes anew.
+    sys.modules.pop("rotating", None)
+    get_reusable_executor().shutdown(wait=True)
+
+
+def ordered(table):
+    return table.sort("env", "instance", "agent", "run", "step")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The table of an undisturbed sweep in one thread."""
+    return clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1)
+
+
+# ------------------------------------------------------------------------------------------- what must not change numbers
+
+
+def test_order_and_workers_change_nothing(reference, tmp_path):
+    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=3)
+    assert_frame_equal(ordered(table), ordered(reference))
+
+
+def test_another_agent_and_another_run_change_no_other_number(reference, tmp_path):
+    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 3000, 4, seed=5, out=tmp_path / "out")
+    same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
+    assert_frame_equal(same, reference)
+
+
+def test_the_python_engine_gives_the_same_table(reference, tmp_path):
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", engine="python", n_jobs=1)
+    assert_frame_equal(table, reference)
+
+
+@pytest.mark.parametrize("checkpoints", [range(1, 3000, 7), [3000]])
+def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints):
+    # Chunks of the compiled loop end at every checkpoint: here after 7 sessions each, or when their time is over.
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints)
+    names = ["env", "instance", "agent", "run", "step"]
+    common = table.join(reference, on=names, how="semi")
+    assert set(common["step"].unique()) >= {3000}
+    assert_frame_equal(common, reference.join(table, on=names, how="semi"), check_row_order=False)
+
+
+def test_another_seed_gives_other_numbers(reference, tmp_path):
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=6, out=tmp_path / "out")
+    assert not table["clicks"].equals(reference["clicks"])
+
+
+def test_seeds_come_from_names():
+    cells = [Cell(env, "i", agent, run) for env in ("a", "b") for agent in ("c", "d") for run in range(3)]
+    seeds = [seed for cell in cells for seed in cell.seeds(0)]
+    assert len(set(seeds)) == len(seeds)
+    assert Cell("a", "i", "c", 0).seeds(0) == Cell("a", "i", "c", 0).seeds(0) != Cell("a", "i", "c", 0).seeds(1)
+
+
+# --------------------------------------------------------------------------------------------------------------- resuming
+
+
+def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(tmp_path, own_agent):
+    arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.0002'], 300, 5, seed=5, n_jobs=2"
+    code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
+    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')")
+    rng = np.random.default_rng(0)
+    kills, progress = 0, []
+    for delay in [*rng.uniform(0.6, 2.2, size=4), 60]:
+        process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
+        try:
+            process.wait(delay)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+        progress.append(len(list((tmp_path / "killed" / "cells").glob("*.parquet"))))
+    assert process.returncode == 0
+    assert kills > 1
+    assert progress == sorted(progress)
+    table, timings, config = read_results("killed")
+    assert_frame_equal(table, undisturbed)
+    assert len(timings) == 2 * 3 * 5
+    assert config["runs"] == 5
+
+
+def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
+    class Count(Watcher):
+        fresh = 0
+
+        def start(self, cells, done, horizon):
+            self.cells, self.done = len(cells), len(done)
+
+        def finished(self, cell, frame, counted):
+            self.fresh += 1
+
+    first, second = Count(), Count()
+    tables = [clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", watcher=watcher) for watcher in (first, second)]
+    assert (first.cells, first.done, first.fresh) == (8, 0, 8)
+    assert (second.cells, second.done, second.fresh) == (8, 8, 0)
+    assert_frame_equal(*tables)
+
+
+def test_half_written_files_of_a_killed_sweep_are_not_read(tmp_path):
+    table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out")
+    cell = next((tmp_path / "out" / "cells").iterdir())
+    cell.rename(cell.with_name(f"{cell.name}.123.partial"))
+    assert_frame_equal(clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out"), table)
+
+
+def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
+    table = clickgym.sweep(["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"])
+    read, timings, config = read_results(tmp_path / "out")
+    assert_frame_equal(read, table)
+    assert table.columns == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert (timings["engine"] == "compiled").all()
+    assert (timings["seconds"] > 0).all()
+    assert config["agents"] == AGENTS
+    assert config["instances"] == ["yandex-9"]
+    assert config["clickgym"] == clickgym.__version__
+    assert {"python", "gymnasium", "numpy", "numba"} <= set(config["versions"])
+    json.dumps(config)
+
+
+# ----------------------------------------------------------------------------------------------------------- own agents
+
+
+def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference, tmp_path, own_agent):
+    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out="out", n_jobs=2)
+    assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
+    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out="alone", n_jobs=1)
+    same = (polars.col("agent") == own_agent) & (polars.col("env") == "CMRank-v0") & (polars.col("run") == 0)
+    assert_frame_equal(table.filter(same), alone)
+    _, timings, _ = read_results("out")
+    assert dict(timings.select("agent", "engine").iter_rows()) == {
+        own_agent: "python", "TopRank": "compiled", "Random": "compiled",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, own_agent, n_jobs):
+    agents = ["Random", own_agent, f"{own_agent}:bad_at=100"]
+    with pytest.raises(clickgym.AgentError, match=r"Rotate, step 100: .* position 1 shows item"):
+        clickgym.sweep(["PBMRank-v0"], agents, 200, 2, out="out", n_jobs=n_jobs)
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2 + (n_jobs == 1) * 2
+    with pytest.raises(ValueError, match="unfinished sweep"):
+        read_results("out")
+
+
+def test_a_changed_agent_does_not_go_on_with_old_results(tmp_path, own_agent):
+    clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 1, out="out", n_jobs=1)
+    (tmp_path / "rotating.py").write_text(ROTATE + "\n# another version\n")
+    with pytest.raises(ValueError, match=r"another configuration .*sources"):
+        clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 1, out="out", n_jobs=1)
+
+
+# -------------------------------------------------------------------------------------------------------------- backends
+
+
+def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out")
+    assert_frame_equal(table, reference)
+
+
+# --------------------------------------------------------------------------------------------------------------- watching
+
+
+def test_a_watcher_hears_of_every_session_once(tmp_path, own_agent):
+    class Count(Watcher):
+        counted = uncounted = 0
+
+        def sessions(self, count):
+            self.counted += count
+
+        def finished(self, cell, frame, counted):
+            self.uncounted += 0 if counted else 2000
+
+    watcher = Count()
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out="out", n_jobs=2, watcher=watcher)
+    assert watcher.counted + watcher.uncounted == 2 * 2 * 2000
+    assert watcher.counted >= 2 * 2000
+
+
+def test_memory_does_not_grow_with_the_horizon(tmp_path):
+    def peak(horizon):
+        tracemalloc.start()
+        clickgym.sweep(["PBMRank-v0"], ["TopRank"], horizon, 1, out=tmp_path / str(horizon), n_jobs=1)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(1000)
+    assert peak(1_000_000) < peak(10_000) + 200_000
+
+
+def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
+    code = "import clickgym; clickgym.sweep(['PBMRank-v0'], ['TopRank'], 10**10, 2, out='out', n_jobs=2)"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not (tmp_path / "out" / "cells").exists():
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert b"KeyboardInterrupt" in errors
