@@ -12,10 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs.checks import check_count, check_positions
+from ..envs.kernels import specialise
 
 __all__ = ["Agent", "CompiledAgent"]
 
 Seed = int | np.random.SeedSequence | None
+
+# Left open in the template below; `specialise` binds it to an agent's kernel.
+rank: Callable[..., None]
+
+
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, ranking)
 
 
 class Agent(ABC):
@@ -109,14 +117,17 @@ class CompiledAgent(Agent):
         """The state before the first session."""
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
-        self.rank_kernel(self.state, self.rng, self.ranking)
+        specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
         return self.ranking.copy()
 
     def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
-        """As `Agent.update`; refuses a list other than the one that `rank` returned last."""
+        """As `Agent.update`; refuses a list other than the one that `rank` returned last, and what cannot be its clicks."""
         if not np.array_equal(ranking, self.ranking):
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
-        self.update_kernel(self.state, self.ranking, np.asarray(clicks, np.int8))
+        indicators = np.asarray(clicks)
+        if indicators.shape != (self.n_positions,) or not set(indicators.tolist()) <= {0, 1}:
+            raise ValueError(f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions")
+        self.update_kernel(self.state, self.ranking, indicators.astype(np.int8))
 
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items() if value is not None)
@@ -169,7 +180,10 @@ class CompiledAgent(Agent):
             agent.ranking[:] = arrays["ranking"]
             for name, value in agent.state._asdict().items():
                 if _is_array(value):
-                    value[...] = arrays[f"state_{name}"]
+                    saved = arrays[f"state_{name}"]
+                    if (saved.shape, saved.dtype) != (value.shape, value.dtype):
+                        raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
+                    value[...] = saved
         except FileNotFoundError:
             raise
         except Exception as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs.checks import check_horizon
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import kl_lower, kl_upper, shuffle_front
 
@@ -42,7 +42,7 @@ def stage_length(state, stage):  # type: ignore[no-untyped-def]
     return math.ceil(16.0 * 4.0**stage * state.log_horizon)
 
 
-@kernel
+@inner
 def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
     """Algorithm 2: the least observed items of the batch, random among equals, in random order on its positions."""
     first, pending = state.first[b], state.pending[b]
@@ -59,7 +59,7 @@ def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
         shuffle_front(rng, ranking, first, first + length, length)
 
 
-@kernel
+@inner
 def collect_clicks(state, b, ranking, clicks):  # type: ignore[no-untyped-def]
     """Algorithm 3: count the shown items that were least observed before this session; the others are fillers."""
     first, n_min = state.first[b], state.n_min[b]
@@ -81,7 +81,7 @@ def collect_clicks(state, b, ranking, clicks):  # type: ignore[no-untyped-def]
         state.pending[b] = state.size[b]
 
 
-@kernel
+@inner
 def restart(state, b, stage):  # type: ignore[no-untyped-def]
     """Begin a stage of batch b with fresh counts."""
     state.stage[b] = stage
@@ -92,7 +92,7 @@ def restart(state, b, stage):  # type: ignore[no-untyped-def]
         state.observed[state.items[i]] = 0
 
 
-@kernel
+@inner
 def update_batch(state, b):  # type: ignore[no-untyped-def]
     """Algorithm 4: at the end of a stage split the batch, or eliminate items and go to the next stage."""
     first, size = state.first[b], state.size[b]

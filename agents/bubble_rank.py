@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_horizon
-from ..envs.kernels import kernel
+from ..envs.checks import check_between, check_horizon
+from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 
@@ -29,14 +29,14 @@ class State(NamedTuple):
     doubling: bool
 
 
-@kernel
+@inner
 def is_better(state, i, j):  # type: ignore[no-untyped-def]
     """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
 
 
-@kernel
+@inner
 def first_pair(t):  # type: ignore[no-untyped-def]
     """Pairs begin at position 1 at odd t and at position 2 at even t (positions counted from 1)."""
     return 0 if t % 2 == 1 else 1
@@ -67,7 +67,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
             ranking[n_positions - 1] = state.base[state.challenger[0]]
 
 
-@kernel
+@inner
 def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
     """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if it is -1."""
     if difference != 0:
@@ -155,8 +155,7 @@ class BubbleRank(CompiledAgent):
         if initial is not None:
             length = n_positions if np.shape(initial) == (n_positions,) else n_items
             initial = check_ranking(initial, n_items, length)
-        if delta is not None and check_at_least("delta", delta, 0, strictly=True) >= 1:
-            raise ValueError(f"delta is {delta!r}; expected a probability in (0, 1)")
+        delta = None if delta is None else check_between("delta", delta, 0, 1)
         horizon = None if horizon is None else check_horizon(horizon, least=2)
         super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs.checks import check_at_least, check_horizon
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, rank_by_index
@@ -17,7 +17,7 @@ from .kernels import examined_positions, rank_by_index
 __all__ = ["CascadeDUCB", "CascadeSWUCB"]
 
 
-@kernel
+@inner
 def doubling_horizon(t):  # type: ignore[no-untyped-def]
     """2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1: the horizon reckoned with at step t while the true one is unknown."""
     n = 2
@@ -110,8 +110,8 @@ class CascadeDUCB(CascadeAgent):
     IJCAI 2019, Algorithm 1 with eq. 5 and 6.
 
     Deviations from the paper:
-        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen one can exceed: here an item with
-           ``N = 0`` ranks before every other.
+        1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen one can exceed: here an item
+           with ``N = 0`` ranks before every other.
         2. ⚠ Ties are broken uniformly at random; several clicks as in `CascadeUCB1`.
 
     Example:
@@ -135,8 +135,10 @@ class CascadeDUCB(CascadeAgent):
         feedback: str = "last_click",
         seed: Seed = None,
     ) -> None:
-        if gamma is not None and check_at_least("gamma", gamma, 0, strictly=True) > 1:
-            raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        if gamma is not None:
+            gamma = check_at_least("gamma", gamma, 0, strictly=True)
+            if gamma > 1:
+                raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
         super().__init__(
             n_items,
             n_positions,
@@ -198,7 +200,7 @@ def window_length(n):  # type: ignore[no-untyped-def]
     return max(math.ceil(2.0 * math.sqrt(n * math.log(n))), 1)
 
 
-@kernel
+@inner
 def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
     state.clicks[item] += clicks
     state.examined[item] += examined

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 
 __all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "sort_by_index", "x_log_x"]
 
@@ -113,7 +113,7 @@ def exploration(t):  # type: ignore[no-untyped-def]
     return max(log_t + 3.0 * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
-@kernel
+@inner
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
     """How many positions a cascade agent takes as examined: up to the first or last click, all without a click."""
     if feedback == FIRST_CLICK:

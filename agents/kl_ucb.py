@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent
@@ -58,34 +58,34 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
     )
 
 
-@kernel
+@inner
 def divergence(state, item, k):  # type: ignore[no-untyped-def]
     """N KL(ŵ, x_k) of an item, from stored logarithms."""
     c, n = state.clicks[item], state.examined[item]
     return state.peak[item] + c * state.fence_log[k] + (n - c) * state.fence_log1m[k]
 
 
-@kernel
+@inner
 def margin(n):  # type: ignore[no-untyped-def]
     """What a divergence must differ from the bound by to tell an order; far above the rounding errors of n terms."""
     return 1e-7 + 1e-12 * n
 
 
-@kernel
+@inner
 def is_above(state, item, k, bound):  # type: ignore[no-untyped-def]
     """Whether the index of an item is certainly above the k-th fence: N KL(ŵ, x) < bound, or ŵ ≥ x."""
     c, n = state.clicks[item], state.examined[item]
     return c >= n * state.fence[k] or divergence(state, item, k) < bound - margin(n)
 
 
-@kernel
+@inner
 def is_below(state, item, k, bound):  # type: ignore[no-untyped-def]
     """Whether the index of an item is certainly below the k-th fence."""
     c, n = state.clicks[item], state.examined[item]
     return c < n * state.fence[k] and divergence(state, item, k) > bound + margin(n)
 
 
-@kernel
+@inner
 def order_is_certain(state, bound):  # type: ignore[no-untyped-def]
     """Whether the order last found is certainly still that of the indices.
 
@@ -102,7 +102,7 @@ def order_is_certain(state, bound):  # type: ignore[no-untyped-def]
     return state.rest[0] > bound
 
 
-@kernel
+@inner
 def refine(state, item, bound):  # type: ignore[no-untyped-def]
     """The index of an item to about 1e-13, by Newton's method from its last value; NaN where that does not apply."""
     c, n = state.clicks[item], state.examined[item]
@@ -122,7 +122,7 @@ def refine(state, item, bound):  # type: ignore[no-untyped-def]
     return np.nan
 
 
-@kernel
+@inner
 def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     """Whether refined indices leave no doubt about the order; then `order` is it.
 
@@ -142,7 +142,7 @@ def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     return not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1]
 
 
-@kernel
+@inner
 def put_fences(state):  # type: ignore[no-untyped-def]
     """Put a fence midway between neighbouring indices of the list, and one below it; none where they are equal."""
     n_items, n_positions = len(state.order), len(state.fence)
@@ -151,7 +151,8 @@ def put_fences(state):  # type: ignore[no-untyped-def]
         upper = state.indices[state.order[k]]
         lower = state.indices[state.order[k + 1]] if k + 1 < n_items else 0.0
         x = 0.5 * (upper + lower)
-        if not lower < x < upper < 1.0:
+        # Near 1 neighbouring floats are too far apart for their order to be told by divergences.
+        if not lower < x < upper < 1.0 - 1e-6:
             return
         state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
     state.fenced[0] = True

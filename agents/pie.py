@@ -56,7 +56,9 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PIE(CascadeAgent):
-    """PIE(L): show the K leaders by mean; with probability ½ the last position tries an item that might still belong there.
+    """Parsimonious item exploration, PIE(L): show the K leaders by mean, and explore at the last position only.
+
+    With probability ½ that position tries an item that might still belong there.
 
     An item outside the leaders is tried if its KL-UCB index ``sup{q : N KL(θ̂, q) ≤ f(T)}`` reaches the mean of the last leader,
     with ``f(T) = log T + 4 log log T``.

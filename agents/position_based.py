@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs.checks import check_at_least, check_horizon
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, x_log_x
 
@@ -147,7 +147,7 @@ class PBMPIEState(NamedTuple):
     bound: float  # (1 + ε) log T
 
 
-@kernel
+@inner
 def is_promising(state, item, x):  # type: ignore[no-untyped-def]
     """Whether U_i ≥ x, where U_i is the largest q from the minimiser of Φ_i on with Φ_i(q) ≤ bound.
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index
 from .position_based import check_examination
@@ -45,7 +45,7 @@ def log_density(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@kernel
+@inner
 def slope(state, item, x):  # type: ignore[no-untyped-def]
     result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
@@ -54,7 +54,7 @@ def slope(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@kernel
+@inner
 def curvature(state, item, x):  # type: ignore[no-untyped-def]
     """Minus the second derivative of the log density."""
     result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
@@ -65,7 +65,7 @@ def curvature(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@kernel
+@inner
 def find_mode(state, item):  # type: ignore[no-untyped-def]
     """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:

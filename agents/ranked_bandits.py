@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs.checks import check_at_least, check_horizon
-from ..envs.kernels import kernel, specialise
+from ..envs.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
 from .kl_ucb import KLUCBState, rank_klucb
@@ -63,7 +63,7 @@ class Exp3State(NamedTuple):
     gamma: float
 
 
-@kernel
+@inner
 def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     n_items = state.weight.shape[1]
     u = rng.random()
@@ -77,7 +77,7 @@ def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     return n_items - 1
 
 
-@kernel
+@inner
 def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
     if reward == 0:
         return  # w · exp(0)
@@ -128,8 +128,10 @@ class RankedExp3(CompiledAgent):
     update_kernel = specialise(_update, learn=learn_exp3)
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, gamma: float | None = None, seed: Seed = None) -> None:
-        if gamma is not None and check_at_least("gamma", gamma, 0, strictly=True) > 1:
-            raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        if gamma is not None:
+            gamma = check_at_least("gamma", gamma, 0, strictly=True)
+            if gamma > 1:
+                raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon), gamma=gamma)
 
     def _initial_state(self) -> Exp3State:
@@ -162,7 +164,7 @@ class UCB1State(NamedTuple):
     width: NDArray[np.float64]  # (K, L) 1 / sqrt(pulls), 0 before it
 
 
-@kernel
+@inner
 def choose_ucb1(state, k, rng):  # type: ignore[no-untyped-def]
     radius = math.sqrt(2.0 * math.log(state.t[0]))
     best, best_index, ties = 0, -1.0, 0
@@ -177,7 +179,7 @@ def choose_ucb1(state, k, rng):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@inner
 def learn_ucb1(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.rewards[k, item] += reward
     state.pulls[k, item] += 1
@@ -246,7 +248,7 @@ class RankedKLUCBState(NamedTuple):
     rest: NDArray[np.float64]  # (K, 1)
 
 
-@kernel
+@inner
 def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
     bandit = KLUCBState(
         state.clicks[k],
@@ -267,7 +269,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
     return state.best[0]
 
 
-@kernel
+@inner
 def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.clicks[k, item] += reward
     state.examined[k, item] += 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_horizon
+from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import kernel
 from .agent import CompiledAgent, Seed
 from .kernels import shuffle_front
@@ -136,8 +136,7 @@ class TopRank(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, delta: float | None = None, seed: Seed = None) -> None:
         horizon = check_horizon(horizon, least=2)
-        if delta is not None and check_at_least("delta", delta, 0, strictly=True) >= 1:
-            raise ValueError(f"delta is {delta!r}; expected a probability in (0, 1)")
+        delta = None if delta is None else check_between("delta", delta, 0, 1)
         super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
     def _initial_state(self) -> State:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "check_at_least",
+    "check_between",
     "check_count",
     "check_horizon",
     "check_positions",
@@ -96,4 +97,11 @@ def check_at_least(name: str, value: Any, least: float, *, strictly: bool = Fals
     good = isinstance(value, NUMBER) and not isinstance(value, bool) and np.isfinite(value)
     if not good or value < least or (strictly and value == least):
         raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}")
+    return float(value)
+
+
+def check_between(name: str, value: Any, above: float, below: float) -> float:
+    """A number strictly between two others as a float; the message of the ValueError names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, NUMBER) or not above < value < below:
+        raise ValueError(f"{name} is {value!r}; expected a number in ({above:g}, {below:g})")
     return float(value)

@@ -158,12 +158,11 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(unknown("render_mode", render_mode, self.metadata["render_modes"]))
+        self._schedule = _Schedule(model, reward, cutoff, reference)
         self.model = model
         self.render_mode = render_mode
         self.action_space = RankedList(model.n_items, model.n_positions)
         self.observation_space = MultiBinary(model.n_positions)
-        self.reference = reference
-        self._schedule = _Schedule(model, reward, cutoff, reference)
         self._scratch = np.empty(model.n_positions + 1)
         self._forget()
 

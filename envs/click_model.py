@@ -51,7 +51,7 @@ class ClickModel(ABC):
         n_positions: K, the length of a list.
     """
 
-    rewards: ClassVar[tuple[str, ...]]
+    rewards: tuple[str, ...]
     """The reward kinds that the model defines."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]

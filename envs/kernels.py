@@ -26,7 +26,7 @@ import numba
 import numpy as np
 import platformdirs
 
-__all__ = ["cache_folder", "kernel", "specialise"]
+__all__ = ["cache_folder", "inner", "kernel", "specialise"]
 
 njit: Any = numba.njit
 config: Any = numba.config
@@ -99,14 +99,27 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, foreign=Path(function.__code__.co_filename).resolve() not in _package_sources())
 
 
-def _compiled(function: Callable[..., Any], foreign: bool) -> Callable[..., Any]:
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`kernel` for a function that only kernels call: spared the entry from Python, it compiles faster.
+
+    Args:
+        function: as for `kernel`.
+
+    Returns:
+        The compiled function, for use in kernels.
+    """
+    foreign = Path(function.__code__.co_filename).resolve() not in _package_sources()
+    return _compiled(function, foreign, OPTIONS | {"no_cpython_wrapper": True})
+
+
+def _compiled(function: Callable[..., Any], foreign: bool, options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
     if foreign or not _cache_is_writable():
-        result = njit(**OPTIONS)(function)
+        result = njit(**options)(function)
     else:
         # numba reads the folder from its settings when the cached function is made, and only then.
         before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
         try:
-            result = njit(**OPTIONS, cache=True)(function)
+            result = njit(**options, cache=True)(function)
         finally:
             config.CACHE_DIR = before
     if foreign:
@@ -114,7 +127,7 @@ def _compiled(function: Callable[..., Any], foreign: bool) -> Callable[..., Any]
     return result
 
 
-def specialise(template: Callable[..., Any], **kernels: Callable[..., Any]) -> Callable[..., Any]:
+def specialise(template: Callable[..., Any], *, counted: bool = False, **kernels: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``template`` with its open names bound to ``kernels``.
 
     The compiled function is cached on disk under a name made of the template's and the kernels' own names, provided that
@@ -122,18 +135,21 @@ def specialise(template: Callable[..., Any], **kernels: Callable[..., Any]) -> C
 
     Args:
         template: a plain function that calls the open names as globals of its module.
+        counted: count references at this level. What Python calls with a `numpy.random.Generator` must do so, or the generator
+            is never let go; a thin template around an uncounted kernel costs nothing inside.
         **kernels: the compiled kernel to bind to each name.
 
     Returns:
         The compiled function, the same object for the same arguments.
     """
-    return _specialise(template, tuple(sorted(kernels.items())))
+    return _specialise(template, counted, tuple(sorted(kernels.items())))
 
 
 @cache
-def _specialise(template: Any, kernels: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+def _specialise(template: Any, counted: bool, kernels: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
     bound = types.FunctionType(template.__code__, template.__globals__ | dict(kernels), template.__name__)
     # The name is part of the key of the disk cache, so it must tell apart what is bound.
     parts = [f"{name}={function.py_func.__module__}.{function.py_func.__qualname__}" for name, function in kernels]
     bound.__qualname__ = f"{template.__qualname__}_{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}"
-    return _compiled(bound, foreign=any(function in _foreign for _, function in kernels))
+    foreign = any(function in _foreign for _, function in kernels)
+    return _compiled(bound, foreign, {"nogil": True} if counted else OPTIONS)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .cascade import CascadeModel
 from .click_env import RankEnv, RankVectorEnv
-from .click_model import ClickModel
+from .click_model import REWARDS, ClickModel
 from .dependent_click import DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel
 from .position_based import PositionBasedModel
@@ -42,8 +42,6 @@ class PiecewiseStationaryModel(ClickModel):
         (array([0]), array([1]))
     """
 
-    rewards = ("clicks", "any_click", "satisfaction")
-
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
         self._epochs = [model if isinstance(model, ClickModel) else ClickModel.from_dict(model) for model in models]
         if not self._epochs:
@@ -60,6 +58,7 @@ class PiecewiseStationaryModel(ClickModel):
             if (model.n_items, model.n_positions) != (first.n_items, first.n_positions):
                 raise ValueError(f"models[{number}] is {model}; expected n_items and n_positions of models[0], {first}")
         self._starts = [int(step) for step in steps]
+        self.rewards = tuple(kind for kind in REWARDS if all(kind in model.rewards for model in self._epochs))
         self.parameters = first.parameters
         self.n_positions = first.n_positions
 

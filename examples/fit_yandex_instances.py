@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
 from clickgym.envs import ClickModel
 from clickgym.envs.instances import Instance
 from clickgym.offline import (

@@ -26,6 +26,7 @@ rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
+sessions: Callable[..., tuple[int, float, int]]
 
 
 class AgentError(Exception):
@@ -65,6 +66,16 @@ def _sessions(  # type: ignore[no-untyped-def]
         played += 1
     totals[0], totals[1], totals[2] = regret, rewards, n_clicks
     return played, realised, satisfied
+
+
+def _play(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+):  # fmt: skip
+    return sessions(
+        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
+        state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+    )  # fmt: skip
 
 
 def why_not_compiled(agent: object, env: gym.Env) -> str | None:
@@ -116,13 +127,14 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled = specialise(
+            loop = specialise(
                 _sessions,
                 play_session=session(task.model),
                 rank=agent.rank_kernel,
                 update=agent.update_kernel,
                 measure=metrics.kernel,
             )
+            compiled = specialise(_play, sessions=loop, counted=True)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)

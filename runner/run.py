@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
+from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers import Meter
 from .loop import OnChunk, play_compiled, play_python, why_not_compiled
@@ -126,6 +127,8 @@ def run(
     if engine == "compiled" and obstacle is not None:
         raise ValueError(f"engine='compiled' cannot serve this pair: {obstacle}")
     click_env: Any = env.unwrapped
+    if not isinstance(click_env, ClickEnv):
+        raise ValueError(f"env is {env}; expected an environment of clickgym, wrapped or not")
     for name in ("n_items", "n_positions"):
         have, want = getattr(agent, name, None), getattr(click_env.action_space, name)
         if have is not None and have != want:

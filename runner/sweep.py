@@ -113,8 +113,9 @@ def sweep(
         watcher: is told of the progress.
 
     Returns:
-        The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics; also in ``out/results.parquet``, with the
-        configuration and versions in ``out/config.json`` and the time of each run in ``out/timings.parquet``.
+        The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics. It is also in
+        ``out/results.parquet``, with the configuration and versions in ``out/config.json`` and the time of each run in
+        ``out/timings.parquet``.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results of

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from clickgym.envs import (
     CascadeModel,
+    ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
@@ -90,6 +91,19 @@ def make_model(model_class, n_items, n_positions, probabilities):
     if model_class is UserBrowsingModel:
         return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
     return model_class(attraction, probabilities(n_positions))
+
+
+def base_class(env_class):
+    """The stationary click model of a registered environment's users."""
+    return ClickModel._classes[env_class.kind.removeprefix("PiecewiseStationaryModel of ")]
+
+
+def arguments_of(env_class, n_items, n_positions, probabilities):
+    """Parameters of a registered environment as keyword arguments; users who may change have a single epoch."""
+    description = make_model(base_class(env_class), n_items, n_positions, probabilities).to_dict()
+    if env_class.kind != description["model"]:
+        return {"models": [description], "starts": [0]}
+    return {name: value for name, value in description.items() if name != "model"}
 
 
 def play(model, ranking, script):

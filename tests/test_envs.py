@@ -15,7 +15,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import make_model, realised_reward
+from click_stories import arguments_of, base_class, realised_reward
 from gymnasium.utils.env_checker import check_env
 
 import clickgym
@@ -37,12 +37,11 @@ by_id = pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def arguments(env_id, seed=0):
     """Random parameters of an id's click model, as keyword arguments."""
     rng = np.random.default_rng(seed)
-    model = make_model(ENVIRONMENTS[env_id][0].model_class, L, K, lambda shape: rng.uniform(0.1, 0.9, shape))
-    return {name: value for name, value in model.to_dict().items() if name != "model"}
+    return arguments_of(ENVIRONMENTS[env_id][0], L, K, lambda shape: rng.uniform(0.1, 0.9, shape))
 
 
 def rewards_of(env_id):
-    return ENVIRONMENTS[env_id][0].model_class.rewards
+    return base_class(ENVIRONMENTS[env_id][0]).rewards
 
 
 @pytest.fixture
@@ -66,11 +65,12 @@ def test_the_checkers_pass_without_a_warning(env_id, given):
 
 
 @by_id
-def test_the_default_instance_is_a_real_query_with_ten_items_on_five_positions(env_id):
+def test_the_default_instance_is_a_real_query_with_ten_items_on_five_positions_or_three_where_users_change(env_id):
     env = gym.make(env_id).unwrapped
-    assert env.instance.startswith("yandex-")
-    assert env.action_space == RankedList(10, 5)
-    assert env.observation_space == gym.spaces.MultiBinary(5)
+    changing = env_id.startswith("NonStationary")
+    assert env.instance.startswith("li2019-switching" if changing else "yandex-")
+    assert env.action_space == RankedList(10, 3 if changing else 5)
+    assert env.observation_space == gym.spaces.MultiBinary(3 if changing else 5)
     assert sorted(env.initial_ranking.tolist()) == list(range(10))
 
 
@@ -87,7 +87,7 @@ def test_an_id_can_name_the_package_to_import():
 )
 def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cutoff):
     env = gym.make(env_id, reward=reward, cutoff=cutoff, **arguments(env_id))
-    model = env.unwrapped.model
+    model = env.unwrapped.model.epochs[0]
     optimum = model.expected_reward(model.optimal_ranking(reward, cutoff), reward, cutoff)
     clicks, info = env.reset(seed=3)
     assert clicks.tolist() == [0] * K

@@ -8,7 +8,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import assert_sampled_from, exact_law, make_model, marginal
+from click_stories import arguments_of, assert_sampled_from, base_class, exact_law, marginal
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -24,8 +24,7 @@ by_reset_mode = pytest.mark.parametrize("reset_mode", RESET_MODES, ids=lambda mo
 def arguments(env_id):
     """Random parameters of an id's click model, as keyword arguments."""
     rng = np.random.default_rng(0)
-    model = make_model(ENVIRONMENTS[env_id][0].model_class, L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
-    return {name: value for name, value in model.to_dict().items() if name != "model"}
+    return arguments_of(ENVIRONMENTS[env_id][0], L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
 
 
 def make(env_id, num_envs=B, **options):
@@ -47,7 +46,7 @@ def structure(value):
 @by_id
 def test_each_stream_has_the_joint_law_of_its_list(env_id):
     envs = make(env_id, num_envs=2000)
-    model = envs.unwrapped.model
+    model = envs.unwrapped.model.epochs[0]
     lists = np.array([[0, 1, 2], [4, 2, 1]])
     actions = lists[np.arange(2000) % 2]
     envs.reset(seed=0)
@@ -63,7 +62,7 @@ def test_each_stream_has_the_joint_law_of_its_list(env_id):
 @by_id
 def test_streams_and_steps_are_independent(env_id):
     envs = make(env_id, num_envs=2)
-    law = marginal(exact_law(envs.unwrapped.model, [0, 1, 2]), lambda clicks, examined, left: any(clicks))
+    law = marginal(exact_law(envs.unwrapped.model.epochs[0], [0, 1, 2]), lambda clicks, examined, left: any(clicks))
     envs.reset(seed=0)
     any_click = [tuple(envs.step([[0, 1, 2]] * 2)[0].any(axis=1).tolist()) for _ in range(4000)]
     assert_sampled_from({(a, b): law[a] * law[b] for a in law for b in law}, any_click)
@@ -73,11 +72,11 @@ def test_streams_and_steps_are_independent(env_id):
 
 @pytest.mark.parametrize(
     ("env_id", "reward", "cutoff"),
-    [(i, reward, m) for i, (env, _) in ENVIRONMENTS.items() for reward in env.model_class.rewards for m in (None, 2)],
+    [(i, reward, m) for i, (env, _) in ENVIRONMENTS.items() for reward in base_class(env).rewards for m in (None, 2)],
 )
 def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
     envs = make(env_id, reward=reward, cutoff=cutoff)
-    model = envs.unwrapped.model
+    model = envs.unwrapped.model.epochs[0]
     _, infos = envs.reset(seed=0)
     best = model.optimal_ranking(reward, cutoff)
     optimum = model.expected_reward(best, reward, cutoff)
@@ -230,8 +229,6 @@ def test_a_bad_action_names_the_environment_and_the_position(env_id, actions, er
     envs.reset(seed=0)
     with pytest.raises(error, match=f"{where}.*{re.escape(message)}"):
         envs.step(actions)
-
-
 
 
 @pytest.mark.parametrize(
