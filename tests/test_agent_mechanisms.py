@@ -1,0 +1,731 @@
+"""Inside the agents: indices, counts, stages, splits and blocks, by hand and against the references of `reference_agents`.
+
+Random choices are tested by chi-square against the exact law. Null of each: the law stated in the test's docstring; every such
+test has a fixed seed and a false-alarm rate of 1e-5, so that all of them together (under 20) stay below 2e-4.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference_agents import (
+    MODELS,
+    BatchRankReference,
+    CascadeReference,
+    GreedyReference,
+    KLUCBPlain,
+    PBMUCBReference,
+    TopRankReference,
+    bernoulli_kl,
+    exact_upper_bound,
+    lower_bound,
+    upper_bound,
+)
+from scipy.stats import chisquare
+
+from clickgym.agents import (
+    PBMUCB,
+    BatchRank,
+    CascadeKLUCB,
+    CascadeUCB1,
+    CompiledAgent,
+    EpsilonGreedy,
+    Fixed,
+    Oracle,
+    Random,
+    TopRank,
+)
+from clickgym.agents.kernels import exploration, kl, kl_lower, kl_upper, rank_by_index, shuffle_front
+from clickgym.agents.top_rank import C, partition
+from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
+from clickgym.envs.kernels import specialise
+
+FALSE_ALARM = 1e-5
+
+
+def assert_uniform(draws: Iterable[tuple[int, ...]], support: Iterable[tuple[int, ...]]) -> None:
+    """Chi-square of the draws against the uniform law on the support, at the module's false-alarm rate."""
+    counts, support = Counter(draws), sorted(support)
+    assert set(counts) <= set(support)
+    if len(support) > 1:
+        assert chisquare([counts[value] for value in support]).pvalue > FALSE_ALARM
+
+
+def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
+    """One session in which an item is clicked exactly where ``clicked`` is 1; returns the list."""
+    ranking = agent.rank(None)
+    agent.update(None, ranking, [clicked[item] for item in ranking])
+    return ranking
+
+
+# ------------------------------------------------------------------------------------------------------- shared kernels
+
+
+@pytest.mark.parametrize(("start", "stop", "count"), [(0, 4, 4), (0, 4, 2), (1, 4, 2), (1, 4, 3), (2, 3, 1), (0, 4, 0)])
+def test_shuffle_front_draws_uniform_ordered_choices(start, stop, count):
+    """Null: all ordered choices of ``count`` from the range are equally likely; 6000 draws."""
+    rng = np.random.default_rng(1)
+    draws = []
+    for _ in range(6000):
+        items = np.arange(5)
+        shuffle_front(rng, items, start, stop, count)
+        assert sorted(items[start:stop]) == list(range(start, stop))
+        np.testing.assert_array_equal(np.delete(items, range(start, stop)), np.delete(np.arange(5), range(start, stop)))
+        draws.append(tuple(items[start : start + count].tolist()))
+    assert_uniform(draws, itertools.permutations(range(start, stop), count))
+
+
+@pytest.mark.parametrize(("values", "count"), [([1, 2, 1, 1], 2), ([1, 1, 1, 1], 4), ([0, 3, 3, 0], 3), ([1, 1, 2, 2], 1)])
+def test_ties_are_broken_uniformly(values, count):
+    """Null: all lists in decreasing order of index are equally likely; 6000 draws."""
+    rng, index = np.random.default_rng(2), np.array(values, float)
+    order = np.arange(4)
+    draws = []
+    for _ in range(6000):
+        rank_by_index(index, order, rng, count)
+        draws.append(tuple(order[:count].tolist()))
+    best = sorted(values, reverse=True)[:count]
+    lists = [r for r in itertools.permutations(range(4), count) if [values[item] for item in r] == best]
+    assert_uniform(draws, lists)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, math.inf]) | st.floats(0, 1), min_size=1, max_size=12),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2**32),
+    st.data(),
+)
+def test_rank_by_index_is_a_function_of_indices_and_generator(values, shuffler, seed, data):
+    """Whatever permutation it finds, it leaves the K largest indices in front, and the same ones for the same generator."""
+    n, index = len(values), np.array(values)
+    count = data.draw(st.integers(0, n))
+    results = []
+    for start in (list(range(n)), shuffler.sample(range(n), n)):
+        rng, order = np.random.default_rng(seed), np.array(start)
+        rank_by_index(index, order, rng, count)
+        assert sorted(order) == list(range(n))
+        assert list(index[order[:count]]) == sorted(values, reverse=True)[:count]
+        results.append((order[:count].tolist(), rng.random()))
+    assert results[0] == results[1]
+
+
+def test_rank_by_index_draws_nothing_without_ties():
+    rng = np.random.default_rng(3)
+    rank_by_index(np.array([0.3, 0.1, 0.2]), np.arange(3), rng, 3)
+    assert rng.random() == np.random.default_rng(3).random()
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+@example(0.0, 0.0)
+@example(1.0, 1.0)
+@example(1.0, 0.0)
+@example(0.0, 1.0)
+def test_kl_is_the_bernoulli_divergence(p, q):
+    assert kl(p, q) == pytest.approx(max(bernoulli_kl(p, q), 0.0), rel=1e-12, abs=1e-15)
+
+
+@given(st.floats(0, 1), st.floats(0, 30))
+def test_kl_bounds_are_on_their_side_and_at_the_divergence(p, bound):
+    upper, lower = kl_upper(p, bound), kl_lower(p, bound)
+    assert 0 <= lower <= p + 1e-15
+    assert p <= upper <= 1
+    assert upper == pytest.approx(upper_bound(p, bound), abs=1e-7)  # the reference rounds where KL is flat
+    assert lower == pytest.approx(lower_bound(p, bound), abs=1e-7)
+    if bound > 1e-6 and lower > 1e-6 and upper < 1 - 1e-6:  # elsewhere KL is too flat or too steep to ask
+        assert kl(p, upper) == pytest.approx(bound, rel=1e-6)
+        assert kl(p, lower) == pytest.approx(bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6])
+@pytest.mark.parametrize("bound", [1e-9, 1e-6, 1e-3, 0.1, 1.0, 10.0])
+def test_kl_upper_to_rounding(p, bound):
+    """Against bisection in 60 digits. The root moves by q(1-q)/(q-p) times an error of KL, which is a few ulps of 1."""
+    exact = exact_upper_bound(p, bound)
+    condition = float(exact) * (1 - float(exact)) / max(float(exact) - p, 1e-300)
+    assert abs(kl_upper(p, bound) - float(exact)) <= 4e-16 * (1 + condition)
+
+
+@pytest.mark.parametrize(
+    ("p", "bound", "upper", "lower"),
+    [(0.4, 0.0, 0.4, 0.4), (0.4, -1.0, 0.4, 0.4), (1.0, 0.5, 1.0, math.exp(-0.5)), (0.0, 0.5, 1 - math.exp(-0.5), 0.0)],
+)
+def test_kl_bounds_at_the_edges(p, bound, upper, lower):
+    assert kl_upper(p, bound) == pytest.approx(upper, abs=1e-15)
+    assert kl_lower(p, bound) == pytest.approx(lower, abs=1e-15)
+
+
+def test_exploration_is_floored_at_zero_as_a_whole():
+    """log t + 3 log log t, natural logarithms: 0 (not NaN) at t = 1, 0 (not -0.41) at t = 2."""
+    assert exploration(1) == 0.0
+    assert exploration(2) == 0.0
+    assert exploration(3) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
+    assert exploration(1000) == pytest.approx(12.7057, abs=1e-4)
+
+
+# ----------------------------------------------------------------------------------------- agents against the references
+
+
+def follow(agent, reference, model: ClickModel, n_sessions: int, *, same=None) -> None:
+    """Play, with every list checked against what the reference allows and ``same(agent, reference)`` after each session."""
+    rng = np.random.default_rng(5)
+    for session in range(n_sessions):
+        ranking = agent.rank(None)
+        assert reference.allows(ranking.tolist()), f"session {session + 1}: {ranking}"
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        reference.learn(ranking.tolist(), clicks.tolist())
+        if same is not None:
+            assert same(agent, reference), f"session {session + 1}"
+
+
+def same_counts(agent, reference) -> bool:
+    seen = agent.state.examined if "examined" in agent.state._fields else agent.state.displays
+    return agent.state.clicks.tolist() == reference.clicks and seen.tolist() == reference.seen
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("feedback", ["last_click", "first_click"])
+@pytest.mark.parametrize(("agent_class", "kind"), [(CascadeUCB1, "UCB1"), (CascadeKLUCB, "KL")])
+def test_cascade_agents_follow_their_definition(agent_class, kind, feedback, model):
+    agent = agent_class(model.n_items, model.n_positions, feedback=feedback, seed=1)
+    follow(agent, CascadeReference(model.n_items, model.n_positions, kind, feedback), model, 400, same=same_counts)
+
+
+@pytest.mark.parametrize("examination", [[0.9, 0.4, 0.6], [0.2, 1.0, 0.5], [1.0, 0.5, 0.1]])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7])
+def test_pbmucb_follows_its_definition(examination, epsilon):
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], examination)
+    agent = PBMUCB(5, 3, examination=examination, epsilon=epsilon, seed=1)
+    follow(agent, PBMUCBReference(5, examination, epsilon), model, 1500)
+
+
+def test_greedy_follows_its_definition():
+    model = MODELS["PBM"]
+    follow(EpsilonGreedy(5, 3, epsilon=0.0, seed=1), GreedyReference(5, 3), model, 500, same=same_counts)
+
+
+def same_batches(agent, reference) -> bool:
+    state = agent.state
+    batches = [
+        (
+            int(state.first[b]),
+            int(state.first[b + 1] - state.first[b]),
+            int(state.stage[b]),
+            frozenset(state.items[state.first[b] : state.first[b] + state.size[b]].tolist()),
+        )
+        for b in range(state.n_batches[0])
+    ]
+    if batches != reference.batches():
+        return False
+    for b in reference.active:
+        stage, items, counts, _ = reference._items(b)
+        if len(items) > 1 and any(
+            state.observed[d] != counts[d] or state.clicks[d] != reference.clicked.get((b, stage, d), 0) for d in items
+        ):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("model", "horizon"),
+    [
+        (MODELS["CM"], 10),
+        (MODELS["PBM"], 10),
+        (MODELS["DCM"], 7),
+        (CascadeModel([0.9, 0.1, 0.5, 0.02, 0.7, 0.3, 0.03], n_positions=3), 10),  # eliminations
+        (PositionBasedModel([0.1, 0.95, 0.5, 0.3, 0.8, 0.02], [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]), 5),  # K = L
+        (PositionBasedModel([0.1, 0.95, 0.5], [0.9]), 8),  # K = 1
+        (PositionBasedModel([0.5, 0.5, 0.5, 0.5], [1.0, 1.0]), 10),  # nothing to tell apart
+        (PositionBasedModel([1.0, 0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0]), 10),  # estimates of 0 and 1
+    ],
+    ids=["CM", "PBM", "DCM", "eliminations", "K=L", "K=1", "equal items", "certain clicks"],
+)
+def test_batchrank_follows_algorithms_1_to_4(model, horizon):
+    """Batches, stages, items, counts and clicks after each of 6000 sessions; the short horizon makes the stages short."""
+    agent = BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
+    reference = BatchRankReference(model.n_items, model.n_positions, horizon)
+    follow(agent, reference, model, 6000, same=same_batches)
+    assert reference.b_max > 1 or reference.stage[1] > 0, "too few sessions to test anything"
+
+
+def same_relation(agent, reference) -> bool:
+    state = agent.state
+    relation = {(int(i), int(j)) for i, j in np.argwhere(state.beats)}
+    blocks = [set(state.order[state.start[b] : state.start[b + 1]].tolist()) for b in range(state.n_blocks[0])]
+    return (
+        relation == reference.better
+        and blocks == reference.blocks()
+        and np.array_equal(state.wins - state.wins.T, reference.s)
+        and np.array_equal(state.wins + state.wins.T, reference.n)
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "delta"),
+    [
+        (MODELS["CM"], 0.5),
+        (MODELS["PBM"], 0.1),
+        (MODELS["DCM"], 0.5),
+        (MODELS["UBM"], 0.9),
+        (CascadeModel([0.9, 0.1, 0.5, 0.02, 0.7, 0.3, 0.03], n_positions=3), 0.5),
+        (PositionBasedModel([0.1, 0.95, 0.5, 0.3], [0.9]), 0.5),
+        (PositionBasedModel([0.5, 0.5, 0.45, 0.5], [1.0, 0.9, 0.8, 0.7]), 0.99),  # false findings, and so odd relations
+    ],
+    ids=["CM", "PBM", "DCM", "UBM", "L=7", "K=1", "near ties"],
+)
+def test_toprank_follows_algorithm_1(model, delta):
+    """Relation, blocks, S and N after each of 1500 sessions."""
+    agent = TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
+    reference = TopRankReference(model.n_items, delta)
+    follow(agent, reference, model, 1500, same=same_relation)
+    assert reference.better, "too few sessions to test anything"
+
+
+# ------------------------------------------------------------------------------------------------------ fixed and random
+
+
+def test_fixed_and_oracle_show_what_they_are_told():
+    for agent_class in (Fixed, Oracle):
+        agent = agent_class(5, 2, ranking=[3, 1, 0, 4, 2])  # a longer list, as of all items, is cut
+        for _ in range(5):
+            assert show(agent, [1, 0, 1, 0, 1]).tolist() == [3, 1]
+
+
+def test_random_lists_are_uniform():
+    """Null: each list is uniform on all 12, given those before it; 6000 successive lists, and pairs of successive ones."""
+    agent = Random(4, 2, seed=4)
+    lists = [tuple(show(agent, [1, 0, 0, 0]).tolist()) for _ in range(6000)]
+    support = list(itertools.permutations(range(4), 2))
+    assert_uniform(lists, support)
+    numbers = {r: i for i, r in enumerate(support)}
+    pairs = [(numbers[a], numbers[b]) for a, b in zip(lists[::2], lists[1::2], strict=True)]
+    assert_uniform(pairs, itertools.product(range(12), repeat=2))
+
+
+# --------------------------------------------------------------------------------------------------------- epsilon-greedy
+
+
+def test_greedy_by_hand():
+    """Never-shown items first; then clicks per display; with ε = 0 never anything else."""
+    agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=0)
+    first = set(show(agent, [0, 0, 0, 1]).tolist())
+    assert set(show(agent, [0, 0, 0, 1]).tolist()) == {0, 1, 2, 3} - first
+    for _ in range(20):
+        assert show(agent, [0, 0, 0, 1])[0] == 3
+    assert agent.state.rate[3] == 1.0
+    assert agent.state.displays.sum() == 2 * 22
+
+
+def test_greedy_explores_with_probability_epsilon():
+    """Null: a list is the greedy one w.p. 1 - ε + ε/12, and any of the 11 others w.p. ε/12, ε = 0.3; 6000 lists."""
+    agent = EpsilonGreedy(4, 2, epsilon=0.3, seed=3)
+    agent.state.displays[:] = 10
+    agent.state.rate[:] = [0.1, 0.9, 0.4, 0.2]
+    lists = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
+    support = list(itertools.permutations(range(4), 2))
+    expected = [6000 * (0.3 / 12 + (0.7 if r == (1, 2) else 0)) for r in support]
+    assert chisquare([lists[r] for r in support], expected).pvalue > FALSE_ALARM
+
+
+# --------------------------------------------------------------------------------------------------------- cascade agents
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
+@pytest.mark.parametrize(
+    ("feedback", "clicks", "examined", "counted"),
+    [
+        ("last_click", [0, 1, 0, 1, 0], [1, 1, 1, 1, 0], [0, 1, 0, 1, 0]),
+        ("first_click", [0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]),
+        ("last_click", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
+        ("first_click", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
+        ("last_click", [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
+        ("first_click", [1, 0, 0, 0, 1], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
+        ("last_click", [1, 0, 0, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 0, 1]),
+    ],
+)
+def test_what_a_cascade_agent_takes_as_examined(agent_class, feedback, clicks, examined, counted):
+    agent = agent_class(6, 5, feedback=feedback, seed=0)
+    ranking = agent.rank(None)
+    agent.update(None, ranking, clicks)
+    assert agent.state.examined[ranking].tolist() == examined
+    assert agent.state.clicks[ranking].tolist() == counted
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
+def test_last_click_is_the_default(agent_class):
+    assert agent_class(3, 2).hyperparameters["feedback"] == "last_click"
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, PBMUCB, EpsilonGreedy])
+def test_unseen_items_rank_first(agent_class):
+    """Even before items that were clicked every time they were shown."""
+    arguments = {"examination": [1.0, 1.0]} if agent_class is PBMUCB else {}
+    arguments |= {"epsilon": 0.0} if agent_class is EpsilonGreedy else {}
+    for seed in range(20):
+        agent = agent_class(6, 2, seed=seed, **arguments)
+        shown = [set(show(agent, [1] * 6).tolist()) for _ in range(3)]
+        assert set.union(*shown) == set(range(6))
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
+def test_first_sessions_have_no_nan(agent_class):
+    """At t = 1 log t = 0 and log log t does not exist; at t = 2 the exploration term is floored at 0: indices are means."""
+    agent = agent_class(2, 2, seed=0)
+    agent.rank(None)
+    assert np.all(agent.state.indices == np.inf)
+    agent.update(None, agent.ranking, [0, 1])
+    winner = int(agent.ranking[1])
+    assert agent.rank(None)[0] == winner
+    index = agent.state.indices
+    if agent_class is CascadeKLUCB:
+        assert index[winner] == 1.0
+        assert index[1 - winner] == 0.0
+    else:
+        assert index[winner] == pytest.approx(1 + math.sqrt(1.5 * math.log(2)))
+
+
+def test_ucb1_index_by_hand():
+    """ŵ + sqrt(1.5 log t / N), t counted from 1."""
+    agent = CascadeUCB1(2, 2, seed=0)
+    for _ in range(9):
+        show(agent, [1, 0])
+    agent.rank(None)  # t = 10
+    n = agent.state.examined
+    assert n[0] == 9
+    assert agent.state.indices[0] == pytest.approx(1 + math.sqrt(1.5 * math.log(10) / 9), rel=1e-14)
+    assert agent.state.indices[1] == pytest.approx(math.sqrt(1.5 * math.log(10) / n[1]), rel=1e-14)
+
+
+def lockstep(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a, list_a, state_b, rng_b, list_b):  # type: ignore[no-untyped-def]
+    """Two agents on the same clicks for n sessions; returns how many passed before their lists differed."""
+    for t in range(n):
+        rank_a(state_a, rng_a, list_a)  # noqa: F821 (bound by specialise)
+        rank_b(state_b, rng_b, list_b)  # noqa: F821
+        for k in range(len(list_a)):
+            if list_a[k] != list_b[k]:
+                return t
+        for k in range(len(list_a)):
+            uniforms[k] = env_rng.random()
+        sample(parameters, list_a, uniforms, clicks, examined)  # noqa: F821
+        update(state_a, list_a, clicks)  # noqa: F821
+        update(state_b, list_b, clicks)  # noqa: F821
+    return n
+
+
+def sessions_in_agreement(model: ClickModel, n: int, feedback: str, seed: int) -> int:
+    agents = [cls(model.n_items, model.n_positions, feedback=feedback, seed=seed) for cls in (CascadeKLUCB, KLUCBPlain)]
+    a, b = agents
+    play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
+    k = model.n_positions
+    clicks, examined = np.zeros((2, k), np.int8)
+    played = play(
+        model.parameters, np.random.default_rng(seed + 1000), n, np.empty(k), clicks, examined,
+        a.state, a.rng, a.ranking, b.state, b.rng, b.ranking,
+    )  # fmt: skip
+    if played == n:
+        assert a.rng.bit_generator.state == b.rng.bit_generator.state
+    return played
+
+
+KLUCB_MODELS = {
+    "usual": (CascadeModel([0.31, 0.02, 0.55, 0.12, 0.4, 0.08, 0.25, 0.05, 0.17, 0.01], n_positions=5), "last_click"),
+    "PBM": (PositionBasedModel([0.4, 0.3, 0.5, 0.2, 0.35, 0.1, 0.6], [1.0, 0.75, 0.56, 0.42]), "last_click"),
+    "PBM, first click": (PositionBasedModel([0.4, 0.3, 0.5, 0.2, 0.35, 0.1, 0.6], [1.0, 0.75, 0.56]), "first_click"),
+    "DCM": (DependentClickModel([0.4, 0.3, 0.5, 0.2, 0.35], [0.7, 0.2, 0.9]), "last_click"),
+    "ties": (CascadeModel([0.3, 0.5, 0.3, 0.5, 0.3, 0.5], n_positions=3), "last_click"),
+    "K = L": (CascadeModel([0.3, 0.5, 0.1, 0.2], n_positions=4), "last_click"),
+    "K = 1": (CascadeModel([0.3, 0.5, 0.1, 0.2], n_positions=1), "last_click"),
+    "L = 1": (CascadeModel([0.3], n_positions=1), "last_click"),
+    "tiny": (CascadeModel([1e-4, 2e-5, 3e-4, 1e-6, 0.0], n_positions=2), "last_click"),
+    "near one": (PositionBasedModel([1 - 1e-4, 1 - 2e-5, 1 - 1e-6, 0.999], [1.0, 1.0]), "last_click"),
+    "0 and 1": (PositionBasedModel([1.0, 0.0, 1.0, 0.5, 0.0], [1.0, 1.0, 1.0]), "last_click"),
+    "all 0": (CascadeModel([0.0, 0.0, 0.0], n_positions=2), "last_click"),
+    "all 1": (PositionBasedModel([1.0, 1.0, 1.0], [1.0, 1.0]), "last_click"),
+}
+
+
+@pytest.mark.parametrize(("model", "feedback"), KLUCB_MODELS.values(), ids=KLUCB_MODELS)
+def test_klucb_lists_are_those_of_the_definition(model, feedback):
+    """Bit for bit over 3·10⁵ sessions, and the generators end in the same state: not one tie more or less was broken."""
+    assert sessions_in_agreement(model, 300_000, feedback, seed=1) == 300_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize(("model", "feedback"), KLUCB_MODELS.values(), ids=KLUCB_MODELS)
+def test_klucb_lists_are_those_of_the_definition_over_long_runs(model, feedback, seed):
+    assert sessions_in_agreement(model, 3_000_000, feedback, seed) == 3_000_000
+
+
+def test_klucb_agrees_on_random_small_models():
+    """300 short runs with random sizes and coarse attractions, where ties and early sessions are most of the run."""
+    rng = np.random.default_rng(7)
+    for seed in range(300):
+        n_items = int(rng.integers(1, 7))
+        n_positions = int(rng.integers(1, n_items + 1))
+        attraction = rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items)
+        model = CascadeModel(attraction, n_positions)
+        feedback = ["first_click", "last_click"][seed % 2]
+        assert sessions_in_agreement(model, 1000, feedback, seed) == 1000, (model.to_dict(), seed)
+
+
+def test_klucb_sees_ties_within_rounding_of_one():
+    """Items all but always clicked: the indices of items 1 and 3 come to differ by less than an ulp, 1 - 2.06e-11 both.
+
+    The plain definition then breaks a tie, so the generators must stay together.
+    """
+    agents = [cls(4, 2, seed=0) for cls in (CascadeKLUCB, KLUCBPlain)]
+    for agent in agents:
+        state = agent.state
+        state.clicks[:] = [613382, 613384, 613386, 613384]
+        state.examined[:] = [613385, 613386, 613387, 613386]
+        state.t[0] = 1226775
+        for item, (c, n) in enumerate(zip(state.clicks.tolist(), state.examined.tolist(), strict=True)):
+            state.peak[item] = c * math.log(c) + (n - c) * math.log(n - c) - n * math.log(n)
+    for _ in range(12):
+        rankings = [show(agent, [1, 1, 1, 1]) for agent in agents]
+        np.testing.assert_array_equal(*rankings)
+        assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
+
+
+# -------------------------------------------------------------------------------------------------------------- BatchRank
+
+
+@pytest.mark.parametrize(("horizon", "lengths"), [(100, (74, 295, 1179)), (10, (37, 148, 590)), (10**7, (258, 1032, 4127))])
+def test_batchrank_stage_lengths(horizon, lengths):
+    """n_ℓ = ⌈16·4^ℓ·ln T⌉, the logarithm natural. With |B| = len(b) and no split the next stage begins: here two items on two
+    positions that are never clicked."""
+    agent = BatchRank(2, 2, horizon=horizon, seed=0)
+    for stage, length in enumerate(lengths[:2]):
+        for _ in range(length - 1):
+            show(agent, [0, 0])
+        assert agent.state.stage[0] == stage
+        assert agent.state.observed.tolist() == [length - 1] * 2
+        show(agent, [0, 0])
+        assert agent.state.stage[0] == stage + 1
+        assert agent.state.observed.tolist() == [0, 0], "a stage begins with fresh counts"
+    assert BatchRankReference(2, 2, horizon).length(2) == lengths[2]
+
+
+def test_batchrank_confidence():
+    """δ_T = ln T + 3 ln ln T, and bounds at δ_T / n_ℓ on both sides of c/n_ℓ."""
+    agent = BatchRank(2, 2, horizon=10, seed=0)
+    delta = math.log(10) + 3 * math.log(math.log(10))
+    assert agent.state.delta == pytest.approx(delta, rel=1e-14)
+    for session in range(37):
+        show(agent, [session < 15, session < 12])
+    assert agent.state.stage[0] == 1
+    for item, clicks in ((0, 15), (1, 12)):
+        assert agent.state.upper[item] == pytest.approx(upper_bound(clicks / 37, delta / 37), rel=1e-9)
+        assert agent.state.lower[item] == pytest.approx(lower_bound(clicks / 37, delta / 37), rel=1e-9)
+
+
+def test_batchrank_discards_the_clicks_of_fillers():
+    """L = 3, K = 2: the second list shows the item left out of the first and a filler; both are clicked, one counts."""
+    for seed in range(20):
+        agent = BatchRank(3, 2, horizon=100, seed=seed)
+        first = show(agent, [0, 0, 0])
+        second = show(agent, [1, 1, 1])
+        left_out = ({0, 1, 2} - set(first.tolist())).pop()
+        assert left_out in second
+        assert agent.state.clicks.tolist() == [int(item == left_out) for item in range(3)]
+        assert agent.state.observed.tolist() == [1, 1, 1]
+
+
+def test_batchrank_mixes_fillers_uniformly():
+    """Null: given the first list, the second is uniform on the 4 lists of the item left out and a filler, in any order."""
+    draws = []
+    for seed in range(4000):
+        agent = BatchRank(3, 2, horizon=100, seed=seed)
+        first = agent.rank(None)
+        agent.update(None, first, [0, 0])
+        names = {int(first[0]): 0, int(first[1]): 1}
+        draws.append(tuple(names.get(int(item), 2) for item in agent.rank(None)))
+    assert_uniform(draws, [(2, 0), (2, 1), (0, 2), (1, 2)])
+
+
+def test_batchrank_takes_the_largest_split():
+    """Clicks 37, 18, 0 of 37 admit s = 1 and s = 2: the two upper positions stay together, and both halves start afresh."""
+    agent = BatchRank(3, 3, horizon=10, seed=0)
+    for session in range(37):
+        show(agent, [session < 18, 0, 1])
+    state = agent.state
+    assert min(state.lower[2], state.lower[0]) > max(state.upper[1], 0.0)
+    assert state.lower[2] > state.upper[0], "the trace does not admit both splits"
+    assert state.n_batches[0] == 2
+    assert state.first[:3].tolist() == [0, 2, 3]
+    assert set(state.items[:2].tolist()) == {0, 2}
+    assert state.items[2] == 1
+    assert state.stage[:2].tolist() == [0, 0]
+    assert state.observed[[0, 2]].tolist() == [0, 0]
+    assert state.clicks[[0, 2]].tolist() == [0, 0]
+
+
+def test_batchrank_eliminates_what_cannot_belong():
+    """L = 4, K = 2, no split. U(d) ≥ L(d_K) keeps an item: clicks 30, 30, 30 of 37 stay, 0 of 37 goes."""
+    agent = BatchRank(4, 2, horizon=10, seed=0)
+    for _ in range(2 * 37):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [item != 3 and agent.state.clicks[item] < 30 for item in ranking])
+    state = agent.state
+    assert state.stage[0] == 1
+    assert state.size[0] == 3
+    assert set(state.items[:3].tolist()) == {0, 1, 2}
+    assert all(3 not in show(agent, [0, 0, 0, 0]) for _ in range(50))
+
+
+def test_batchrank_never_splits_a_batch_of_one_position():
+    """K = 1: one item is far better, the loser goes by elimination; the last item left is shown for ever, uncounted."""
+    agent = BatchRank(3, 1, horizon=10, seed=0)
+    for _ in range(3 * 37):
+        show(agent, [0, 1, 0])
+    assert agent.state.n_batches[0] == 1
+    assert agent.state.size[0] == 1
+    counts = agent.state.observed.copy()
+    assert all(show(agent, [0, 1, 0])[0] == 1 for _ in range(200))
+    np.testing.assert_array_equal(agent.state.observed, counts)
+
+
+def test_batchrank_refuses_short_horizons():
+    for horizon in (1, 2, 4):
+        with pytest.raises(ValueError, match=f"horizon is {horizon}; expected an integer of at least 5"):
+            BatchRank(3, 2, horizon=horizon)
+    BatchRank(3, 2, horizon=5)
+
+
+# ---------------------------------------------------------------------------------------------------------------- TopRank
+
+
+def test_toprank_constant():
+    """4 sqrt(2/π) / erf(√2) = 3.3437; the 3.43 in circulation is a slip."""
+    assert round(C, 4) == 3.3437
+
+
+@pytest.mark.parametrize(("delta", "needed"), [(0.072, 10), (0.1, 10), (0.07, 11), (0.9, 5)])
+def test_toprank_threshold(delta, needed):
+    """K = 1, L = 2, only item 1 ever clicked: N = S = clicks, although the two are never shown together.
+
+    At δ = 0.072, 2 log(c sqrt(10) / δ) is 9.98 for c = 3.3437 and 10.03 for c = 3.43.
+    """
+    agent = TopRank(2, 1, horizon=100, delta=delta, seed=0)
+    clicks = 0
+    for _ in range(200):  # either item is shown half of the time until the relation is found
+        if clicks < needed:
+            assert not agent.state.beats.any(), f"found after {clicks} clicks"
+        clicks += int(show(agent, [0, 1])[0] == 1)
+    assert agent.state.beats.tolist() == [[False, False], [True, False]]
+    assert agent.state.n_blocks[0] == 2
+    assert all(show(agent, [0, 0])[0] == 1 for _ in range(20))
+
+
+def test_toprank_counts_pairs_with_items_below_the_list():
+    agent = TopRank(4, 2, horizon=100, seed=0)
+    a, b = agent.rank(None).tolist()
+    agent.update(None, [a, b], [1, 0])
+    c, d = sorted({0, 1, 2, 3} - {a, b})
+    wins = np.zeros((4, 4), int)
+    wins[a, [b, c, d]] = 1
+    np.testing.assert_array_equal(agent.state.wins, wins)
+
+
+def test_toprank_counts_only_pairs_of_one_block():
+    agent = TopRank(4, 3, horizon=100, seed=0)
+    agent.state.beats[0, [1, 2, 3]] = True
+    partition(agent.state)
+    ranking = agent.rank(None)
+    assert ranking[0] == 0
+    agent.update(None, ranking, [1, 1, 0])
+    below = set(range(4)) - {0, int(ranking[1])}
+    assert {tuple(pair) for pair in np.argwhere(agent.state.wins).tolist()} == {(int(ranking[1]), j) for j in below}
+
+
+def test_toprank_default_delta():
+    assert TopRank(3, 2, horizon=50).state.log_c_delta == pytest.approx(math.log(C * 50), rel=1e-14)
+    assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(math.log(C / 0.3), rel=1e-14)
+
+
+def blocks_of(relation: Iterable[tuple[int, int]], n_items: int) -> list[set[int]]:
+    agent = TopRank(n_items, 2, horizon=100)
+    for i, j in relation:
+        agent.state.beats[i, j] = True
+    partition(agent.state)
+    start = agent.state.start[: agent.state.n_blocks[0] + 1]
+    blocks = [set(agent.state.order[a:b].tolist()) for a, b in itertools.pairwise(start)]
+    assert all(agent.state.block[item] == b for b, block in enumerate(blocks) for item in block)
+    return blocks
+
+
+@pytest.mark.parametrize(
+    ("relation", "blocks"),
+    [
+        ([], [{0, 1, 2, 3, 4}]),
+        ([(4, 0)], [{1, 2, 3, 4}, {0}]),
+        ([(4, 0), (0, 2), (4, 2)], [{1, 3, 4}, {0}, {2}]),
+        ([(0, 1), (1, 2), (2, 0)], [{3, 4}, {0, 1, 2}]),  # a cycle is one block
+        ([(3, 0), (0, 1), (1, 2), (2, 0), (0, 4)], [{3}, {0, 1, 2, 4}]),  # with what only the cycle beats
+        ([(0, 1), (1, 0), (0, 2), (1, 2), (0, 3), (1, 3), (0, 4), (1, 4)], [{0, 1, 2, 3, 4}]),
+    ],
+)
+def test_toprank_blocks(relation, blocks):
+    assert blocks_of(relation, 5) == blocks
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1]), max_size=20))
+def test_toprank_blocks_of_any_relation(relation):
+    reference = TopRankReference(6, 0.1)
+    reference.better = relation
+    assert blocks_of(relation, 6) == reference.blocks()
+
+
+def test_toprank_orders_blocks_uniformly():
+    """Null: item 2 first, then two of the other three in uniformly random order (the block reaches below the list)."""
+    agent = TopRank(4, 3, horizon=100, seed=5)
+    agent.state.beats[2, [0, 1, 3]] = True
+    partition(agent.state)
+    draws = [tuple(agent.rank(None).tolist()) for _ in range(4000)]
+    assert_uniform(draws, [(2, *pair) for pair in itertools.permutations([0, 1, 3], 2)])
+
+
+# ----------------------------------------------------------------------------------------------------------------- PBMUCB
+
+
+def test_pbmucb_index_by_hand():
+    """S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)), δ = (1 + ε) log t, at t = 4 with N = 3 and ε = 0.5."""
+    agent = PBMUCB(2, 2, examination=[1.0, 0.5], epsilon=0.5, seed=0)
+    for _ in range(3):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [0, 1])
+    agent.rank(None)
+    state = agent.state
+    assert state.t[0] == 4
+    assert state.displays.tolist() == [3, 3]
+    assert state.weight.sum() == pytest.approx(4.5)
+    delta = 1.5 * math.log(4)
+    for item in range(2):
+        s, n, weight = state.clicks[item], state.displays[item], state.weight[item]
+        want = s / weight + math.sqrt(n / weight) * math.sqrt(delta / (2 * weight))
+        assert state.indices[item] == pytest.approx(want, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("examination", "ranking"),
+    [([1.0, 0.5, 0.2], [3, 1, 0]), ([0.2, 0.5, 1.0], [0, 1, 3]), ([0.5, 0.2, 1.0], [1, 0, 3]), ([0.2, 1.0, 0.5], [0, 3, 1])],
+)
+def test_pbmucb_puts_the_largest_index_at_the_largest_kappa(examination, ranking):
+    """Indices in the order 3, 1, 0, 2."""
+    agent = PBMUCB(4, 3, examination=examination, seed=0)
+    agent.state.mean[:] = [0.2, 0.3, 0.1, 0.4]
+    agent.state.width[:] = 0.0
+    assert agent.rank(None).tolist() == ranking
+
+
+def test_pbmucb_needs_positive_kappa():
+    with pytest.raises(ValueError, match=r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"):
+        PBMUCB(3, 2, examination=[1.0, 0.0])

@@ -1,0 +1,404 @@
+"""What every agent of the registry must do: learn, repeat itself, be saved and loaded, and not know the items' names."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, RANDOMISED, make
+from scipy.stats import chisquare, ks_2samp
+
+import clickgym
+from clickgym.agents import AGENTS, PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
+from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
+
+PBM = MODELS["PBM"]
+
+
+def state_of(agent: CompiledAgent) -> dict[str, object]:
+    """All that determines what an agent does next, comparable with ==."""
+    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
+    return arrays | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
+
+
+def lists(agent: CompiledAgent, model: ClickModel, n: int, seed: int = 0) -> list[list[int]]:
+    rng, shown = np.random.default_rng(seed), []
+    for _ in range(n):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, model.sample(ranking, rng))
+        shown.append(ranking.tolist())
+    return shown
+
+
+# --------------------------------------------------------------------------------------------------------- the interface
+
+
+def test_registry_is_by_class_name():
+    assert all(name == agent_class.__name__ for name, agent_class in AGENTS.items())
+    assert set(AGENTS) <= set(clickgym.agents.__all__)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("model", [PBM, CascadeModel([0.4, 0.2], n_positions=2), CascadeModel([0.4], n_positions=1)])
+def test_lists_hold_distinct_items(name, model):
+    agent = make(name, model)
+    for shown in lists(agent, model, 300):
+        assert len(set(shown)) == model.n_positions
+        assert 0 <= min(shown) <= max(shown) < model.n_items
+    assert agent.rank(None).dtype == np.int64
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_list_belongs_to_the_caller(name):
+    """Writing into a list that `rank` returned changes nothing in the agent."""
+    agent, twin = make(name, PBM), make(name, PBM)
+    for _ in range(20):
+        ranking, same = agent.rank(None), twin.rank(None)
+        np.testing.assert_array_equal(ranking, same)
+        agent.update(None, ranking, [1, 0, 1])
+        twin.update(None, same, [1, 0, 1])
+        ranking[:] = 0
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_clicks_of_any_type_teach_the_same(name):
+    agents = [make(name, PBM) for _ in range(3)]
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        rankings = [agent.rank(None) for agent in agents]
+        clicks = PBM.sample(rankings[0], rng)
+        for agent, given in zip(agents, (clicks, clicks.tolist(), clicks.astype(bool)), strict=True):
+            agent.update(None, rankings[0].tolist(), given, 1.0)
+    assert state_of(agents[0]) == state_of(agents[1]) == state_of(agents[2])
+
+
+def test_update_refuses_another_list():
+    agent = make("TopRank", PBM)
+    ranking = agent.rank(None)
+    with pytest.raises(ValueError, match=r"update got the list .* but rank returned"):
+        agent.update(None, ranking[::-1], [0, 0, 0])
+
+
+@pytest.mark.parametrize("clicks", [[1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]])
+def test_update_refuses_malformed_clicks(clicks):
+    agent = make("TopRank", PBM)
+    with pytest.raises(ValueError, match="clicks"):
+        agent.update(None, agent.rank(None), clicks)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_repr_names_the_arguments(name):
+    agent = make(name, PBM)
+    text = repr(agent)
+    assert text.startswith(f"{name}(n_items=5, n_positions=3")
+    assert all(f"{argument}=" in text for argument, value in agent.hyperparameters.items() if value is not None)
+
+
+# ---------------------------------------------------------------------------------------------------------- the learning
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("Fixed", "Random")])
+def test_learns_a_trivial_problem(name):
+    """Two good items among five: after 10⁵ sessions the regret is below a quarter of Random's."""
+    model = PositionBasedModel([0.05, 0.9, 0.1, 0.7, 0.05], [1.0, 0.6])
+    env, horizon = ClickEnv(model), 100_000
+    regret = {
+        agent: clickgym.run(make(agent, model, horizon=horizon), env, horizon, seed=1).regret[-1] for agent in (name, "Random")
+    }
+    assert regret[name] < 0.25 * regret["Random"]
+    assert regret[name] == 0.0 or name != "Oracle"
+
+
+# ------------------------------------------------------------------------------------------------------------ randomness
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_same_seed_same_lists(name):
+    assert lists(make(name, PBM, seed=3), PBM, 300) == lists(make(name, PBM, seed=3), PBM, 300)
+
+
+@pytest.mark.parametrize("name", RANDOMISED)
+def test_different_seeds_differ(name):
+    assert lists(make(name, PBM, seed=3), PBM, 30) != lists(make(name, PBM, seed=4), PBM, 30)
+
+
+@pytest.mark.parametrize("name", RANDOMISED)
+def test_seed_sequence_is_accepted(name):
+    first, second = (make(name, PBM, seed=np.random.SeedSequence(5)) for _ in range(2))
+    assert lists(first, PBM, 50) == lists(second, PBM, 50)
+
+
+@pytest.mark.parametrize("name", RANDOMISED)
+def test_first_list_is_uniform(name):
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 2400 seeds, false-alarm rate 1e-5 per agent."""
+    model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
+    counts = Counter(tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(2400))
+    assert chisquare([counts[r] for r in itertools.permutations(range(4), 2)]).pvalue > 1e-5
+
+
+ORDERS = {"up": [0, 1, 2, 3, 4, 5], "down": [5, 4, 3, 2, 1, 0], "shuffled": [3, 0, 5, 1, 4, 2]}
+
+
+@pytest.mark.parametrize("kind", ["CM", "PBM"])
+@pytest.mark.parametrize("name", RANDOMISED)
+def test_relabelled_items_give_the_same_regret(name, kind):
+    """Null: the law of the regret does not depend on which item has which number.
+
+    Two-sample Kolmogorov-Smirnov between attractions sorted up, sorted down and shuffled (another seed for every run), 200
+    runs each, after 40 and after 400 sessions; the horizon told to BatchRank and TopRank is 10, so that they split early.
+    2 lengths x 3 pairs x 2 models x 7 agents share a false-alarm rate of 1e-4; ties in the regret make it smaller still.
+    """
+    alpha = 1e-4 / (2 * 3 * 2 * len(RANDOMISED))
+    attraction = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.9])
+    regret = {}
+    for block, (label, order) in enumerate(ORDERS.items()):
+        shuffled = attraction[order]
+        model = CascadeModel(shuffled, 3) if kind == "CM" else PositionBasedModel(shuffled, [1.0, 0.7, 0.5])
+        env = ClickEnv(model)
+        runs = [
+            clickgym.run(make(name, model, horizon=10, seed=seed), env, 400, seed=seed, checkpoints=[40])
+            for seed in range(200 * block, 200 * (block + 1))
+        ]
+        assert {run.engine for run in runs} == {"compiled"}
+        regret[label] = np.array([run.regret for run in runs])
+    for first, second in itertools.combinations(ORDERS, 2):
+        for column, length in enumerate((40, 400)):
+            p = ks_2samp(regret[first][:, column].round(9), regret[second][:, column].round(9)).pvalue
+            assert p > alpha, f"{first} and {second} differ after {length} sessions: p = {p:.1e}"
+
+
+# ---------------------------------------------------------------------------------------------------- saving and loading
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_saved_agent_continues_exactly(name, tmp_path):
+    """1000 compiled sessions, save, load; then both go on through the same 700 sessions, in either engine."""
+    agent = make(name, PBM, horizon=10)
+    clickgym.run(agent, ClickEnv(PBM), 1000, seed=1)
+    agent.save(tmp_path / "agent.npz")
+    before = state_of(agent)
+    for load in (AGENTS[name].load, CompiledAgent.load):
+        twin = load(tmp_path / "agent.npz")
+        assert type(twin) is AGENTS[name]
+        assert state_of(twin) == before
+        assert repr(twin) == repr(agent)
+    other = AGENTS[name].load(tmp_path / "agent.npz")
+    results = [
+        clickgym.run(one, ClickEnv(PBM), 700, seed=2, checkpoints=range(1, 701), engine=engine)
+        for one, engine in ((agent, "compiled"), (twin, "compiled"), (other, "python"))
+    ]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.regret, results[0].regret)
+        np.testing.assert_array_equal(result.clicks, results[0].clicks)
+    assert state_of(agent) == state_of(twin) == state_of(other)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_saved_between_rank_and_update(name, tmp_path):
+    agent = make(name, PBM)
+    lists(agent, PBM, 50)
+    ranking = agent.rank(None)
+    agent.save(tmp_path / "agent.npz")
+    twin = AGENTS[name].load(tmp_path / "agent.npz")
+    for one in (agent, twin):
+        one.update(None, ranking, [0, 1, 0])
+    assert lists(agent, PBM, 50) == lists(twin, PBM, 50)
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        Fixed(4, 2, ranking=np.array([1, 2], np.int32)),
+        EpsilonGreedy(4, 2, epsilon=np.float32(0.5)),
+        PBMUCB(4, 2, examination=np.array([1, 0.5], np.float32), epsilon=np.float32(0.5)),
+        BatchRank(4, 2, horizon=np.int32(100)),
+        BatchRank(4, 2, horizon=1e6),
+        TopRank(4, 2, horizon=100, delta=np.float32(0.1)),
+    ],
+    ids=lambda agent: repr(agent)[:40],
+)
+def test_numpy_arguments_are_saved(agent, tmp_path):
+    agent.save(tmp_path / "agent.npz")
+    assert state_of(CompiledAgent.load(tmp_path / "agent.npz")) == state_of(agent)
+
+
+def test_save_is_atomic(tmp_path, monkeypatch):
+    """A crash in mid-write leaves the earlier file as it was."""
+    agent = make("TopRank", PBM)
+    agent.save(tmp_path / "agent.npz")
+    before = (tmp_path / "agent.npz").read_bytes()
+    lists(agent, PBM, 10)
+
+    def crash(file, **arrays):
+        file.write(b"half of it")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", crash)
+    with pytest.raises(OSError, match="disk full"):
+        agent.save(tmp_path / "agent.npz")
+    assert (tmp_path / "agent.npz").read_bytes() == before
+    monkeypatch.undo()
+    agent.save(tmp_path / "agent.npz")
+    assert state_of(TopRank.load(tmp_path / "agent.npz")) == state_of(agent)
+    assert [path.name for path in tmp_path.iterdir()] == ["agent.npz"]
+
+
+def saved(folder: Path, name: str = "TopRank") -> Path:
+    path = folder / "agent.npz"
+    make(name, PBM).save(path)
+    return path
+
+
+def rewritten(path: Path, **changes: object) -> None:
+    """Change entries of a saved file; None drops one, and a dict is merged into the description."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, value in changes.items():
+        if value is None:
+            del arrays[name]
+        elif isinstance(value, dict):
+            arrays[name] = np.array(json.dumps(json.loads(str(arrays[name])) | value))
+        else:
+            arrays[name] = np.asarray(value)
+    np.savez(path, **arrays)
+
+
+SPOILERS = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("not an agent"),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
+    "foreign arrays": lambda path: np.savez(path, weights=np.ones(3)),
+    "foreign array": lambda path: np.save(path.open("wb"), np.ones(3)),
+    "no JSON": lambda path: rewritten(path, description="{"),
+    "no state": lambda path: rewritten(path, state_wins=None),
+    "no list": lambda path: rewritten(path, ranking=None),
+    "state of another size": lambda path: rewritten(path, state_wins=np.ones((4, 4), np.int64)),
+    "unknown class": lambda path: rewritten(path, description={"agent": "NoSuchAgent"}),
+    "bad arguments": lambda path: rewritten(path, description={"hyperparameters": {"colour": "red"}}),
+    "bad sizes": lambda path: rewritten(path, description={"n_positions": 9}),
+    "bad generator": lambda path: rewritten(path, description={"generator": {"state": 1}}),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
+def test_spoiled_files_are_refused(spoil, tmp_path):
+    path = saved(tmp_path)
+    spoil(path)
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} is not a saved agent: "):
+        CompiledAgent.load(path)
+
+
+class Evil:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def __reduce__(self):
+        return Path.touch, (self.witness,)
+
+
+@pytest.mark.parametrize("entry", ["description", "ranking", "state_wins"])
+def test_nothing_is_unpickled(entry, tmp_path):
+    path, witness = saved(tmp_path), tmp_path / "witness"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
+    with pytest.raises(ValueError, match=r"is not a saved agent: .*allow_pickle"):
+        CompiledAgent.load(path)
+    assert not witness.exists()
+
+
+def test_load_refuses_another_class(tmp_path):
+    with pytest.raises(ValueError, match=r"agent\.npz holds a TopRank, not a BatchRank"):
+        BatchRank.load(saved(tmp_path))
+
+
+def test_load_of_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        CompiledAgent.load(tmp_path / "nothing.npz")
+
+
+# --------------------------------------------------------------------------------------------------------- documentation
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_docstring_documents_every_argument(name):
+    agent_class = AGENTS[name]
+    doc = agent_class.__doc__ or ""
+    assert agent_class.paper
+    assert agent_class.click_models
+    assert "Args:" in doc
+    arguments = {"n_items", "n_positions", "seed", *make(name, PBM).hyperparameters}
+    section = doc.partition("Args:")[2].partition("\n\n")[0]
+    assert all(re.search(rf"\b{argument}\b", section) for argument in arguments)
+
+
+@pytest.mark.parametrize("name", ["CascadeUCB1", "CascadeKLUCB", "BatchRank", "TopRank", "PBMUCB"])
+def test_docstring_names_the_source_and_numbers_the_deviations(name):
+    doc = AGENTS[name].__doc__ or ""
+    source, _, after = doc.partition("Source: ")[2].partition("\n\n")
+    assert re.search(r"\b(19|20)\d\d\b", source)
+    assert re.search(r"Algorithm|section", source)
+    assert re.match(r"\s*(Deviations from the paper|Numbered decisions):\n\s+1\. ", after)
+    assert "⚠" in after
+
+
+# ----------------------------------------------------------------------------------------------------------- wrong input
+
+WRONG = [
+    ("Random", (0, 1), {}, "n_items is 0; expected a positive integer"),
+    ("Random", (2.0, 1), {}, "n_items is 2.0; expected a positive integer"),
+    ("Random", (True, 1), {}, "n_items is True; expected a positive integer"),
+    ("Random", (3, 0), {}, "n_positions is 0; expected a positive integer"),
+    ("Random", (3, 4), {}, "n_positions is 4, but there are only n_items = 3 items"),
+    ("Random", (3, "2"), {}, "n_positions is '2'; expected a positive integer"),
+    ("Fixed", (3, 2), {"ranking": [0]}, r"has shape \(2,\).*got shape \(1,\)"),
+    ("Fixed", (3, 2), {"ranking": [0, 0]}, "position 1 shows item 0 again"),
+    ("Fixed", (3, 2), {"ranking": [0, 3]}, "position 1 shows item 3, but items are 0 to 2"),
+    ("Fixed", (3, 2), {"ranking": [-1, 0]}, "position 0 shows item -1"),
+    ("Fixed", (3, 2), {"ranking": [0.0, 1.0]}, "a ranking holds integers"),
+    ("Fixed", (3, 4), {"ranking": [0, 1, 2]}, "n_positions|shape"),
+    ("EpsilonGreedy", (3, 2), {"epsilon": -0.1}, "epsilon is -0.1; expected"),
+    ("EpsilonGreedy", (3, 2), {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
+    ("EpsilonGreedy", (3, 2), {"epsilon": float("nan")}, "epsilon is nan; expected"),
+    ("EpsilonGreedy", (3, 2), {"epsilon": "a"}, "epsilon is 'a'; expected"),
+    ("CascadeUCB1", (3, 2), {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
+    ("CascadeKLUCB", (3, 2), {"feedback": "every_click"}, "unknown feedback 'every_click'.*first_click, last_click"),
+    ("CascadeKLUCB", (3, 2), {"feedback": 1}, "unknown feedback 1"),
+    ("BatchRank", (3, 2), {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
+    ("BatchRank", (3, 2), {"horizon": 10.5}, "horizon is 10.5; expected an integer"),
+    ("BatchRank", (3, 2), {"horizon": None}, "horizon is None; expected an integer"),
+    ("BatchRank", (3, 2), {"horizon": "100"}, "horizon is '100'; expected an integer"),
+    ("BatchRank", (3, 2), {"horizon": float("inf")}, "horizon is inf; expected an integer"),
+    ("BatchRank", (3, 2), {"horizon": float("nan")}, "horizon is nan; expected an integer"),
+    ("TopRank", (3, 2), {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("TopRank", (3, 2), {"horizon": True}, "horizon is True; expected an integer"),
+    ("TopRank", (3, 2), {"horizon": 100, "delta": 0}, "delta is 0; expected"),
+    ("TopRank", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(0, 1\)"),
+    ("TopRank", (3, 2), {"horizon": 100, "delta": float("nan")}, "delta is nan; expected"),
+    ("PBMUCB", (3, 2), {"examination": [1.0]}, r"examination has shape \(1,\); expected \(2,\)"),
+    ("PBMUCB", (3, 2), {"examination": [[1.0, 0.5]]}, r"examination has shape \(1, 2\); expected \(2,\)"),
+    ("PBMUCB", (3, 2), {"examination": [1.0, 0.0]}, r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"),
+    ("PBMUCB", (3, 2), {"examination": [1.5, 0.5]}, r"examination\[0\] is 1.5; expected a probability in \(0, 1\]"),
+    ("PBMUCB", (3, 2), {"examination": [1.0, float("nan")]}, r"examination\[1\] is nan; expected a probability"),
+    ("PBMUCB", (3, 2), {"examination": [1.0, 0.5], "epsilon": -1}, "epsilon is -1; expected a finite number >= 0"),
+    ("PBMUCB", (3, 2), {"examination": [1.0, 0.5], "epsilon": float("inf")}, "epsilon is inf; expected a finite number"),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes", "arguments", "message"), WRONG)
+def test_wrong_arguments_are_named(name, sizes, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        AGENTS[name](*sizes, seed=0, **arguments)
+
+
+@pytest.mark.parametrize(("name", "missing"), [("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination")])
+def test_missing_arguments_are_named(name, missing):
+    with pytest.raises(TypeError, match=f"'{missing}'"):
+        AGENTS[name](3, 2, seed=0)

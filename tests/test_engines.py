@@ -1,0 +1,521 @@
+"""The runner's two engines: bit for bit the same, and every way in which a run can be refused, broken off or measured."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit, TransformReward
+from reference_agents import MODELS, make
+
+import clickgym
+from clickgym.agents import AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
+from clickgym.agents.baselines import ListState, ignore
+from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.envs.kernels import kernel
+
+PBM = MODELS["PBM"]
+HORIZON = 400  # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks
+
+
+class Recorder(gym.Wrapper):
+    """Remembers the lists and the clicks of every step."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.lists: list[list[int]] = []
+        self.clicks: list[list[int]] = []
+
+    def step(self, action: Any) -> Any:
+        result = self.env.step(action)
+        self.lists.append(np.asarray(action).tolist())
+        self.clicks.append(result[0].tolist())
+        return result
+
+
+def state_of(agent: CompiledAgent, env: gym.Env) -> dict[str, object]:
+    """All that determines what an agent and an environment do next, comparable with ==."""
+    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
+    generators = {"agent": agent.rng.bit_generator.state, "env": env.unwrapped.np_random.bit_generator.state}
+    return arrays | generators | {"ranking": agent.ranking.tolist()}
+
+
+def run_compiled(agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None) -> tuple[clickgym.Result, list, list]:
+    """A compiled run with its lists and clicks, caught after every session by a checkpoint at every step."""
+    lists, clicks = [], []
+
+    def record(sessions: int) -> None:
+        assert sessions == 1
+        lists.append(env.unwrapped._ranking.tolist())
+        clicks.append(env.unwrapped._clicks.tolist())
+
+    steps = np.arange(1, horizon + 1)
+    return clickgym.run(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record), lists, clicks
+
+
+def assert_engines_agree(make_agent: Callable[[], CompiledAgent], make_env: Callable[[], gym.Env]) -> None:
+    compiled_agent, compiled_env = make_agent(), make_env()
+    compiled, lists, clicks = run_compiled(compiled_agent, compiled_env, HORIZON, seed=7)
+    python_agent, recorder = make_agent(), Recorder(make_env())
+    python = clickgym.run(python_agent, recorder, HORIZON, seed=7, checkpoints=np.arange(1, HORIZON + 1), engine="python")
+    assert (compiled.engine, python.engine) == ("compiled", "python")
+    assert lists == recorder.lists
+    assert clicks == recorder.clicks
+    for column in ("steps", "regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(compiled, column), getattr(python, column))
+    assert state_of(compiled_agent, compiled_env) == state_of(python_agent, recorder)
+
+
+# ------------------------------------------------------------------------------------------------------- the same numbers
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_engines_give_the_same_numbers(kind, name):
+    model = MODELS[kind]
+    assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_engines_agree_on_registered_environments(env_id, name):
+    """Through `gym.make`, with its wrappers, on the default instance."""
+    model = gym.make(env_id).unwrapped.model
+    assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: gym.make(env_id))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reward", "cutoff"),
+    [
+        ("PBM", "clicks", 2),
+        ("DCM", "satisfaction", None),
+        ("DBN", "satisfaction", 2),
+        ("DBN", "any_click", 1),
+        ("UBM", "any_click", 2),
+    ],
+)
+def test_engines_agree_on_every_reward(kind, reward, cutoff):
+    model = MODELS[kind]
+    assert_engines_agree(lambda: make("TopRank", model, seed=5), lambda: ClickEnv(model, reward, cutoff))
+
+
+def test_engines_agree_on_the_smallest_problem():
+    model = CascadeModel([0.3], n_positions=1)
+    for name in AGENTS:
+        assert_engines_agree(lambda name=name: make(name, model, seed=5), lambda: ClickEnv(model))
+
+
+@pytest.mark.parametrize("name", ["BatchRank", "CascadeKLUCB", "PBMUCB"])
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_checkpoints_and_chunks_change_nothing(name, engine):
+    """Checkpoints cut the chunks of the compiled loop, from one chunk of 1000 sessions down to chunks of one."""
+    results, states = [], []
+    for checkpoints in ([], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)):
+        agent, env = make(name, PBM, horizon=10), ClickEnv(PBM)
+        results.append(clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine))
+        states.append(state_of(agent, env))
+    every = results[-1]
+    for result, state in zip(results, states, strict=True):
+        assert state == states[-1]
+        assert result.steps[-1] == 2500
+        for column in ("regret", "reward", "clicks"):
+            np.testing.assert_array_equal(getattr(result, column), getattr(every, column)[result.steps - 1])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_two_runs_continue_one(engine):
+    """A run goes on from the agent's state and, without a seed, from the environment's generator."""
+    agents, envs = [make("TopRank", PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
+    clickgym.run(agents[0], envs[0], 1200, seed=3, engine=engine)
+    clickgym.run(agents[1], envs[1], 500, seed=3, engine=engine)
+    clickgym.run(agents[1], envs[1], 700, engine=engine)
+    assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
+
+
+def test_engines_may_take_turns():
+    agents, envs = [make("BatchRank", PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
+    clickgym.run(agents[0], envs[0], 600, seed=3)
+    for turn, engine in enumerate(("compiled", "python", "compiled")):
+        clickgym.run(agents[1], envs[1], 200, seed=None if turn else 3, engine=engine)
+    assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_hand_written_loop_gives_the_same(name):
+    env, agent = gym.make("PBMRank-v0"), make(name, gym.make("PBMRank-v0").unwrapped.model)
+    observation, info = env.reset(seed=11)
+    regret, clicks = [], []
+    for _ in range(300):
+        ranking = agent.rank(observation)
+        before, (observation, reward, _, _, info) = observation, env.step(ranking)
+        agent.update(before, ranking, observation, reward)
+        regret.append(info["regret"])
+        clicks.append(int(observation.sum()))
+    fresh = make(name, env.unwrapped.model)
+    result = clickgym.run(fresh, gym.make("PBMRank-v0"), 300, seed=11, checkpoints=range(1, 301))
+    assert result.engine == "compiled"
+    np.testing.assert_array_equal(result.regret, np.cumsum(regret))
+    np.testing.assert_array_equal(result.clicks, np.cumsum(clicks))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_regret_is_exact(kind):
+    """The regret at each step is the difference of the model's own exact expectations, for the list shown; the reward is
+    what the clicks say."""
+    model = MODELS[kind]
+    result, lists, clicks = run_compiled(make("TopRank", model), ClickEnv(model), 300, seed=1)
+    optimum = model.expected_reward(model.optimal_ranking())
+    gaps = [optimum - model.expected_reward(shown) for shown in lists]
+    assert min(gaps) >= 0
+    np.testing.assert_array_equal(result.regret, np.cumsum(gaps))
+    assert result.regret[-1] == pytest.approx(math.fsum(gaps), rel=1e-12)
+    np.testing.assert_array_equal(result.clicks, np.cumsum([sum(row) for row in clicks]))
+    np.testing.assert_array_equal(result.reward, result.clicks)
+
+
+def test_oracle_has_no_regret():
+    assert np.all(clickgym.run(make("Oracle", PBM), ClickEnv(PBM), 1000, seed=0).regret == 0.0)
+
+
+def test_agent_and_environment_with_the_same_seed_are_independent():
+    """Null: the clicks on Random's lists have their stated probability given the first item, although both have seed 0.
+
+    Were clicks drawn from the numbers that chose the list, the frequencies would be far off. 20 000 sessions; each of 5
+    frequencies within 5 standard deviations, false-alarm rate 3e-6.
+    """
+    model = PositionBasedModel([0.5] * 5, [1.0, 1.0])
+    _, lists, clicks = run_compiled(Random(5, 2, seed=0), ClickEnv(model), 20_000, seed=0)
+    first, clicked = np.array(lists)[:, 0], np.array(clicks)[:, 0]
+    for item in range(5):
+        n = np.sum(first == item)
+        assert abs(clicked[first == item].mean() - 0.5) < 5 * 0.5 / math.sqrt(n)
+
+
+# --------------------------------------------------------------------------------------------------- which engine serves
+
+
+class Rotate(Agent):
+    """A user's agent in plain Python."""
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: object = None) -> None:
+        self.items, self.n_positions = np.arange(n_items), n_positions
+        self.seen: list[tuple] = []
+
+    def rank(self, observation):
+        return self.items[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.seen.append((observation.tolist(), ranking.tolist(), clicks.tolist(), reward))
+        self.items = np.roll(self.items, 1)
+
+
+class Overridden(TopRank):
+    """A published agent whose update has a Python part."""
+
+    def update(self, observation, ranking, clicks, reward=0.0):
+        self.sessions = getattr(self, "sessions", 0) + 1
+        super().update(observation, ranking, clicks, reward)
+
+
+class OwnStep(ClickEnv):
+    def step(self, action):
+        return super().step(action)
+
+
+def toprank() -> TopRank:
+    return TopRank(5, 3, horizon=100, seed=0)
+
+
+OPAQUE = {
+    "plain agent": (lambda: Rotate(5, 3), lambda: ClickEnv(PBM), "Rotate is a plain Python agent"),
+    "override": (lambda: Overridden(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM), "Overridden overrides rank or update"),
+    "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r), "the wrapper TransformReward must"),
+    "TimeLimit": (toprank, lambda: TimeLimit(ClickEnv(PBM), 7), "the wrapper TimeLimit must see every step"),
+    "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM)), "the wrapper RecordRegret must see every step"),
+    "inner": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7)), "the wrapper TimeLimit must"),
+    "own step": (toprank, lambda: OwnStep(PBM), "OwnStep has a step of its own"),
+}
+
+
+@pytest.mark.parametrize(("make_agent", "make_env", "reason"), OPAQUE.values(), ids=OPAQUE)
+def test_opaque_pairs_run_in_python_only(make_agent, make_env, reason):
+    agent = make_agent()
+    with pytest.raises(ValueError, match=rf"engine='compiled' cannot serve this pair: {reason}"):
+        clickgym.run(agent, make_env(), 50, seed=0, engine="compiled")
+    result = clickgym.run(agent, make_env(), 50, seed=0)
+    assert result.engine == "python"
+    assert result.steps[-1] == 50
+
+
+def test_gym_make_with_a_time_limit_runs_in_python():
+    """The stream goes on over truncations, on the same generator: the numbers are those without the limit."""
+    arguments = {"attraction": PBM.attraction, "examination": PBM.examination}
+    limited = clickgym.run(toprank(), gym.make("PBMRank-v0", **arguments, max_episode_steps=7), 100, seed=0)
+    free = clickgym.run(toprank(), gym.make("PBMRank-v0", **arguments), 100, seed=0)
+    assert (limited.engine, free.engine) == ("python", "compiled")
+    np.testing.assert_array_equal(limited.regret, free.regret)
+
+
+def test_what_a_wrapper_does_to_the_reward_is_measured():
+    plain = clickgym.run(toprank(), ClickEnv(PBM), 100, seed=0)
+    doubled = clickgym.run(toprank(), TransformReward(ClickEnv(PBM), lambda reward: 2 * reward), 100, seed=0)
+    np.testing.assert_array_equal(doubled.reward, 2 * plain.reward)
+    np.testing.assert_array_equal(doubled.regret, plain.regret)
+
+
+def test_record_regret_measures_the_same():
+    env = clickgym.RecordRegret(ClickEnv(PBM), checkpoints=range(1, 101))
+    result = clickgym.run(toprank(), env, 100, seed=0, checkpoints=range(1, 101))
+    for column in ("steps", "regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(env.meter, column), getattr(result, column))
+
+
+def test_plain_agent_gets_what_the_interface_says():
+    """`update` gets the observation that `rank` saw, the list as returned, the clicks, and the reward."""
+    agent, recorder = Rotate(5, 3), Recorder(ClickEnv(PBM))
+    result = clickgym.run(agent, recorder, 30, seed=0)
+    observations, rankings, clicks, rewards = zip(*agent.seen, strict=True)
+    assert list(observations) == [[0, 0, 0], *recorder.clicks[:-1]]
+    assert list(rankings) == recorder.lists
+    assert list(clicks) == recorder.clicks
+    assert list(rewards) == [float(sum(row)) for row in recorder.clicks]
+    assert result.agent == "Rotate"
+
+
+# ------------------------------------------------------------------------------------------------------------- bad lists
+
+
+@kernel
+def show_written(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """After 1500 sessions the list held in the state's second half is shown."""
+    state.items[0] += 1
+    n = len(ranking)
+    start = 1 + (n if state.items[0] > 1500 else 0)
+    for k in range(n):
+        ranking[k] = state.items[start + k]
+
+
+class CompiledBad(CompiledAgent):
+    """A user's compiled agent, good for 1500 sessions."""
+
+    paper = "none"
+    rank_kernel = show_written
+    update_kernel = ignore
+
+    def __init__(self, n_items: int, n_positions: int, *, bad: list[int], seed: int | None = None) -> None:
+        super().__init__(n_items, n_positions, seed, bad=bad)
+
+    def _initial_state(self) -> ListState:
+        return ListState(np.array([0, *range(self.n_positions), *self.hyperparameters["bad"]]))
+
+
+class PlainBad(Agent):
+    """The same in plain Python; ``bad`` may be anything."""
+
+    def __init__(self, bad: Any) -> None:
+        self.bad, self.t = bad, 0
+
+    def rank(self, observation):
+        self.t += 1
+        return np.arange(3) if self.t <= 1500 else self.bad
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        ([0, 1, 0], "position 2 shows item 0 again, already at position 0"),
+        ([0, 5, 1], "position 1 shows item 5, but items are 0 to 4"),
+        ([-1, 0, 1], "position 0 shows item -1, but items are 0 to 4"),
+        ([0, 1, 2**40], "position 2 shows item 1099511627776, but items are 0 to 4"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["compiled", "python", "plain"])
+def test_bad_list_is_refused_in_mid_run(engine, bad, fault):
+    """By both engines with the same words: the agent, the step (from 1) and the fault."""
+    if engine == "plain":
+        agent, name, engine = PlainBad(np.array(bad)), "PlainBad", "python"
+    else:
+        agent, name = CompiledBad(5, 3, bad=bad, seed=0), "CompiledBad"
+    with pytest.raises(clickgym.AgentError, match=rf"^{name}, step 1501: bad ranking .*{fault}"):
+        clickgym.run(agent, ClickEnv(PBM), 3000, seed=0, checkpoints=[1250], engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        ([0.0, 1.0, 2.0], "a ranking holds integers"),
+        (np.array([True, False, True]), "a ranking holds integers"),
+        ([0, 1], r"got shape \(2,\)"),
+        ([0, 1, 2, 3], r"got shape \(4,\)"),
+        ([[0, 1, 2]], r"got shape \(1, 3\)"),
+        (7, r"got shape \(\)"),
+        (None, r"got shape \(\)"),
+        (["a", "b", "c"], "a ranking holds integers"),
+        ([0, [1], 2], "inhomogeneous"),
+    ],
+)
+def test_what_is_no_list_is_refused(bad, fault):
+    with pytest.raises(clickgym.AgentError, match=rf"^PlainBad, step 1501: .*{fault}"):
+        clickgym.run(PlainBad(bad), ClickEnv(PBM), 3000, seed=0)
+
+
+def test_bad_list_at_the_first_step():
+    agent = CompiledBad(5, 3, bad=[0, 0, 0], seed=0)
+    agent.state.items[0] = 1500
+    with pytest.raises(clickgym.AgentError, match="CompiledBad, step 1:"):
+        clickgym.run(agent, ClickEnv(PBM), 10, seed=0, engine="compiled")
+
+
+def test_users_compiled_agent_runs_compiled():
+    assert_engines_agree(lambda: CompiledBad(5, 3, bad=[4, 3, 2], seed=0), lambda: ClickEnv(PBM))
+
+
+# ------------------------------------------------------------------------------------------------------------ breaking off
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_interrupt_leaves_agent_and_environment_consistent(engine):
+    """Ctrl-C between chunks: what was played was played, and both go on as if the run had been that long."""
+    agent, env, played = make("BatchRank", PBM), ClickEnv(PBM), []
+
+    def interrupt(sessions: int) -> None:
+        played.append(sessions)
+        if len(played) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clickgym.run(agent, env, 10**7, seed=0, engine=engine, on_chunk=interrupt)
+    n = sum(played)
+    assert 0 < n < 10**7
+    twin, twin_env = make("BatchRank", PBM), ClickEnv(PBM)
+    clickgym.run(twin, twin_env, n, seed=0, engine="compiled")
+    assert state_of(agent, env) == state_of(twin, twin_env)
+    assert env._steps == twin_env._steps == n
+    clickgym.run(agent, env, 300)
+    clickgym.run(twin, twin_env, 300)
+    assert state_of(agent, env) == state_of(twin, twin_env)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_chunks_add_up_to_the_horizon(engine):
+    played: list[int] = []
+    clickgym.run(make("Random", PBM), ClickEnv(PBM), 3456, seed=0, engine=engine, on_chunk=played.append)
+    assert sum(played) == 3456
+    assert min(played) > 0
+
+
+def peak_memory(engine: str, horizon: int) -> int:
+    agent, env = make("CascadeKLUCB", PBM), ClickEnv(PBM)
+    clickgym.run(agent, env, 10, seed=0, engine=engine)
+    gc.collect()
+    tracemalloc.start()
+    clickgym.run(agent, env, horizon, seed=0, engine=engine)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize(
+    ("engine", "short", "long"),
+    [
+        ("compiled", 10_000, 1_000_000),
+        ("python", 500, 8_000),
+    ],
+)
+def test_memory_does_not_grow_with_the_horizon(engine, short, long):
+    """Less than 0.2 bytes per session in the compiled engine, 25 in the Python engine (the first call compiles)."""
+    peak_memory(engine, short)
+    assert peak_memory(engine, long) < peak_memory(engine, short) + 190_000
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_generators_are_let_go(engine):
+    agent, env = make("Random", PBM), ClickEnv(PBM)
+    clickgym.run(agent, env, 10, seed=0, engine=engine)
+    before = sys.getrefcount(agent.rng), sys.getrefcount(env.np_random)
+    clickgym.run(agent, env, 100, engine=engine)
+    assert (sys.getrefcount(agent.rng), sys.getrefcount(env.np_random)) == before
+
+
+# -------------------------------------------------------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    ("horizon", "arguments", "message"),
+    [
+        (0, {}, "horizon is 0; expected an integer of at least 1"),
+        (-5, {}, "horizon is -5; expected an integer"),
+        (2.5, {}, "horizon is 2.5; expected an integer"),
+        ("100", {}, "horizon is '100'; expected an integer"),
+        (None, {}, "horizon is None; expected an integer"),
+        (True, {}, "horizon is True; expected an integer"),
+        (float("nan"), {}, "horizon is nan; expected an integer"),
+        (float("inf"), {}, "horizon is inf; expected an integer"),
+        (10, {"engine": "fast"}, "unknown engine 'fast'.*auto, compiled, python"),
+        (10, {"engine": "compile"}, "unknown engine 'compile'; did you mean 'compiled'"),
+        (10, {"checkpoints": [0]}, r"checkpoints\[0\] is 0; expected an integer from 1 to 10"),
+        (10, {"checkpoints": [1, 11]}, r"checkpoints\[1\] is 11; expected an integer from 1 to 10"),
+        (10, {"checkpoints": [1, 2.5]}, r"checkpoints\[1\] is 2.5; expected an integer from 1 to 10"),
+    ],
+)
+def test_wrong_arguments_are_named_before_anything_is_played(horizon, arguments, message):
+    agent, env = make("TopRank", PBM), ClickEnv(PBM)
+    env.reset(seed=3)
+    before = state_of(agent, env)
+    with pytest.raises(ValueError, match=message):
+        clickgym.run(agent, env, horizon, seed=0, **arguments)
+    assert state_of(agent, env) == before
+
+
+@pytest.mark.parametrize(("sizes", "message"), [((6, 3), "n_items = 6, .* has 5"), ((5, 2), "n_positions = 2, .* has 3")])
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_agent_of_another_size_is_refused(engine, sizes, message):
+    with pytest.raises(ValueError, match=f"the agent was built with {message}"):
+        clickgym.run(TopRank(*sizes, horizon=100), ClickEnv(PBM), 10, seed=0, engine=engine)
+
+
+def test_foreign_environment_is_refused():
+    with pytest.raises((TypeError, ValueError), match="expected an environment of clickgym"):
+        clickgym.run(TopRank(5, 3, horizon=100), gym.make("CartPole-v1"), 10, seed=0)
+
+
+def test_horizon_may_be_a_whole_float():
+    assert clickgym.run(make("Random", PBM), ClickEnv(PBM), 1e3, seed=0).steps[-1] == 1000
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 59, 1000, 123_457])
+def test_default_checkpoints(horizon):
+    steps = clickgym.run(Oracle(5, 3, ranking=PBM.optimal_ranking()), ClickEnv(PBM), horizon, seed=0).steps
+    assert steps[0] == 1
+    assert steps[-1] == horizon
+    assert np.all(np.diff(steps) > 0)
+    assert len(steps) <= 160
+
+
+def test_checkpoints_may_come_in_any_order():
+    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 100, seed=0, checkpoints=[50, 7, 50, 1])
+    assert result.steps.tolist() == [1, 7, 50, 100]
+
+
+def test_result_names_what_ran():
+    result = clickgym.run(make("TopRank", PBM), ClickEnv(PBM), 10, seed=4, checkpoints=[5])
+    assert (result.env, result.agent, result.seed, result.engine) == ("ClickEnv", "TopRank", 4, "compiled")
+    assert result.seconds > 0
+    frame = result.to_frame(run=3)
+    assert frame.columns[:8] == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert frame["step"].to_list() == [5, 10]
+    assert frame["run"].to_list() == [3, 3]
+    assert frame["regret"].to_list() == result.regret.tolist()
+    named = clickgym.run(TopRank(10, 5, horizon=100), gym.make("PBMRank-v0"), 10, seed=4)
+    assert named.env == "PBMRank-v0"
+    assert named.instance == gym.make("PBMRank-v0").unwrapped.instance
