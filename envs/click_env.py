@@ -160,6 +160,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
             raise ValueError(unknown("render_mode", render_mode, self.metadata["render_modes"]))
         self._schedule = _Schedule(model, reward, cutoff, reference)
         self.model = model
+        self.reference = reference
         self.render_mode = render_mode
         self.action_space = RankedList(model.n_items, model.n_positions)
         self.observation_space = MultiBinary(model.n_positions)

@@ -44,8 +44,7 @@ ESTIMATORS = {
 }
 
 METHODS = {
-    "sessions_used": "whole sessions, with all their documents; the parameters of documents that are not items are "
-    "dropped",
+    "sessions_used": "whole sessions, with all their documents; the parameters of documents that are not items are dropped",
     "items": "the 10 documents displayed in most sessions, numbered in the order of the SHA-256 of their id, which "
     "knows nothing of ranks and clicks",
     "initial_ranking": "the most frequent list without documents that are not items; items that it lacks follow, most "
@@ -92,9 +91,7 @@ def instance_of(log: ClickLog, query: int) -> Instance:
     items = sorted(by_displays, key=digest)
     lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
     most_frequent = [log.item_labels[item] for item in lists[counts.argmax()]]
-    initial = [item for item in most_frequent if item in items] + [
-        item for item in by_displays if item not in most_frequent
-    ]
+    initial = [item for item in most_frequent if item in items] + [item for item in by_displays if item not in most_frequent]
     return Instance(
         name=instance_name(log, label),
         models={name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()},
