@@ -1,6 +1,6 @@
 """What ranks: the interface of agents and the published algorithms."""
 
-from .agent import Agent, CompiledAgent
+from .agent import Agent, CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random
 from .batch_rank import BatchRank
 from .bubble_rank import BubbleRank
@@ -8,6 +8,7 @@ from .cascade import CascadeTS, CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from .generic_rl import PPO, Learner
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
+from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearEpsilonGreedy, LinearTS, PBMLinUCB, UBMLinUCB
 from .pie import PIE
 from .position_based import PBMPIE, PBMUCB
 from .position_based_ts import BCMPTS, PBMTS
@@ -42,7 +43,23 @@ AGENTS: dict[str, type[CompiledAgent]] = {
 }
 """The published algorithms by name."""
 
+CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
+    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS)
+}
+"""The published algorithms that rank by features, by name; they need a contextual environment."""
+
 LEARNERS: dict[str, type[Learner]] = {learner.__name__: learner for learner in (PPO,)}
 """Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
 
-__all__ = ["AGENTS", "LEARNERS", "Agent", "CompiledAgent", "Learner", *AGENTS, *LEARNERS]
+__all__ = [
+    "AGENTS",
+    "CONTEXTUAL_AGENTS",
+    "LEARNERS",
+    "Agent",
+    "CompiledAgent",
+    "ContextualAgent",
+    "Learner",
+    *AGENTS,
+    *CONTEXTUAL_AGENTS,
+    *LEARNERS,
+]

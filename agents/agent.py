@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..envs.checks import check_count, check_positions
 from ..envs.kernels import specialise
 
-__all__ = ["Agent", "CompiledAgent"]
+__all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
 
 Seed = int | np.random.SeedSequence | None
 
@@ -24,6 +24,10 @@ rank: Callable[..., None]
 
 def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, ranking)
+
+
+def _rank_features(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, features, ranking)
 
 
 class Agent(ABC):
@@ -122,12 +126,15 @@ class CompiledAgent(Agent):
 
     def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
         """As `Agent.update`; refuses a list other than the one that `rank` returned last, and what cannot be its clicks."""
+        self.update_kernel(self.state, self.ranking, self._checked_clicks(ranking, clicks))
+
+    def _checked_clicks(self, ranking: ArrayLike, clicks: ArrayLike) -> NDArray[np.int8]:
         if not np.array_equal(ranking, self.ranking):
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
         indicators = np.asarray(clicks)
         if indicators.shape != (self.n_positions,) or not set(indicators.tolist()) <= {0, 1}:
             raise ValueError(f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions")
-        self.update_kernel(self.state, self.ranking, indicators.astype(np.int8))
+        return indicators.astype(np.int8)
 
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items() if value is not None)
@@ -191,6 +198,45 @@ class CompiledAgent(Agent):
         if not isinstance(agent, cls):
             raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
         return agent
+
+
+class ContextualAgent(CompiledAgent):
+    """A `CompiledAgent` that ranks candidates by their features, which are others in every session.
+
+    Its kernels are ``rank_kernel(state, rng, features, ranking)`` and ``update_kernel(state, features, ranking, clicks)``;
+    ``features`` is the ``(L, d)`` array of the session's candidates, row i that of item i of this session. An observation is a
+    mapping with ``"features"``.
+    """
+
+    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed, **hyperparameters: Any) -> None:
+        super().__init__(n_items, n_positions, seed, n_features=check_count("n_features", n_features), **hyperparameters)
+
+    @property
+    def n_features(self) -> int:
+        """d, the number of features of a candidate."""
+        return self.hyperparameters["n_features"]
+
+    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features."""
+        features = self._checked_features(observation)
+        specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, features, self.ranking)
+        return self.ranking.copy()
+
+    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+        """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
+        indicators = self._checked_clicks(ranking, clicks)
+        self.update_kernel(self.state, self._checked_features(observation), self.ranking, indicators)
+
+    def _checked_features(self, observation: Any) -> NDArray[np.float64]:
+        if not isinstance(observation, Mapping) or "features" not in observation:
+            raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
+        features = np.array(observation["features"], np.float64, order="C")
+        shape = (self.n_items, self.n_features)
+        if features.shape != shape:
+            raise ValueError(f"features have shape {features.shape}; expected (n_items, n_features) = {shape}")
+        if not np.isfinite(features).all():
+            raise ValueError("features must be finite numbers")
+        return features
 
 
 def _is_array(value: Any) -> bool:

@@ -55,7 +55,8 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
             state.randomised[k] = True
             if rng.random() < 0.5:
                 ranking[k], ranking[k + 1] = ranking[k + 1], ranking[k]
-    if n_positions < n_items and (n_positions - first) % 2 == 1:  # the last position is in no pair
+    # Whether the last position is in no pair; a single one never is.
+    if n_positions < n_items and ((n_positions - first) % 2 == 1 or n_positions == 1):
         last = state.base[n_positions - 1]
         eligible = 0
         for place in range(n_positions, n_items):
@@ -105,8 +106,8 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 class BubbleRank(CompiledAgent):
     """BubbleRank: improve a given list safely, by exchanging neighbours at random until one is surely better.
 
-    Any item is shown at most one position from its place in the base list, and the base list only gets better, so the lists
-    shown stay nearly as good as the initial one.
+    With K = L any item is shown at most one position from its place in the base list, and the base list only gets better, so
+    the lists shown stay nearly as good as the initial one. With K < L a challenger may come from anywhere below the list.
 
     Args:
         n_items: L.

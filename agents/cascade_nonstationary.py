@@ -173,7 +173,7 @@ class CascadeDUCB(CascadeAgent):
 
 # ---------------------------------------------------------------------------------------------------------- CascadeSWUCB
 
-LONGEST_WINDOW_HORIZON = 2**32
+LONGEST_WINDOW_HORIZON = 2**26
 """With an unknown horizon the window grows no longer from this step on; its memory has to be set aside at the start."""
 
 
@@ -256,7 +256,7 @@ class CascadeSWUCB(CascadeAgent):
         tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
         epsilon: ε > 0.
         horizon: T, for the default of τ; None doubles it: ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``, and the
-            growing window keeps its old sessions (up to t = 2³², from where τ stays).
+            growing window keeps its old sessions (up to t = 2²⁶, from where τ stays).
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 

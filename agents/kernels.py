@@ -8,7 +8,7 @@ import numpy as np
 
 from ..envs.kernels import inner, kernel
 
-__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "sort_by_index", "x_log_x"]
+__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "shuffle_ties", "sort_by_index", "x_log_x"]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = ("first_click", "last_click")
@@ -35,6 +35,19 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
         order[j + 1] = item
 
 
+@inner
+def shuffle_ties(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """In a sorted order, put ties that reach into the first ``count`` in random order."""
+    n_items = len(order)
+    start = 0
+    while start < count:
+        stop = start + 1
+        while stop < n_items and index[order[stop]] == index[order[start]]:
+            stop += 1
+        shuffle_front(rng, order, start, stop, min(stop, count) - start)
+        start = stop
+
+
 @kernel
 def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     """Sort so that ``order[:count]`` holds the ``count`` largest indices in decreasing order, ties in random order.
@@ -48,15 +61,8 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
         rng: draws only where there are ties to break.
         count: how many items are wanted.
     """
-    n_items = len(order)
     sort_by_index(index, order)
-    start = 0
-    while start < count:
-        stop = start + 1
-        while stop < n_items and index[order[stop]] == index[order[start]]:
-            stop += 1
-        shuffle_front(rng, order, start, stop, min(stop, count) - start)
-        start = stop
+    shuffle_ties(index, order, rng, count)
 
 
 @kernel

@@ -17,7 +17,7 @@ from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, examined_positions, exploration, kl_upper, rank_by_index, sort_by_index, x_log_x
+from .kernels import FEEDBACK, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
 
@@ -31,11 +31,13 @@ class KLUCBState(NamedTuple):
     positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
     feedback: int
     # What certifies the order without solving for an index (see `order_is_certain`): values x between neighbouring indices.
-    fenced: NDArray[np.bool_]  # (1,) whether there are fences
+    fenced: NDArray[np.bool_]  # (1,) whether there are all fences
+    floored: NDArray[np.bool_]  # (1,) whether there is the last one
     fence: NDArray[np.float64]  # (K,) x_k, between the indices of the k-th and the next item
     fence_log: NDArray[np.float64]  # (K,) -log x_k
     fence_log1m: NDArray[np.float64]  # (K,) -log(1 - x_k)
     peak: NDArray[np.float64]  # (L,) c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
+    known: NDArray[np.float64]  # (64, 4) clicks, N, bound, and the index solved for them
     rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list, less its margin
 
 
@@ -50,10 +52,12 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
         positions=positions,
         feedback=FEEDBACK.index(feedback),
         fenced=np.zeros(1, np.bool_),
+        floored=np.zeros(1, np.bool_),
         fence=np.zeros(n_positions),
         fence_log=np.zeros(n_positions),
         fence_log1m=np.zeros(n_positions),
         peak=np.zeros(n_items),
+        known=np.zeros((64, 4)),
         rest=np.zeros(1),
     )
 
@@ -143,37 +147,78 @@ def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
 
 
 @inner
-def put_fences(state):  # type: ignore[no-untyped-def]
-    """Put a fence midway between neighbouring indices of the list, and one below it; none where they are equal."""
+def solve(state, bound, spare):  # type: ignore[no-untyped-def]
+    """Solve for the indices, sort by them, and say whether the K largest are certainly so.
+
+    With ``spare``, items certainly below the last fence keep their old index; it must then be below all of the list's. Nothing
+    is solved for while there are K items never examined, and items of equal counts are solved for once.
+    """
     n_items, n_positions = len(state.order), len(state.fence)
-    state.fenced[0] = False
+    unseen = 0
+    for item in range(n_items):
+        unseen += state.examined[item] == 0
+    for i in range(n_items):
+        item = state.order[i]
+        c, n = state.clicks[item], state.examined[item]
+        if n == 0:
+            state.indices[item] = np.inf
+        elif unseen >= n_positions:
+            state.indices[item] = min(state.indices[item], 1.0)
+        elif not (spare and i >= n_positions and is_below(state, item, n_positions - 1, bound)):
+            place = (7 * n + c) % len(state.known)
+            if state.known[place, 0] != c or state.known[place, 1] != n or state.known[place, 2] != bound:
+                state.known[place, 0], state.known[place, 1], state.known[place, 2] = c, n, bound
+                state.known[place, 3] = kl_upper(c / n, bound / n)
+            state.indices[item] = state.known[place, 3]
+    sort_by_index(state.indices, state.order)
+    return not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1]
+
+
+@inner
+def put_fences(state):  # type: ignore[no-untyped-def]
+    """Put a fence midway between neighbouring indices of the list, and one below those that tie with the last.
+
+    Near 1 neighbouring floats are too far apart for their order to be told by divergences: there are no fences.
+    """
+    n_items, n_positions = len(state.order), len(state.fence)
+    last = n_positions - 1
+    below = n_positions
+    while below < n_items and state.indices[state.order[below]] == state.indices[state.order[last]]:
+        below += 1
+    state.fenced[0] = below == n_positions
+    state.floored[0] = False
     for k in range(n_positions):
         upper = state.indices[state.order[k]]
-        lower = state.indices[state.order[k + 1]] if k + 1 < n_items else 0.0
+        under = k + 1 if k < last else below
+        lower = state.indices[state.order[under]] if under < n_items else 0.0
         x = 0.5 * (upper + lower)
-        # Near 1 neighbouring floats are too far apart for their order to be told by divergences.
-        if not lower < x < upper < 1.0 - 1e-6:
-            return
-        state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
-    state.fenced[0] = True
+        if lower < x < upper < 1.0 - 1e-6:
+            state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
+            state.floored[0] = k == last
+        else:
+            state.fenced[0] = False
+    if not state.fenced[0]:
+        return
     state.rest[0] = np.inf
     for i in range(n_positions, n_items):
         item = state.order[i]
         c, n = state.clicks[item], state.examined[item]
-        above = c >= n * state.fence[n_positions - 1]
-        state.rest[0] = min(state.rest[0], 0.0 if above else divergence(state, item, n_positions - 1) - margin(n))
+        above = c >= n * state.fence[last]
+        state.rest[0] = min(state.rest[0], 0.0 if above else divergence(state, item, last) - margin(n))
 
 
 @kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0])
     if not order_is_certain(state, bound):
-        spare = state.fenced[0]
-        if not (order_is_refined(state, bound, spare) or (spare and order_is_refined(state, bound, not spare))):
-            for item in range(len(state.indices)):
-                n = state.examined[item]
-                state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
-            rank_by_index(state.indices, state.order, rng, len(ranking))
+        # With the items below the list spared, then without; a loop, for every call in the text is compiled on its own.
+        settled = False
+        for attempt in range(2):
+            settled = settled or (state.fenced[0] and order_is_refined(state, bound, attempt == 0))
+        if not settled:
+            for attempt in range(2):
+                settled = settled or ((attempt == 1 or state.floored[0]) and solve(state, bound, attempt == 0))
+            shuffle_ties(state.indices, state.order, rng, len(ranking))
         put_fences(state)
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]

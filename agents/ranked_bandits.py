@@ -241,10 +241,12 @@ class RankedKLUCBState(NamedTuple):
     order: NDArray[np.int64]  # (K, L)
     positions: NDArray[np.int64]  # (1,)
     fenced: NDArray[np.bool_]  # (K, 1)
+    floored: NDArray[np.bool_]  # (K, 1)
     fence: NDArray[np.float64]  # (K, 1)
     fence_log: NDArray[np.float64]  # (K, 1)
     fence_log1m: NDArray[np.float64]  # (K, 1)
     peak: NDArray[np.float64]  # (K, L)
+    known: NDArray[np.float64]  # (64, 4) for all bandits together
     rest: NDArray[np.float64]  # (K, 1)
 
 
@@ -259,10 +261,12 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.positions,
         0,
         state.fenced[k],
+        state.floored[k],
         state.fence[k],
         state.fence_log[k],
         state.fence_log1m[k],
         state.peak[k],
+        state.known,
         state.rest[k],
     )
     rank_klucb(bandit, rng, state.best)
@@ -316,9 +320,11 @@ class RankedKLUCB(CompiledAgent):
             order=np.tile(np.arange(n), (k, 1)),
             positions=np.zeros(1, np.int64),
             fenced=np.zeros((k, 1), np.bool_),
+            floored=np.zeros((k, 1), np.bool_),
             fence=np.zeros((k, 1)),
             fence_log=np.zeros((k, 1)),
             fence_log1m=np.zeros((k, 1)),
             peak=np.zeros((k, n)),
+            known=np.zeros((64, 4)),
             rest=np.zeros((k, 1)),
         )

@@ -49,7 +49,7 @@ class PiecewiseStationaryModel(ClickModel):
         steps = np.asarray(starts)
         if steps.shape != (len(self._epochs),) or steps.dtype.kind not in "iu":
             raise ValueError(f"starts is {starts!r}; expected one integer for each of the {len(self._epochs)} models")
-        if steps[0] != 0 or np.any(np.diff(steps) <= 0):
+        if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
             raise ValueError(f"starts is {steps.tolist()}; expected increasing steps, the first of them 0")
         first = self._epochs[0]
         for number, model in enumerate(self._epochs):

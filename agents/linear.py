@@ -1,0 +1,589 @@
+"""Agents that learn a linear attraction from features (He et al. 2020 and what they compare with), on one ridge regression.
+
+All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown candidate times the weight w
+of its position, with its click c; ``θ = A⁻¹b`` estimates the attraction ``θᵀx``. The LinUCB agents show the candidates of largest
+``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the k-th largest at position k, and differ only in which positions are samples and with which weight:
+
+| agent | samples | weight |
+|---|---|---|
+| `UBMLinUCB` | all positions | ``w_{k,k'}``, k' the position of the last click above k |
+| `C2UCB` | all positions | 1 |
+| `CMLinUCB` | up to and with the first click (all without a click) | 1 |
+| `DCMLinUCB` | up to and with the last click (all without a click) | 1 |
+| `PBMLinUCB` | all positions | ``κ_k`` |
+
+Letters: L candidates in a session, K positions, d features, t the session, counted from 1.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_at_least, check_positions, probabilities, probability
+from ..envs.kernels import inner, kernel
+from .agent import ContextualAgent, Seed
+from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, shuffle_front
+from .position_based import check_examination
+
+__all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", "PBMLinUCB", "UBMLinUCB"]
+
+ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
+TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
+REFRESH = 500  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
+
+
+class LinearState(NamedTuple):
+    gram: NDArray[np.float64]  # (d, d) A
+    inverse: NDArray[np.float64]  # (d, d) A⁻¹
+    moment: NDArray[np.float64]  # (d,) b
+    theta: NDArray[np.float64]  # (d,) θ = A⁻¹b
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    factor: NDArray[np.float64]  # (d, d) working memory: the Cholesky factor of A
+    vector: NDArray[np.float64]  # (d,) working memory
+    index: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,)
+    weights: NDArray[np.float64]  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
+    ridge: float  # λ
+    phi: float  # φ', the most that the squared weights of one session add up to
+    exploration: float  # α (negative: α_t of the theory), ε, or the scale of the posterior
+
+
+# ------------------------------------------------------------------------------------------------------ linear algebra
+# The inner loops run along rows and add into separate entries, so that the compiler may use vector instructions without
+# changing the order of any sum.
+
+
+@inner
+def multiply(matrix, x, product):  # type: ignore[no-untyped-def]
+    """``product = matrix @ x`` for a symmetric matrix."""
+    d = len(x)
+    for j in range(d):
+        product[j] = x[0] * matrix[0, j]
+    for i in range(1, d):
+        for j in range(d):
+            product[j] += x[i] * matrix[i, j]
+
+
+@inner
+def dot(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@inner
+def cholesky(matrix, factor):  # type: ignore[no-untyped-def]
+    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``."""
+    for i in range(len(matrix)):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
+
+
+@inner
+def solve_lower(factor, x):  # type: ignore[no-untyped-def]
+    """Solve ``F z = x`` in place."""
+    for i in range(len(x)):
+        for k in range(i):
+            x[i] -= factor[i, k] * x[k]
+        x[i] /= factor[i, i]
+
+
+@inner
+def solve_upper(factor, x):  # type: ignore[no-untyped-def]
+    """Solve ``Fᵀ z = x`` in place."""
+    for i in range(len(x) - 1, -1, -1):
+        x[i] /= factor[i, i]
+        for k in range(i):
+            x[k] -= factor[i, k] * x[i]
+
+
+@inner
+def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
+    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison."""
+    d, gain = len(x), state.vector
+    multiply(state.inverse, x, gain)
+    scale = weight / math.sqrt(1.0 + weight * weight * dot(x, gain))
+    for i in range(d):
+        gain[i] *= scale
+    for i in range(d):
+        for j in range(d):
+            state.inverse[i, j] -= gain[i] * gain[j]
+        weighted = weight * weight * x[i]
+        for j in range(d):
+            state.gram[i, j] += weighted * x[j]
+        state.moment[i] += weight * click * x[i]
+
+
+@inner
+def refresh(state):  # type: ignore[no-untyped-def]
+    """``A⁻¹`` anew from A, by its Cholesky factor."""
+    cholesky(state.gram, state.factor)
+    for i in range(len(state.gram)):
+        row = state.inverse[i]
+        for j in range(len(row)):
+            row[j] = 1.0 if i == j else 0.0
+        solve_lower(state.factor, row)
+        solve_upper(state.factor, row)
+
+
+# ------------------------------------------------------------------------------------------------------------- the agents
+
+
+@inner
+def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
+    """Write the candidates of largest index in decreasing order; each position draws among those within `TIE` of the best left."""
+    n_items = len(index)
+    for a in range(n_items):
+        order[a] = a
+    for k in range(len(ranking)):
+        best, near = index[order[k]], 1  # how many are within TIE of the best
+        for a in range(k + 1, n_items):
+            value = index[order[a]]
+            if value > best + TIE:
+                best, near = value, 1
+            elif value >= best - TIE:
+                best = max(best, value)
+                near += 1
+        chosen = int(rng.random() * near) if near > 1 else 0
+        for a in range(k, n_items):
+            if index[order[a]] >= best - TIE:
+                if chosen == 0:
+                    order[k], order[a] = order[a], order[k]
+                    break
+                chosen -= 1
+        ranking[k] = order[k]
+
+
+@inner
+def confidence(state, n_positions):  # type: ignore[no-untyped-def]
+    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or what stands in its place."""
+    if state.exploration >= 0.0:
+        return state.exploration
+    d, t = len(state.theta), state.t[0]
+    radius = d * math.log(1.0 + state.phi * t / (d * state.ridge)) + 2.0 * math.log(t * n_positions)
+    return math.sqrt(radius) + math.sqrt(state.ridge * d)
+
+
+@kernel
+def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    alpha = confidence(state, len(ranking))
+    for a in range(len(features)):
+        x = features[a]
+        multiply(state.inverse, x, state.vector)
+        state.index[a] = dot(state.theta, x) + alpha * math.sqrt(max(dot(state.vector, x), 0.0))
+    show_largest(state.index, state.order, rng, ranking)
+
+
+@kernel
+def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    if rng.random() < state.exploration:
+        for a in range(len(features)):
+            state.order[a] = a
+        shuffle_front(rng, state.order, 0, len(features), len(ranking))
+        for k in range(len(ranking)):
+            ranking[k] = state.order[k]
+    else:
+        for a in range(len(features)):
+            state.index[a] = dot(state.theta, features[a])
+        show_largest(state.index, state.order, rng, ranking)
+
+
+@kernel
+def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
+    sample = state.vector
+    for i in range(len(sample)):
+        sample[i] = rng.standard_normal()
+    cholesky(state.gram, state.factor)
+    solve_upper(state.factor, sample)
+    for i in range(len(sample)):
+        sample[i] = state.theta[i] + state.exploration * sample[i]
+    for a in range(len(features)):
+        state.index[a] = dot(sample, features[a])
+    show_largest(state.index, state.order, rng, ranking)
+
+
+@kernel
+def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
+    last = 0  # k' of the last click, counted from 1; 0 before any
+    for k in range(n_samples):
+        add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k])
+        if clicks[k]:
+            last = k + 1
+    if state.t[0] % REFRESH == 0:
+        refresh(state)
+    multiply(state.inverse, state.moment, state.theta)
+    state.t[0] += 1
+
+
+class _RidgeAgent(ContextualAgent):
+    """What the agents share: the ridge regression, over all positions with weight 1 unless a subclass says otherwise."""
+
+    click_models = "any, with linear attraction"
+    feedback: ClassVar[int] = ALL_POSITIONS
+    rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
+    update_kernel: ClassVar[Callable[..., None]] = update_ridge
+
+    def __init__(
+        self, n_items: int, n_positions: int, n_features: int, seed: Seed, ridge: float | None, **hyperparameters: Any
+    ) -> None:
+        ridge = None if ridge is None else check_at_least("ridge", ridge, 0, strictly=True)
+        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, **hyperparameters)
+
+    def _weights(self) -> NDArray[np.float64]:
+        """``(K, K)`` the weight of a sample by its position and the last click above it."""
+        return np.ones((self.n_positions, self.n_positions))
+
+    def _exploration(self) -> float:
+        alpha = self.hyperparameters["alpha"]
+        return -1.0 if alpha is None else alpha
+
+    def _initial_state(self) -> LinearState:
+        d, weights = self.n_features, self._weights()
+        phi = float(np.sum(weights.diagonal() ** 2))
+        ridge = max(1.0, phi) if self.hyperparameters["ridge"] is None else self.hyperparameters["ridge"]
+        return LinearState(
+            gram=ridge * np.eye(d),
+            inverse=np.eye(d) / ridge,
+            moment=np.zeros(d),
+            theta=np.zeros(d),
+            t=np.ones(1, np.int64),
+            factor=np.zeros((d, d)),
+            vector=np.zeros(d),
+            index=np.zeros(self.n_items),
+            order=np.arange(self.n_items),
+            weights=weights,
+            feedback=self.feedback,
+            ridge=ridge,
+            phi=phi,
+            exploration=self._exploration(),
+        )
+
+
+class _LinUCB(_RidgeAgent):
+    """The optimistic agents without a parameter that the paper assumes known."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        seed: Seed = None,
+        **known: NDArray[np.float64],
+    ) -> None:
+        alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
+        super().__init__(n_items, n_positions, n_features, seed, ridge, alpha=alpha, **known)
+
+
+def _check_order(weights: NDArray[np.float64]) -> None:
+    """Warn where the k-th best at position k is not the best list, even for one click."""
+    rises = np.flatnonzero(np.diff(weights) > 0)
+    if len(rises):
+        k = int(rises[0])
+        warnings.warn(
+            f"position {k + 1} is likelier to be examined before any click ({weights[k + 1]:g}) than position {k} "
+            f"({weights[k]:g}); the agent shows the k-th best candidate at position k, which is then not the best list",
+            stacklevel=3,
+        )
+
+
+class UBMLinUCB(_LinUCB):
+    """UBM-LinUCB: LinUCB whose samples are weighted by how likely the user browsing model's user examined them.
+
+    A sample at position k weighs ``w_{k,k'}``, k' the last click above k: ``A += w² x xᵀ``, ``b += w c x``.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k (from 0) is the position, column 0:
+            no click yet, column j: the last click was at the j-th position counted from 1. ``make_agent`` fills them in.
+        alpha: replaces ``α_t``; None takes the theory's
+            ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) + sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
+        ridge: λ > 0; None takes ``max(1, φ'_w)``.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge that is not positive.
+
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*,
+    RecSys 2020, Algorithm 1.
+
+    Deviations from the paper:
+        1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments take ``φ'_w``.
+        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold start all of one norm are equal.
+        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with k, as the paper assumes; other
+           weights are warned of. For the number of clicks sorting by attraction may be suboptimal in any UBM, so that
+           regret for ``reward="clicks"`` may stay linear.
+        4. The inverse is kept by rank-one updates and computed anew every 500 sessions.
+
+    Example:
+        >>> agent = UBMLinUCB(3, 2, n_features=2, examination=[[1.0, 0.0], [0.5, 0.8]], alpha=1.0, seed=0)
+        >>> agent.rank({"features": [[0.1, 0.0], [0.6, 0.6], [0.0, 0.5]]})
+        array([1, 2])
+    """
+
+    paper = "He et al. 2020, Algorithm 1"
+    click_models = "UBM, with linear attraction"
+    told: ClassVar = {"examination": "browsing"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        check_positions(n_positions, n_items)
+        given = np.array(examination, dtype=object)
+        if given.ndim == 2:  # what lies above the used triangle is ignored, whatever it is
+            given[np.triu_indices(given.shape[0], 1, given.shape[1])] = 0.0
+        weights = probabilities("examination", given.tolist(), (n_positions, n_positions))
+        _check_order(weights[:, 0])
+        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
+
+    def _weights(self) -> NDArray[np.float64]:
+        return self.hyperparameters["examination"].copy()
+
+
+class C2UCB(_LinUCB):
+    """C²UCB: LinUCB that takes every shown candidate as examined.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
+        ridge: λ > 0; None takes K.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a negative alpha or a ridge that is not positive.
+
+    Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM 2014,
+    as He et al. 2020, section 6.2, compare with it.
+
+    Deviations from the paper:
+        1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing but their samples.
+        2. ⚠ Ties as in `UBMLinUCB`.
+
+    Example:
+        >>> C2UCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
+        array([2, 1])
+    """
+
+    paper = "Qin et al. 2014; He et al. 2020, section 6.2"
+
+
+class CMLinUCB(_LinUCB):
+    """CM-LinUCB: LinUCB for the cascade model, whose samples are the positions down to the first click (all without one).
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
+        ridge: λ > 0; None takes K.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a negative alpha or a ridge that is not positive.
+
+    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He et al. 2020,
+    section 6.2.
+
+    Deviations from the paper:
+        1. ``α_t`` and λ as in `C2UCB`.
+        2. ⚠ Ties as in `UBMLinUCB`.
+
+    Example:
+        >>> CMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
+        array([2, 1])
+    """
+
+    paper = "Zong et al. 2016; He et al. 2020, section 6.2"
+    click_models = "CM, with linear attraction"
+    feedback = FIRST_CLICK
+
+
+class DCMLinUCB(_LinUCB):
+    """DCM-LinUCB: LinUCB for the dependent click model, whose samples are the positions down to the last click (all without one).
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
+        ridge: λ > 0; None takes K.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a negative alpha or a ridge that is not positive.
+
+    Source: Liu, Li, Chen, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He et al. 2020, section
+    6.2.
+
+    Deviations from the paper:
+        1. ``α_t`` and λ as in `C2UCB`.
+        2. ⚠ Ties as in `UBMLinUCB`.
+
+    Example:
+        >>> DCMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
+        array([2, 1])
+    """
+
+    paper = "Liu et al. 2018; He et al. 2020, section 6.2"
+    click_models = "DCM, with linear attraction"
+    feedback = LAST_CLICK
+
+
+class PBMLinUCB(_LinUCB):
+    """PBM-LinUCB: LinUCB whose samples are weighted by the position-based model's examination probabilities.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
+        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = Σ κ²``.
+        ridge: λ > 0; None takes ``max(1, φ')``.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge that is not positive.
+
+    Source: `UBMLinUCB` with weights of the position alone.
+
+    Deviations from the paper:
+        1. The paper's own comparison, PBM-UCB, knows no features.
+        2. ⚠ Ties, and the warning of κ that increase with the position, as in `UBMLinUCB`.
+
+    Example:
+        >>> agent = PBMLinUCB(3, 2, n_features=1, examination=[1.0, 0.5], alpha=1.0, seed=0)
+        >>> agent.rank({"features": [[0.1], [0.5], [0.9]]})
+        array([2, 1])
+    """
+
+    paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
+    click_models = "PBM, with linear attraction"
+    told: ClassVar = {"examination": "examination"}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        weights = check_examination(examination, check_positions(n_positions, n_items))
+        _check_order(weights)
+        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
+
+    def _weights(self) -> NDArray[np.float64]:
+        return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
+
+
+class LinearEpsilonGreedy(_RidgeAgent):
+    """With probability ε a uniformly random list, else the candidates of largest ``θᵀx``, by the ridge regression of `C2UCB`.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        epsilon: ε, in ``[0, 1]``.
+        ridge: λ > 0; None takes K.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on an epsilon outside ``[0, 1]`` or a ridge that is not positive.
+
+    Source: a baseline; `EpsilonGreedy` with features.
+
+    Example:
+        >>> LinearEpsilonGreedy(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        (2,)
+    """
+
+    paper = "baseline"
+    rank_kernel = rank_greedily
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        epsilon: float = 0.1,
+        ridge: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(n_items, n_positions, n_features, seed, ridge, epsilon=probability("epsilon", epsilon))
+
+    def _exploration(self) -> float:
+        return self.hyperparameters["epsilon"]
+
+
+class LinearTS(_RidgeAgent):
+    """Linear Thompson sampling: the candidates of largest ``θ̃ᵀx``, θ̃ drawn from ``N(θ, α² A⁻¹)`` in every session.
+
+    Every shown candidate is taken as examined, as in `C2UCB`.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        alpha: the scale of the posterior, the standard deviation of a click; that is at most 0.5.
+        ridge: λ > 0; None takes K.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a negative alpha or a ridge that is not positive.
+
+    Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML 2013.
+
+    Deviations from the paper:
+        1. The paper's scale ``sqrt(9 d ln(t/δ))``, made for its proof, is replaced by a constant.
+        2. K candidates are shown instead of one.
+
+    Example:
+        >>> LinearTS(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        (2,)
+    """
+
+    paper = "Agrawal and Goyal 2013"
+    rank_kernel = rank_by_posterior
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        alpha: float = 0.5,
+        ridge: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(n_items, n_positions, n_features, seed, ridge, alpha=check_at_least("alpha", alpha, 0))

@@ -1,0 +1,407 @@
+"""BubbleRank against a plain-Python reference, by hand, and its promise: no list much worse than the initial one.
+
+Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm rate of 1e-5 each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from reference_agents import MODELS
+from scipy.stats import chisquare
+
+import clickgym
+from clickgym.agents import TopRank
+from clickgym.agents.bubble_rank import BubbleRank
+from clickgym.envs import CascadeModel, ClickEnv, ClickModel, DependentClickModel, PositionBasedModel
+
+FALSE_ALARM = 1e-5
+
+
+class Reference:
+    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3; it is told what was drawn and checks that it may be."""
+
+    def __init__(self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False) -> None:
+        self.initial, self.base, self.n_positions = list(base), list(base), n_positions
+        self.log_delta, self.doubling, self.estimate, self.t = log_delta, doubling, 2, 1
+        self.s: Counter[tuple[int, int]] = Counter()
+        self.n: Counter[tuple[int, int]] = Counter()
+        self.n_exchanges = 0
+
+    def better(self, i: int, j: int) -> bool:
+        return self.s[i, j] > 2 * math.sqrt(self.n[i, j] * self.log_delta)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The neighbour positions that may be exchanged in this session."""
+        pairs = [(k, k + 1) for k in range(1 - self.t % 2, self.n_positions - 1, 2)]
+        return [(k, below) for k, below in pairs if not self.better(self.base[k], self.base[below])]
+
+    def is_challenged(self) -> bool:
+        """Whether the last position stands in no pair of this session's parity, and somebody may challenge it."""
+        in_pair = {k for first in range(1 - self.t % 2, self.n_positions - 1, 2) for k in (first, first + 1)}
+        return self.n_positions - 1 not in in_pair and len(self.eligible()) > 0
+
+    def eligible(self) -> list[int]:
+        last = self.base[self.n_positions - 1]
+        return [item for item in self.base[self.n_positions :] if not self.better(last, item)]
+
+    def allows(self, ranking: Sequence[int], challenger: int | None) -> bool:
+        if (challenger is not None) != self.is_challenged() or (challenger is not None and challenger not in self.eligible()):
+            return False
+        expected = self.base[: self.n_positions]
+        for k, below in self.pairs():
+            if ranking[k] == expected[below]:
+                expected[k], expected[below] = expected[below], expected[k]
+        if challenger is not None and ranking[-1] == challenger:
+            expected[-1] = challenger
+        return list(ranking) == expected
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int], challenger: int | None) -> None:
+        compared = [(ranking[k], ranking[below], clicks[k], clicks[below]) for k, below in self.pairs()]
+        if challenger is not None:
+            last = self.base[self.n_positions - 1]
+            compared.append((last, challenger, clicks[-1] * (ranking[-1] == last), clicks[-1] * (ranking[-1] == challenger)))
+        for i, j, on_i, on_j in compared:
+            if on_i != on_j:
+                for pair, sign in (((i, j), 1), ((j, i), -1)):
+                    self.s[pair] += sign * (on_i - on_j)
+                    self.n[pair] += 1
+        base = self.base
+        opponents = [(k, k + 1) for k in range(self.n_positions - 1)]
+        if challenger is not None:
+            opponents.append((self.n_positions - 1, base.index(challenger)))
+        for k, below in opponents:
+            if self.better(base[below], base[k]):
+                base[k], base[below] = base[below], base[k]
+                self.n_exchanges += 1
+        if self.doubling and self.t == self.estimate:  # at time n + 1
+            self.estimate *= 2
+            self.log_delta = 4 * math.log(self.estimate)
+            self.base = self.initial.copy()
+        self.t += 1
+
+
+def challenger_of(agent: BubbleRank) -> int | None:
+    place = agent.state.challenger[0]
+    return None if place < 0 else int(agent.state.base[place])
+
+
+def follow(agent: BubbleRank, reference: Reference, model: ClickModel, n_sessions: int, seed: int = 5) -> None:
+    rng, items = np.random.default_rng(seed), range(model.n_items)
+    for session in range(1, n_sessions + 1):
+        ranking, challenger = agent.rank(None), challenger_of(agent)
+        assert reference.allows(ranking.tolist(), challenger), f"session {session}: {ranking}"
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        reference.learn(ranking.tolist(), clicks.tolist(), challenger)
+        assert agent.state.base.tolist() == reference.base, f"session {session}"
+        assert agent.state.t[0] == session + 1
+        for table, plain in ((agent.state.s, reference.s), (agent.state.n, reference.n)):
+            assert table.tolist() == [[plain[i, j] for j in items] for i in items], f"session {session}"
+
+
+def show(agent: BubbleRank, clicked: Sequence[int]) -> list[int]:
+    """One session in which an item is clicked exactly where ``clicked`` is 1; returns the list."""
+    ranking = agent.rank(None)
+    agent.update(None, ranking, [clicked[item] for item in ranking])
+    return ranking.tolist()
+
+
+def assert_uniform(draws: Iterable[object], support: Iterable[object]) -> None:
+    counts, support = Counter(draws), list(support)
+    assert set(counts) == set(support)
+    if len(support) > 1:
+        assert chisquare([counts[value] for value in support]).pvalue > FALSE_ALARM
+
+
+# -------------------------------------------------------------------------------------------------- against the reference
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_follows_algorithm_1_with_fewer_positions_than_items(model):
+    agent = BubbleRank(5, 3, initial=[2, 0, 4, 3, 1], delta=0.3, seed=1)
+    reference = Reference([2, 0, 4, 3, 1], 3, -math.log(0.3))
+    follow(agent, reference, model, 1200)
+    assert reference.n_exchanges > 0
+
+
+@pytest.mark.parametrize(("n_items", "n_positions"), [(4, 4), (5, 5), (6, 4), (3, 2), (2, 2)])
+def test_follows_algorithm_1_at_other_sizes(n_items, n_positions):
+    initial = list(range(n_items))
+    agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
+    model = PositionBasedModel(np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions))  # R_0 is the worst list
+    reference = Reference(initial, n_positions, 4 * math.log(3))
+    follow(agent, reference, model, 1200)
+    assert reference.n_exchanges >= n_items - 1
+
+
+def test_follows_the_doubling_trick():
+    """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4 shrinks."""
+    agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
+    reference = Reference([0, 1, 2, 3], 3, 4 * math.log(2), doubling=True)
+    follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100)
+    assert reference.n_exchanges > 5
+    assert reference.estimate == 4096
+
+
+# ------------------------------------------------------------------------------------------------------------ by hand
+
+
+@pytest.mark.parametrize(
+    ("n_positions", "odd", "even"),
+    [
+        (2, [{0, 1}], []),
+        (3, [{0, 1}], [{1, 2}]),
+        (4, [{0, 1}, {2, 3}], [{1, 2}]),
+        (5, [{0, 1}, {2, 3}], [{1, 2}, {3, 4}]),
+    ],
+)
+def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
+    """K = L. Null: each pair of this parity is exchanged with probability 1/2, independently; 4000 draws per step."""
+    agent = BubbleRank(n_positions, n_positions, initial=list(range(n_positions)), seed=4)
+    for pairs in (odd, even, odd, even):
+        support = []
+        for swapped in itertools.product([False, True], repeat=len(pairs)):
+            shown = list(range(n_positions))
+            for pair, swap in zip(pairs, swapped, strict=True):
+                if swap:
+                    k, below = sorted(pair)
+                    shown[k], shown[below] = shown[below], shown[k]
+            support.append(tuple(shown))
+        assert_uniform((tuple(agent.rank(None).tolist()) for _ in range(4000)), support)
+        show(agent, [0] * n_positions)
+
+
+@pytest.mark.parametrize(("n_positions", "challenged"), [(2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])])
+def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, challenged):
+    agent = BubbleRank(7, n_positions, initial=list(range(7)), seed=5)
+    for t in range(1, 5):
+        newcomers = {int(agent.rank(None)[-1]) for _ in range(200)} - set(range(n_positions))
+        assert newcomers == (set(range(n_positions, 7)) if t in challenged else set())
+        show(agent, [0] * 7)
+
+
+def test_a_single_position_is_challenged_at_every_step():
+    agent = BubbleRank(3, 1, initial=[0, 1, 2], seed=5)
+    for _ in range(4):
+        assert {int(agent.rank(None)[0]) for _ in range(200)} == {0, 1, 2}
+        show(agent, [0, 0, 0])
+
+
+def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
+    """Items 3 and 5 are known to be worse than the last item, 2. Null: 2 with 1/2, else 4, 6 or 7 alike; 12000 draws."""
+    agent = BubbleRank(8, 3, initial=list(range(8)), delta=0.5, seed=6)
+    for worse in (3, 5):
+        agent.state.s[2, worse], agent.state.s[worse, 2] = 5, -5
+        agent.state.n[2, worse] = agent.state.n[worse, 2] = 5
+    agent.state.s[6, 2], agent.state.s[2, 6], agent.state.n[6, 2], agent.state.n[2, 6] = 3, -3, 9, 9
+    last = Counter(int(agent.rank(None)[2]) for _ in range(12000))
+    assert set(last) == {2, 4, 6, 7}
+    assert chisquare([last[2], last[4], last[6], last[7]], [6000, 2000, 2000, 2000]).pvalue > FALSE_ALARM
+
+
+def test_without_an_eligible_challenger_nobody_is_swapped_in():
+    agent = BubbleRank(3, 1, initial=[0, 1, 2], delta=0.5, seed=7)
+    for worse in (1, 2):
+        agent.state.s[0, worse] = agent.state.n[0, worse] = 5
+    assert {int(agent.rank(None)[0]) for _ in range(200)} == {0}
+    assert agent.state.challenger[0] == -1
+
+
+def test_the_item_that_is_not_shown_counts_as_not_clicked():
+    """L = 2, K = 1: a click on the item shown counts for it against the other, whichever of the two it is."""
+    agent = BubbleRank(2, 1, initial=[0, 1], seed=8)
+    s, n = 0, 0
+    for _ in range(60):
+        ranking, challenger = agent.rank(None), challenger_of(agent)
+        clicks = [int(agent.state.t[0] % 3 != 0)]
+        agent.update(None, ranking, clicks)
+        if challenger is not None and clicks[0]:
+            s += 1 if ranking[0] == 0 else -1
+            n += 1
+        assert agent.state.s.tolist() == [[0, s], [-s, 0]]
+        assert agent.state.n.tolist() == [[0, n], [n, 0]]
+    assert n > 10
+
+
+def test_a_better_challenger_enters_the_base_list():
+    agent = BubbleRank(4, 1, initial=[0, 1, 2, 3], delta=0.5, seed=9)
+    for _ in range(300):
+        show(agent, [0, 0, 1, 0])
+    assert agent.state.base.tolist() == [2, 1, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    # With s = n the threshold is passed once n > 4 log(1/δ).
+    [({"horizon": 10}, 37), ({"horizon": 1000}, 111), ({"delta": 0.01}, 19), ({"delta": 0.01, "horizon": 10}, 19)],
+)
+def test_threshold_and_default_delta(arguments, needed):
+    """δ = T^-4 unless given: 16 log 10 = 36.8 and 16 log 1000 = 110.5, against 4 log 100 = 18.4."""
+    agent = BubbleRank(2, 2, initial=[0, 1], seed=10, **arguments)
+    for wins in range(1, needed + 1):
+        assert agent.state.base.tolist() == [0, 1]
+        show(agent, [0, 1])  # odd: the pair is subject to exchange
+        assert agent.state.n[0, 1] == wins
+        if wins < needed:
+            show(agent, [0, 1])  # even: nothing is, and nothing is counted
+    assert agent.state.base.tolist() == [1, 0]
+
+
+def test_a_threshold_that_is_met_exactly_leaves_the_pair_undecided():
+    """s = 2 sqrt(n log 1/δ) with log 1/δ = 4, n = s = 16: undecided; only beyond is i better."""
+    agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=11)
+    agent.state.log_delta[0] = 4.0
+    agent.state.s[:], agent.state.n[:] = [[0, 16], [-16, 0]], [[0, 16], [16, 0]]
+    assert {tuple(agent.rank(None).tolist()) for _ in range(200)} == {(0, 1), (1, 0)}
+    agent.state.s[:], agent.state.n[:] = [[0, 17], [-17, 0]], [[0, 17], [17, 0]]
+    assert {tuple(agent.rank(None).tolist()) for _ in range(200)} == {(0, 1)}
+
+
+def test_statistics_of_a_decided_pair_stand_still():
+    """A decided pair is shown in a fixed order: neither its clicks at odd steps nor those at even ones count."""
+    agent = BubbleRank(4, 4, initial=[0, 1, 2, 3], delta=0.5, seed=12)
+    agent.state.s[0, 1], agent.state.s[1, 0] = 9, -9
+    agent.state.n[0, 1] = agent.state.n[1, 0] = 9
+    for _ in range(200):
+        assert show(agent, [0, 1, 1, 1])[:1] == [0] or agent.state.t[0] % 2 == 1  # even steps exchange the second and third
+    assert (agent.state.s[0, 1], agent.state.n[0, 1], agent.state.s[1, 0], agent.state.n[1, 0]) == (9, 9, -9, 9)
+    assert agent.state.n[2, 3] == 0  # both were clicked each time: no difference, nothing counted
+    assert agent.state.base.tolist() == [0, 1, 2, 3]
+
+
+def test_only_pairs_of_the_steps_parity_are_updated():
+    agent = BubbleRank(3, 3, initial=[0, 1, 2], seed=13)
+    show(agent, [1, 0, 0])
+    assert agent.state.n.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert agent.state.s.tolist() == [[0, 1, 0], [-1, 0, 0], [0, 0, 0]]
+    show(agent, [1, 0, 1])  # pair (2, 3): items 1 and 2
+    assert agent.state.s.tolist() == [[0, 1, 0], [-1, 0, -1], [0, 1, 0]]
+
+
+def test_the_exchange_pass_runs_from_the_top():
+    """All decided in reverse: from the top item 0 sinks to the end in one pass; from the bottom item 3 would rise."""
+    agent = BubbleRank(4, 4, initial=[0, 1, 2, 3], delta=0.5, seed=14)
+    for i, j in itertools.combinations(range(4), 2):
+        agent.state.s[i, j], agent.state.s[j, i] = -9, 9
+        agent.state.n[i, j] = agent.state.n[j, i] = 9
+    expected = [[1, 2, 3, 0], [2, 3, 1, 0], [3, 2, 1, 0]]
+    for base in expected:
+        show(agent, [0, 0, 0, 0])
+        assert agent.state.base.tolist() == base
+
+
+def test_doubling_by_hand():
+    """Item 1 alone is clicked, so after t steps n(1, 0) = ⌈t/2⌉, and 1 is better once that exceeds 16 log(estimate).
+
+    16 log 128 = 77.6 is out of reach up to t = 128; 16 log 256 = 88.7 is passed by n = 89, at t = 177. After step 256 the base
+    list is R_0 again, but n = 128 > 16 log 512 = 99.8 is kept, so step 257 exchanges at once.
+    """
+    agent = BubbleRank(2, 2, initial=[0, 1], seed=15)
+    exchanged = []
+    for t in range(1, 300):
+        show(agent, [0, 1])
+        assert agent.state.n[0, 1] == (t + 1) // 2 if t < 178 else True
+        if agent.state.base.tolist() == [1, 0]:
+            exchanged.append(t)
+    # From step 178 on the pair is decided in favour of 1 and stands still at 89, which is undecided again under δ = 512^-4.
+    assert exchanged[0] == 177
+    assert exchanged[:79] == list(range(177, 256))
+    assert agent.state.estimate[0] == 512
+    assert agent.state.log_delta[0] == pytest.approx(4 * math.log(512), rel=1e-14)
+    needed = math.floor(16 * math.log(512)) + 1
+    again = 257 + 2 * (needed - 89 - 1)  # one more at each odd step from 257 on
+    assert exchanged[79] == again
+
+
+@pytest.mark.parametrize("arguments", [{"horizon": 4}, {"delta": 0.9}, {"delta": 0.9, "horizon": 4}])
+def test_a_known_horizon_or_delta_is_not_doubled(arguments):
+    agent = BubbleRank(2, 2, initial=[0, 1], seed=16, **arguments)
+    log_delta = agent.state.log_delta[0]
+    for _ in range(100):
+        show(agent, [0, 1])
+    assert agent.state.base.tolist() == [1, 0]
+    assert agent.state.log_delta[0] == log_delta
+
+
+def test_the_initial_list():
+    """None: uniform over all lists; K ids: the others below in random order; L ids: as given."""
+    assert_uniform(
+        (tuple(BubbleRank(3, 2, seed=seed).state.base.tolist()) for seed in range(3000)), itertools.permutations(range(3))
+    )
+    some = [BubbleRank(5, 3, initial=[4, 0, 2], seed=seed).state.base.tolist() for seed in range(40)]
+    assert {tuple(base[3:]) for base in some} == {(1, 3), (3, 1)}
+    assert all(base[:3] == [4, 0, 2] for base in some)
+    assert BubbleRank(5, 3, initial=[4, 0, 2, 3, 1]).state.base.tolist() == [4, 0, 2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"initial": [0, 0, 1]}, "0"),
+        ({"initial": [0, 1]}, "shape"),
+        ({"initial": [0, 1, 5]}, "5"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"horizon": 1}, "horizon"),
+        ({"horizon": 2.5}, "horizon"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BubbleRank(5, 3, **arguments)
+
+
+def test_make_agent_fills_in_the_production_list():
+    env = gym.make("PBMRank-v0")
+    agent = clickgym.make_agent(BubbleRank, env, horizon=100, seed=0)
+    np.testing.assert_array_equal(agent.state.base, env.unwrapped.initial_ranking)
+    env = gym.make("CMRank-v0", attraction=[0.1, 0.2, 0.3], n_positions=3)
+    assert "initial" not in clickgym.make_agent(BubbleRank, env, horizon=100, seed=0).filled_in
+
+
+# ------------------------------------------------------------------------------------------------------------ its promise
+
+ATTRACTION = np.array([0.75, 0.6, 0.5, 0.35, 0.3, 0.2, 0.1, 0.05])
+SAFE = {
+    "CM": CascadeModel(ATTRACTION, n_positions=8),
+    "DCM": DependentClickModel(ATTRACTION, [0.6] * 8),
+    "PBM": PositionBasedModel(ATTRACTION, np.linspace(1.0, 0.4, 8)),
+}
+
+
+def test_it_never_violates_the_safety_constraint():
+    """K = L. 20 runs of 20000 sessions in each model, from random lists R_0; TopRank does violate it, so the test can fail."""
+    for model in SAFE.values():
+        for seed in range(20):
+            env = ClickEnv(model)
+            env.initial_ranking = np.random.default_rng(seed).permutation(8)
+            agent = BubbleRank(8, 8, initial=env.initial_ranking, horizon=20000, seed=seed)
+            result = clickgym.run(agent, env, 20000, seed=seed, checkpoints=[], metrics=["violations"])
+            assert result.metrics["violations"][-1] == 0
+    env = ClickEnv(SAFE["CM"])
+    env.initial_ranking = np.arange(8)
+    result = clickgym.run(TopRank(8, 8, horizon=20000, seed=0), env, 100, seed=0, checkpoints=[], metrics=["violations"])
+    assert result.metrics["violations"][-1] > 50
+
+
+def test_no_item_is_shown_more_than_one_position_from_its_place():
+    agent = BubbleRank(8, 8, initial=np.arange(8)[::-1], delta=0.2, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        base = agent.state.base.tolist()
+        ranking = agent.rank(None)
+        assert max(abs(base.index(item) - k) for k, item in enumerate(ranking)) <= 1
+        agent.update(None, ranking, SAFE["CM"].sample(ranking, rng))
+
+
+def test_it_learns_to_sort():
+    agent = BubbleRank(8, 8, initial=np.arange(8)[::-1], horizon=400_000, seed=2)
+    clickgym.run(agent, ClickEnv(SAFE["PBM"]), 400_000, seed=0, checkpoints=[])
+    assert agent.state.base[:4].tolist() == [0, 1, 2, 3]

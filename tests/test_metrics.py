@@ -1,0 +1,242 @@
+"""Metrics against plain Python over recorded lists, on both engines, and what happens where one is not asked for or unknown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars
+import pytest
+from reference_agents import MODELS, make
+
+import clickgym
+from clickgym.agents import Oracle, Random
+from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PiecewiseStationaryModel, PositionBasedModel
+from clickgym.runner.loop import _sessions
+from clickgym.runner.metrics import METRICS, Metrics, nothing
+
+INITIAL = np.array([3, 1, 0, 4, 2])
+HORIZON = 150
+ALL = list(METRICS)
+
+
+def changing() -> PiecewiseStationaryModel:
+    """Equal attractions in the second epoch, so that a tie is not a wrong pair; none at all in the third."""
+    examination = [0.9, 0.4, 0.6]
+    return PiecewiseStationaryModel(
+        [
+            PositionBasedModel(attraction, examination)
+            for attraction in ([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.5, 0.1, 0.1, 0.5], [0.0] * 5)
+        ],
+        starts=[0, 41, 100],
+    )
+
+
+PROBLEMS: dict[str, ClickModel] = {**MODELS, "changing": changing()}
+
+
+class Recorder(gym.Wrapper):
+    """Remembers the lists, the clicks and the expected rewards of every step."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.sessions: list[tuple[list[int], list[int], float]] = []
+
+    def step(self, action: Any) -> Any:
+        result = self.env.step(action)
+        self.sessions.append((np.asarray(action).tolist(), result[0].tolist(), result[4]["expected_reward"]))
+        return result
+
+
+def with_initial(model: ClickModel, **arguments: Any) -> ClickEnv:
+    env = ClickEnv(model, **arguments)
+    env.initial_ranking = INITIAL
+    return env
+
+
+def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
+    return sum(attraction[ranking[j]] > attraction[ranking[i]] for i in range(len(ranking)) for j in range(i + 1, len(ranking)))
+
+
+def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], expected: float, n: int) -> float:
+    """One session's value from the definition, by the stationary model of its epoch."""
+    attraction = model.attraction
+    if name == "any_click":
+        return float(sum(clicks) > 0)
+    if name == "ndcg":
+        m = min(5, n)
+        gains = [
+            sum(attraction[item] / math.log2(k + 2) for k, item in enumerate(items[:m]))
+            for items in (ranking, sorted(range(len(attraction)), key=lambda i: -attraction[i]))
+        ]
+        return gains[0] / gains[1] if gains[1] > 0 else 0.0
+    if name == "violations":
+        return float(wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2)
+    assert name == "optimal_lists"
+    return float(math.isclose(expected, model.expected_reward(model.optimal_ranking()), abs_tol=1e-12))
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_metrics_are_their_definitions_on_both_engines(kind):
+    model = PROBLEMS[kind]
+    steps = np.arange(1, HORIZON + 1)
+    recorder = Recorder(with_initial(model))
+    python = clickgym.run(make("Random", model), recorder, HORIZON, seed=3, checkpoints=steps, engine="python", metrics=ALL)
+    compiled = clickgym.run(make("Random", model), with_initial(model), HORIZON, seed=3, checkpoints=steps, metrics=ALL)
+    assert (python.engine, compiled.engine) == ("python", "compiled")
+    assert list(python.metrics) == list(compiled.metrics) == ALL
+    for name in ALL:
+        epochs = [model.epochs[np.searchsorted(model.starts, step, side="right") - 1] for step in range(HORIZON)]
+        values = [
+            plain(name, epoch, *session, model.n_positions) for epoch, session in zip(epochs, recorder.sessions, strict=True)
+        ]
+        np.testing.assert_allclose(python.metrics[name], np.cumsum(values), rtol=1e-12, err_msg=name)
+        np.testing.assert_array_equal(python.metrics[name], compiled.metrics[name], err_msg=name)
+        assert 0 < python.metrics[name][-1] < HORIZON or (name == "violations" and kind == "changing"), name
+
+
+def test_wrong_pairs_by_hand():
+    """α falls; |V_0| = 1 of R_0 = (1, 0, 2), K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has."""
+    model = CascadeModel([0.5, 0.4, 0.3], n_positions=3)
+    for ranking, violates in [([0, 1, 2], 0), ([1, 2, 0], 0), ([2, 0, 1], 0), ([2, 1, 0], 1)]:
+        env = ClickEnv(model)
+        env.initial_ranking = np.array([1, 0, 2])
+        result = clickgym.run(Oracle(3, 3, ranking=ranking), env, 10, seed=0, metrics=["violations"])
+        assert result.metrics["violations"][-1] == 10 * violates
+    env.initial_ranking = np.array([2, 0, 1])  # |V_0| = 2: 3 is not more than 3.5
+    assert clickgym.run(Oracle(3, 3, ranking=[2, 1, 0]), env, 10, seed=0, metrics=["violations"]).metrics["violations"][-1] == 0
+    cut = ClickEnv(CascadeModel([0.5, 0.4, 0.3], n_positions=2))  # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
+    cut.initial_ranking = np.array([1, 2, 0])
+    assert clickgym.run(Oracle(3, 2, ranking=[2, 1]), cut, 10, seed=0, metrics=["violations"]).metrics["violations"][-1] == 0
+
+
+def test_equal_items_are_in_no_wrong_order():
+    """K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best have two, more than 1.5."""
+    for ranking, violates in [([2, 3, 4], 0), ([4, 3, 2], 0), ([3, 2, 0], 1)]:
+        env = ClickEnv(CascadeModel([0.9, 0.6, 0.3, 0.3, 0.3], n_positions=3))
+        env.initial_ranking = np.arange(5)
+        result = clickgym.run(Oracle(5, 3, ranking=ranking), env, 10, seed=0, metrics=["violations"])
+        assert result.metrics["violations"][-1] == 10 * violates
+
+
+def test_ndcg_by_hand():
+    """Items 1 and 0 of α = .5, .3, .2: (.3 + .5/log2 3) / (.5 + .3/log2 3); beyond the fifth position nothing counts."""
+    env = ClickEnv(CascadeModel([0.5, 0.3, 0.2], n_positions=2))
+    result = clickgym.run(Oracle(3, 2, ranking=[1, 0]), env, 100, seed=0, metrics=["ndcg"])
+    assert result.metrics["ndcg"][-1] / 100 == pytest.approx((0.3 + 0.5 / math.log2(3)) / (0.5 + 0.3 / math.log2(3)))
+    env = ClickEnv(CascadeModel(np.linspace(0.9, 0.1, 7), n_positions=7))
+    result = clickgym.run(Oracle(7, 7, ranking=[0, 1, 2, 3, 4, 6, 5]), env, 10, seed=0, metrics=["ndcg"])
+    assert result.metrics["ndcg"][-1] == pytest.approx(10, rel=1e-12)
+
+
+def test_a_list_as_good_as_the_optimum_is_optimal():
+    """Every order of the two best items is optimal in a cascade; with a cutoff only the first position matters."""
+    model = CascadeModel([0.5, 0.3, 0.2], n_positions=2)
+    for arguments, ranking, expected in [
+        ({}, [1, 0], 20),
+        ({}, [0, 2], 0),
+        ({"cutoff": 1}, [1, 0], 0),
+        ({"cutoff": 1}, [0, 2], 20),
+        ({"reference": [2, 1]}, [1, 2], 20),
+    ]:
+        env = ClickEnv(model, **arguments)
+        result = clickgym.run(Oracle(3, 2, ranking=ranking), env, 20, seed=0, metrics=["optimal_lists"])
+        assert result.metrics["optimal_lists"][-1] == expected
+
+
+def test_the_order_and_choice_of_metrics_change_nothing_else():
+    model = MODELS["DCM"]
+    reference = clickgym.run(make("Random", model), with_initial(model), 500, seed=1)
+    for names in (["violations", "any_click"], ALL[::-1]):
+        result = clickgym.run(make("Random", model), with_initial(model), 500, seed=1, metrics=names)
+        assert list(result.metrics) == names
+        assert result.to_frame().columns[-len(names) :] == names
+        for column in ("regret", "reward", "clicks"):
+            np.testing.assert_array_equal(getattr(result, column), getattr(reference, column))
+
+
+def test_a_metric_that_is_not_asked_for_costs_nothing():
+    """The compiled loop of a run without metrics is the one that measures nothing: no column, no context, the same kernel."""
+    assert Metrics().kernel is nothing
+    assert Metrics(["ndcg"]).kernel is Metrics(["ndcg"]).kernel is not nothing
+    assert Metrics().contexts(ClickEnv(MODELS["CM"])) == ()
+    result = clickgym.run(make("Random", MODELS["CM"]), ClickEnv(MODELS["CM"]), 10, seed=0)
+    assert result.metrics == {}
+    assert result.to_frame().columns == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert "measure" in _sessions.__code__.co_names
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_violations_need_an_initial_list(engine):
+    env = ClickEnv(MODELS["CM"])
+    with pytest.raises(ValueError, match="'violations' needs an initial list"):
+        clickgym.run(make("Random", MODELS["CM"]), env, 10, engine=engine, metrics=["violations"])
+    assert env._steps == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["ndgc"], "unknown metric 'ndgc'; did you mean 'ndcg'"),
+        (["any_click", "violation"], "did you mean 'violations'"),
+        (["ndcg", "ndcg"], "'ndcg' is named twice"),
+    ],
+)
+def test_bad_names_are_refused_before_any_work(names, message, tmp_path):
+    env = ClickEnv(MODELS["CM"])
+    with pytest.raises(ValueError, match=message):
+        clickgym.run(make("Random", MODELS["CM"]), env, 10, metrics=names)
+    with pytest.raises(ValueError, match=message):
+        clickgym.sweep(["CMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", metrics=names)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_has_a_column_for_each_metric(tmp_path):
+    """In the order asked for, on both engines the same, and part of what a folder of results must agree in."""
+    arguments = {"horizon": 60, "runs": 2, "checkpoints": [20], "n_jobs": 1}
+    tables = []
+    for engine in ("auto", "python"):
+        out = tmp_path / engine
+        tables.append(
+            clickgym.sweep(
+                ["PBMRank-v0", "NonStationaryCMRank-v0"],
+                ["Random"],
+                out=out,
+                engine=engine,
+                metrics=["violations", "ndcg"],
+                **arguments,
+            )
+        )
+        assert tables[-1].columns == [
+            "env",
+            "instance",
+            "agent",
+            "run",
+            "step",
+            "regret",
+            "reward",
+            "clicks",
+            "violations",
+            "ndcg",
+        ]
+        assert polars.read_parquet(out / "results.parquet").equals(tables[-1])
+    assert tables[0].equals(tables[1])
+    assert tables[0]["ndcg"].is_between(0, 60, closed="none").all()
+    with pytest.raises(ValueError, match="another configuration"):
+        clickgym.sweep(
+            ["PBMRank-v0", "NonStationaryCMRank-v0"], ["Random"], out=tmp_path / "auto", metrics=["ndcg"], **arguments
+        )
+    with pytest.raises(ValueError, match="needs an initial list"):
+        clickgym.sweep(["CMRank-v0"], ["Random"], 10, 1, out=tmp_path / "no", instances=["uniform"], metrics=["violations"])
+    assert not (tmp_path / "no").exists()
+
+
+def test_metrics_go_on_across_episodes_of_a_time_limit():
+    """A wrapper that ends episodes makes the Python engine serve; the changes of users start anew with each episode."""
+    model = changing()
+    env = gym.wrappers.TimeLimit(with_initial(model), 60)
+    result = clickgym.run(Random(5, 3, seed=0), env, 120, seed=0, checkpoints=[60], metrics=["optimal_lists", "any_click"])
+    assert result.engine == "python"
+    assert (np.diff(result.metrics["any_click"], prepend=0) > 0).all()

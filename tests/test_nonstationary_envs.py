@@ -1,0 +1,412 @@
+"""Users who change: the piecewise-stationary model, its environments on both engines, and the families of instances."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import TimeLimit
+from reference_agents import MODELS
+from scipy.stats import chi2_contingency
+
+import clickgym
+from clickgym.agents import BatchRank, CascadeKLUCB, Oracle, Random
+from clickgym.agents.bubble_rank import BubbleRank
+from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
+from clickgym.agents.position_based import PBMPIE
+from clickgym.envs import (
+    ENVIRONMENTS,
+    CascadeModel,
+    ClickEnv,
+    ClickModel,
+    ClickVectorEnv,
+    Instance,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+    load_instance,
+)
+
+IDS = [env_id for env_id in ENVIRONMENTS if env_id.startswith("NonStationary")]
+FIRST, SECOND, THIRD = CascadeModel([0.9, 0.1, 0.2], 2), CascadeModel([0.1, 0.9, 0.2], 2), CascadeModel([0.1, 0.3, 0.8], 2)
+CHANGING = PiecewiseStationaryModel([FIRST, SECOND, THIRD], starts=[0, 3, 7])
+PBM = MODELS["PBM"]
+
+
+def changing(*starts: int) -> PiecewiseStationaryModel:
+    """PBMs with another attraction in each epoch."""
+    rng = np.random.default_rng(1)
+    return PiecewiseStationaryModel([PositionBasedModel(rng.random(5), PBM.examination) for _ in starts], starts=starts)
+
+
+# --------------------------------------------------------------------------------------------------------------- the model
+
+
+@pytest.mark.parametrize(
+    ("models", "starts", "message"),
+    [
+        ([], [], "models is empty"),
+        ([FIRST, SECOND], [0], "one integer for each of the 2 models"),
+        ([FIRST], [0, 1], "one integer for each of the 1 models"),
+        ([FIRST, SECOND], [[0, 1]], "one integer"),
+        ([FIRST, SECOND], [0.0, 1.0], "one integer"),
+        ([FIRST, SECOND], [False, True], "one integer"),
+        ([FIRST, SECOND], ["0", "1"], "one integer"),
+        ([FIRST, SECOND], [1, 2], "the first of them 0"),
+        ([FIRST, SECOND], [0, 0], "increasing"),
+        ([FIRST, SECOND, THIRD], [0, 5, 3], "increasing"),
+        ([FIRST, SECOND], [0, -1], "increasing"),
+        ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\] is .*n_items=2"),
+        ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\] is .*n_positions=1"),
+        ([FIRST, CHANGING], [0, 1], r"models\[1\] is itself piecewise-stationary"),
+        ([FIRST, {"model": "CascadeModell", "attraction": [0.1]}], [0, 1], "did you mean 'CascadeModel'"),
+        ([FIRST, "second"], [0, 1], "JSON object"),
+        ([FIRST, {"model": "CascadeModel", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}], [0, 1], "attraction.1. is 2"),
+    ],
+)
+def test_a_bad_model_is_refused(models, starts, message):
+    with pytest.raises(ValueError, match=message):
+        PiecewiseStationaryModel(models, starts)
+
+
+def test_unsigned_starts_must_increase_too():
+    with pytest.raises(ValueError, match="increasing"):
+        PiecewiseStationaryModel([FIRST, SECOND, THIRD], np.array([0, 5, 3], np.uint64))
+
+
+def test_what_the_model_answers_is_that_of_the_epoch():
+    """The first step of an epoch is the epoch's own."""
+    for step, epoch in [(0, FIRST), (2, FIRST), (3, SECOND), (6, SECOND), (7, THIRD), (10**9, THIRD)]:
+        assert CHANGING.at(step) is epoch
+        ranking = [2, 0]
+        np.testing.assert_array_equal(CHANGING.optimal_ranking(step=step), epoch.optimal_ranking())
+        np.testing.assert_array_equal(CHANGING.click_probabilities(ranking, step), epoch.click_probabilities(ranking))
+        np.testing.assert_array_equal(
+            CHANGING.examination_probabilities(ranking, step), epoch.examination_probabilities(ranking)
+        )
+        assert CHANGING.expected_reward(ranking, "any_click", 1, step) == epoch.expected_reward(ranking, "any_click", 1)
+        mine, its = np.random.default_rng(step), np.random.default_rng(step)
+        np.testing.assert_array_equal(CHANGING.sample(ranking, mine, step), epoch.sample(ranking, its))
+    with pytest.raises(ValueError, match="step is -1"):
+        CHANGING.at(-1)
+
+
+def test_the_model_describes_itself():
+    again = ClickModel.from_dict(json.loads(json.dumps(CHANGING.to_dict())))
+    assert again == CHANGING
+    assert CHANGING.kind == "PiecewiseStationaryModel of CascadeModel"
+    assert (CHANGING.n_items, CHANGING.n_positions, list(CHANGING.starts)) == (3, 2, [0, 3, 7])
+    cut = CHANGING.with_positions(1)
+    assert [model.n_positions for model in cut.epochs] == [1, 1, 1]
+    mixed = PiecewiseStationaryModel([FIRST, PositionBasedModel([0.1, 0.2, 0.3], [1.0, 0.5])], [0, 2])
+    assert mixed.kind == "PiecewiseStationaryModel of CascadeModel and PositionBasedModel"
+
+
+# -------------------------------------------------------------------------------------------------------- environments
+
+
+def test_regret_is_against_the_optimum_of_the_present_epoch():
+    env = ClickEnv(CHANGING)
+    _, info = env.reset(seed=0)
+    assert info["optimal_ranking"].tolist() == [0, 2]
+    for step in range(10):
+        epoch = CHANGING.at(step)
+        assert env.task.model is epoch
+        _, _, terminated, truncated, info = env.step([0, 2])
+        assert info["optimal_reward"] == epoch.expected_reward(epoch.optimal_ranking())
+        assert info["expected_reward"] == epoch.expected_reward([0, 2])
+        assert info["regret"] == pytest.approx(0.0 if step < 3 else info["optimal_reward"] - info["expected_reward"], abs=1e-15)
+        assert (info["regret"] == 0) == (step < 3)
+        assert set(info) == {"expected_reward", "regret", "optimal_reward"}
+        assert not terminated
+        assert not truncated
+
+
+def test_clicks_change_at_the_first_step_of_an_epoch():
+    sure = [CascadeModel([1.0, 0.0], 1), CascadeModel([0.0, 1.0], 1), CascadeModel([1.0, 0.0], 1)]
+    env = ClickEnv(PiecewiseStationaryModel(sure, starts=[0, 4, 5]))
+    env.reset(seed=0)
+    assert [int(env.step([0])[0][0]) for _ in range(8)] == [1, 1, 1, 1, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_reset_starts_the_clock_anew(seed):
+    env = ClickEnv(CHANGING)
+    env.reset(seed=0)
+    for _ in range(9):
+        env.step([0, 1])
+    assert env.task.model is THIRD
+    _, info = env.reset(seed=seed)
+    assert env.task.model is FIRST
+    assert info["optimal_reward"] == FIRST.expected_reward([0, 2])
+    assert env.sessions_to_change == 3
+    limited = TimeLimit(ClickEnv(CHANGING), 5)
+    limited.reset(seed=0)
+    for _ in range(5):
+        *_, truncated, _ = limited.step([0, 1])
+    assert truncated
+    assert limited.reset()[1]["optimal_reward"] == FIRST.expected_reward([0, 2])
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_registered_environments_pass_the_checker(env_id):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(env_id, instance="abrupt:n_items=4,n_positions=2,n_epochs=3,length=5").unwrapped)
+    stationary = ENVIRONMENTS[env_id.removeprefix("NonStationary")][0].model_class
+    model = gym.make(env_id).unwrapped.model
+    assert {type(epoch) for epoch in model.epochs} == {stationary}
+    assert (model.n_items, model.n_positions, len(model.epochs)) == (10, 3, 10)
+
+
+def test_environments_take_models_and_starts():
+    env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
+    assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
+    with pytest.raises(
+        ValueError, match=r"make a PiecewiseStationaryModel of CascadeModel; expected a .* of PositionBasedModel"
+    ):
+        gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
+    with pytest.raises(ValueError, match="needs starts"):
+        gym.make("NonStationaryCMRank-v0", models=[FIRST])
+    with pytest.raises(ValueError, match="not both"):
+        gym.make("NonStationaryCMRank-v0", instance="abrupt", models=[FIRST], starts=[0])
+    with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
+        gym.make("NonStationaryCMRank-v0", reward="satisfaction")
+
+
+AGENTS = {
+    "BatchRank": lambda: BatchRank(5, 3, horizon=10, seed=5),
+    "BubbleRank": lambda: BubbleRank(5, 3, seed=5),
+    "CascadeDUCB": lambda: CascadeDUCB(5, 3, seed=5),
+    "CascadeSWUCB": lambda: CascadeSWUCB(5, 3, tau=20, seed=5),
+    "CascadeKLUCB": lambda: CascadeKLUCB(5, 3, seed=5),
+    "PBMPIE": lambda: PBMPIE(5, 3, examination=PBM.examination, horizon=100, seed=5),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_engines_agree_across_changes_at_odd_places(name):
+    model = changing(0, 1, 2, 17, 100, 101, 257)
+    results, agents, envs = [], [], []
+    for engine in ("compiled", "python"):
+        agent, env = AGENTS[name](), ClickEnv(model)
+        results.append(clickgym.run(agent, env, 301, seed=7, checkpoints=range(1, 302), engine=engine))
+        agents.append({key: np.asarray(value).tolist() for key, value in agent.state._asdict().items()})
+        envs.append((env.np_random.bit_generator.state, agent.rng.bit_generator.state, env._regret))
+    for column in ("steps", "regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))
+    assert agents[0] == agents[1]
+    assert envs[0][:2] == envs[1][:2]
+    assert envs[0][2] == pytest.approx(envs[1][2])
+
+
+def test_checkpoints_and_chunks_change_nothing():
+    """Totals at common checkpoints, whether the compiled loop is cut at every session or only where users change."""
+    model = changing(0, 3, 999, 1000, 1001, 2345)
+    columns = []
+    for checkpoints in ([], [999], [1000, 1001], range(1, 3001)):
+        agent = CascadeDUCB(5, 3, seed=1)
+        result = clickgym.run(agent, ClickEnv(model), 3000, seed=2, checkpoints=checkpoints)
+        columns.append((result.regret[-1], result.reward[-1], result.clicks[-1], agent.rng.random()))
+    assert len(set(columns)) == 1
+
+
+def test_a_run_that_ends_at_a_change_and_one_that_goes_past_the_last():
+    model = PiecewiseStationaryModel([FIRST, SECOND], starts=[0, 50])
+    oracle = Oracle(3, 2, ranking=[0, 2])
+    for engine in ("compiled", "python"):
+        result = clickgym.run(oracle, ClickEnv(model), 50, seed=0, engine=engine)
+        assert result.regret[-1] == 0
+        result = clickgym.run(oracle, ClickEnv(model), 60, seed=0, engine=engine)
+        lost = SECOND.expected_reward([1, 2]) - SECOND.expected_reward([0, 2])
+        assert result.regret[-1] == pytest.approx(10 * lost, rel=1e-12)
+
+
+def test_a_second_run_starts_the_clock_anew():
+    env = ClickEnv(PiecewiseStationaryModel([FIRST, SECOND], starts=[0, 50]))
+    for _ in range(2):
+        assert clickgym.run(Oracle(3, 2, ranking=[0, 2]), env, 50, seed=0).regret[-1] == 0
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_vector_environment_changes_at_the_same_steps(mode):
+    """One clock for all streams; it starts anew with each episode of 5 steps."""
+    envs = ClickVectorEnv(CHANGING, 3, max_episode_steps=5, autoreset_mode=mode)
+    envs.reset(seed=0)
+    actions = np.array([[0, 2], [1, 2], [2, 1]])
+    step = 0
+    for _ in range(24):
+        _, _, _, truncated, infos = envs.step(actions)
+        infos = infos.get("final_info", infos)
+        if "regret" not in infos:  # the reset of NEXT_STEP
+            assert (infos["optimal_reward"] == FIRST.expected_reward([0, 2])).all()
+            step = 0
+            continue
+        epoch = CHANGING.at(step)
+        np.testing.assert_array_equal(infos["expected_reward"], [epoch.expected_reward(action) for action in actions])
+        np.testing.assert_array_equal(infos["optimal_reward"], [epoch.expected_reward(epoch.optimal_ranking())] * 3)
+        np.testing.assert_allclose(infos["regret"], infos["optimal_reward"] - infos["expected_reward"], atol=1e-15)
+        step += 1
+        assert truncated.all() == (step == 5)
+        if step == 5 and mode is AutoresetMode.SAME_STEP:
+            step = 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_vector_and_scalar_streams_have_the_same_law(kind):
+    """Null: click vectors of a list after the change have the same joint law in both; chi-square, 4000 sessions each."""
+    model = MODELS[kind]
+    upside_down = ClickModel.from_dict(model.to_dict() | {"attraction": (1 - model.attraction).tolist()})
+    both = PiecewiseStationaryModel([model, upside_down], starts=[0, 1])
+    scalar, vector = ClickEnv(both), ClickVectorEnv(both, 4000)
+    scalar.reset(seed=1)
+    vector.reset(seed=2)
+    ranking = [1, 3, 0]
+    scalar.step(ranking)
+    vector.step(np.tile(ranking, (4000, 1)))
+    of_scalar = np.array([scalar.step(ranking)[0] for _ in range(4000)])
+    of_vector = vector.step(np.tile(ranking, (4000, 1)))[0]
+    counts = np.array([np.bincount(clicks @ [1, 2, 4], minlength=8) for clicks in (of_scalar, of_vector)])
+    assert chi2_contingency(counts[:, counts.sum(axis=0) > 0]).pvalue > 1e-5
+    np.testing.assert_allclose(of_vector.mean(axis=0), upside_down.click_probabilities(ranking), atol=0.05)
+
+
+def test_agents_are_made_for_what_is_known_at_the_start():
+    env = gym.make("NonStationaryPBMRank-v0")
+    agent = clickgym.make_agent(PBMPIE, env, horizon=100, seed=0)
+    np.testing.assert_array_equal(agent.hyperparameters["examination"], env.unwrapped.model.epochs[0].examination)
+    for env_id in IDS:
+        env = gym.make(env_id)
+        for agent_class in (BubbleRank, CascadeDUCB, CascadeSWUCB, "Oracle", "Fixed", "PBMUCB", Random):
+            agent = clickgym.make_agent(agent_class, env, horizon=100, seed=0)
+            assert clickgym.run(agent, env, 50, seed=0, engine="python").regret[-1] >= 0
+
+
+# ----------------------------------------------------------------------------------------------------- instance families
+
+
+def attractions(name: str, kind: str = "CascadeModel") -> np.ndarray:
+    """``(epochs, L)``"""
+    return np.array([model.attraction for model in load_instance(name).model(f"PiecewiseStationaryModel of {kind}").epochs])
+
+
+@pytest.mark.parametrize("kind", [type(model).__name__ for model in MODELS.values()])
+def test_li2019_switching(kind):
+    """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh: 9 changes in 10⁵ steps."""
+    model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
+    assert list(model.starts) == list(range(0, 100_000, 10_000))
+    assert model.n_positions == 3
+    table = np.array([epoch.attraction for epoch in model.epochs])
+    base = load_instance("yandex-9982").model(kind).attraction
+    best = np.argsort(-base)[:3]
+    raised_sets = []
+    for epoch, attraction in enumerate(table):
+        raised = np.flatnonzero(attraction != base)
+        if epoch % 2 == 0:
+            assert len(raised) == 0
+        else:
+            assert len(raised) == 3
+            assert not set(raised) & set(best)
+            assert (attraction[raised] == 0.9).all()
+            raised_sets.append(frozenset(raised.tolist()))
+    assert len(set(raised_sets)) > 1
+    first = model.epochs[0].to_dict()
+    for epoch in model.epochs:  # nothing but the attraction changes
+        assert epoch.to_dict() | {"attraction": None} == first | {"attraction": None}
+
+
+def test_li2019_switching_raises_all_others_alike():
+    """Null: each item outside the K best is raised equally often; 40 seeds of 50 raised epochs, 7 items."""
+    counts = np.zeros(10)
+    for seed in range(40):
+        table = attractions(f"li2019-switching:n_epochs=100,length=1,seed={seed}")
+        counts += (table[1::2] == 0.9).sum(axis=0)
+    others = counts[counts > 0]
+    assert len(others) == 7
+    assert others.sum() == 40 * 50 * 3
+    spread = ((others - others.mean()) ** 2).sum() / (others.mean() * (1 - 3 / 7)) * 6 / 7
+    assert spread < 37  # chi-square with 6 degrees of freedom: 2e-6
+
+
+def test_li2019_switching_of_another_query():
+    instance = load_instance("li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2")
+    assert instance.name == "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
+    np.testing.assert_array_equal(instance.initial_ranking, load_instance("yandex-98435").initial_ranking)
+    assert list(instance.model("PiecewiseStationaryModel of CascadeModel").starts) == [0, 7, 14]
+
+
+def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
+    table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CascadeModel").attraction
+    )
+    assert np.abs(np.corrcoef(table) - np.eye(4)).max() < 0.35
+    for row in table:
+        assert 0.4 < row.mean() < 0.6
+        assert 0 <= row.min() < 0.05 < 0.95 < row.max() <= 1
+
+
+def test_random_walk_is_reflected_at_0_and_1():
+    table = attractions("random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7")
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CascadeModel").attraction
+    )
+    assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
+    moves = np.diff(table, axis=0)
+    inside = (table[:-1] > 0.25) & (table[:-1] < 0.75)  # five standard deviations from the walls
+    assert moves[inside].std() == pytest.approx(0.05, rel=0.05)
+    assert np.abs(moves).max() < 0.3  # no jump where it is folded back
+    np.testing.assert_array_equal(*attractions("random-walk:n_epochs=2,step=0,length=1"))
+    far = attractions("random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10")  # folds several times
+    assert 0 <= far.min() <= far.max() <= 1
+
+
+@pytest.mark.parametrize("family", ["abrupt", "random-walk", "li2019-switching"])
+def test_families_come_from_their_seed(family):
+    small = f"{family}:n_epochs=6,length=3,n_positions=3,seed="
+    np.testing.assert_array_equal(attractions(f"{small}1"), attractions(f"{small}1"))
+    assert (attractions(f"{small}1") != attractions(f"{small}2")).any()
+    longer = attractions(f"{family}:n_epochs=9,length=3,n_positions=3,seed=1")
+    np.testing.assert_array_equal(longer[:6], attractions(f"{small}1"))  # a longer future leaves the past alone
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("abrupt:n_epochs=0", "n_epochs"),
+        ("abrupt:length=0", "length"),
+        ("abrupt:seed=-1", "non-negative|expected an integer from 0"),
+        ("abrupt:n_positions=11", "n_positions"),
+        ("abrupt:epochs=3", "did you mean 'n_epochs'"),
+        ("random-walk:step=-0.1", "step"),
+        ("random-walk:step=nan", "step"),
+        ("random-walk:step=wide", "expected a number"),
+        ("li2019-switching:n_positions=8", r"n_positions \+ 3"),
+        ("li2019-switching:n_positions=0", "n_positions"),
+        ("li2019-switching:query=yandex-1", "unknown instance"),
+        ("li2019-switching:query=abrupt", "."),
+    ],
+)
+def test_a_bad_family_is_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        load_instance(name)
+
+
+def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
+    instance = Instance(
+        "mine", {model.kind: model for model in (CHANGING, FIRST)}, 2, initial_ranking=np.array([2, 1, 0]), description="two"
+    )
+    instance.save(tmp_path / "mine.json")
+    again = load_instance(tmp_path / "mine.json")
+    assert again.model("PiecewiseStationaryModel of CascadeModel") == CHANGING
+    assert again.model(CascadeModel) == FIRST
+    env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "mine.json"))
+    assert env.unwrapped.model == CHANGING
+    (tmp_path / "bare.json").write_text(json.dumps(CHANGING.to_dict()))
+    assert gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "bare.json")).unwrapped.model == CHANGING
+    with pytest.raises(ValueError, match="has no PiecewiseStationaryModel of PositionBasedModel"):
+        gym.make("NonStationaryPBMRank-v0", instance=str(tmp_path / "mine.json"))

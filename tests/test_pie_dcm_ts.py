@@ -1,0 +1,192 @@
+"""CascadeTS, PIE and dcmKL-UCB: posteriors, candidates, indices and what counts as observed.
+
+Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, CascadeReference, upper_bound
+from scipy.stats import beta, chisquare, kstest
+
+from clickgym.agents.cascade import CascadeTS
+from clickgym.agents.kl_ucb import DCMKLUCB
+from clickgym.agents.pie import PIE
+from clickgym.envs import DependentClickModel
+
+FALSE_ALARM = 1e-5
+EXAMINED = [  # clicks, examined by the last click, examined by the first
+    ([0, 0, 0], 3, 3),
+    ([1, 0, 0], 1, 1),
+    ([0, 1, 0], 2, 2),
+    ([1, 0, 1], 3, 1),
+    ([1, 1, 0], 2, 1),
+]
+
+
+@pytest.mark.parametrize("agent_class", [CascadeTS, PIE])
+@pytest.mark.parametrize(("clicks", "last", "first"), EXAMINED)
+def test_observation_rules(agent_class, clicks, last, first):
+    horizon = {"horizon": 100} if agent_class is PIE else {}
+    for feedback, examined in ({}, last), ({"feedback": "last_click"}, last), ({"feedback": "first_click"}, first):
+        agent = agent_class(3, 3, seed=0, **horizon, **feedback if isinstance(feedback, dict) else {})
+        ranking = agent.rank(None)
+        agent.update(None, ranking, clicks)
+        assert agent.state.examined[ranking].tolist() == [1] * examined + [0] * (3 - examined)
+        assert agent.state.clicks[ranking].tolist() == clicks[:examined] + [0] * (3 - examined)
+
+
+# -------------------------------------------------------------------------------------------------------------- CascadeTS
+
+
+def test_cascade_ts_draws_from_the_beta_posterior():
+    """Null: the draw of an item is Beta(1 + clicks, 1 + examined - clicks); 6000 draws for each of four counts."""
+    agent = CascadeTS(4, 2, seed=1)
+    agent.state.clicks[:], agent.state.examined[:] = [0, 3, 7, 500], [0, 5, 7, 4000]
+    draws = []
+    for _ in range(6000):
+        ranking = agent.rank(None)
+        draws.append(agent.state.draws.copy())
+        assert ranking.tolist() == np.argsort(-draws[-1])[:2].tolist()
+    for item, sample in enumerate(np.array(draws).T):
+        c, n = agent.state.clicks[item], agent.state.examined[item]
+        assert kstest(sample, beta(1 + c, 1 + n - c).cdf).pvalue > FALSE_ALARM
+
+
+# -------------------------------------------------------------------------------------------------------------------- PIE
+
+
+def promising(
+    clicks: Sequence[int], examined: Sequence[int], last_mean: float, horizon: int, outside: Sequence[int]
+) -> set[int]:
+    """The items outside the leaders whose KL-UCB index reaches the last leader's mean, by bisection."""
+    bound = math.log(horizon) + 4 * math.log(math.log(horizon))
+    result = set()
+    for item in outside:
+        if examined[item] == 0 or upper_bound(clicks[item] / examined[item], bound / examined[item]) >= last_mean:
+            result.add(item)
+    return result
+
+
+@pytest.mark.parametrize("horizon", [3, 1000, 10**7])
+def test_pie_bound(horizon):
+    assert PIE(4, 2, horizon=horizon).state.bound == pytest.approx(
+        math.log(horizon) + 4 * math.log(math.log(horizon)), rel=1e-14
+    )
+    with pytest.raises(ValueError, match="horizon"):
+        PIE(4, 2, horizon=2)
+
+
+def test_pie_explores_exactly_the_promising_items():
+    """300 random states: what appears at the last position over 150 lists is the last leader and the promising items."""
+    rng = np.random.default_rng(2)
+    sizes = Counter()
+    for trial in range(300):
+        horizon = int(rng.choice([3, 20, 1000, 10**6]))
+        examined = rng.integers(1, rng.choice([5, 40, 400]), 6)
+        clicks = rng.binomial(examined, rng.choice([0.05, 0.5, 0.95], 6))
+        means = clicks / examined
+        if len(set(means)) < 6:
+            continue
+        order = np.argsort(-means)
+        bound = math.log(horizon) + 4 * math.log(math.log(horizon))
+        agent = PIE(6, 3, horizon=horizon, seed=trial)
+        agent.state.clicks[:], agent.state.examined[:], agent.state.mean[:] = clicks, examined, means
+        shown = [agent.rank(None).tolist() for _ in range(150)]
+        assert {tuple(ranking[:2]) for ranking in shown} == {tuple(order[:2].tolist())}
+        expected = promising(clicks, examined, means[order[2]], horizon, order[3:])
+        assert {ranking[2] for ranking in shown} == {int(order[2])} | expected, (clicks, examined, bound)
+        sizes[len(expected)] += 1
+    assert all(sizes[size] > 10 for size in range(4))
+
+
+def test_pie_uses_the_horizon_not_the_step():
+    """A state of 60 examinations in all: log 60 + 4 log log 60 = 9.7 would let nobody in, the bound of 10⁶ (24.3) does."""
+    agent = PIE(3, 2, horizon=10**6, seed=3)
+    agent.state.clicks[:], agent.state.examined[:] = [20, 16, 0], [20, 20, 10]
+    agent.state.mean[:] = agent.state.clicks / agent.state.examined
+    divergence = 10 * math.log(1 / 0.2)  # 16.1: of item 2, never clicked, from the last leader's 0.8
+    assert math.log(60) + 4 * math.log(math.log(60)) < divergence < agent.state.bound
+    assert {int(agent.rank(None)[1]) for _ in range(200)} == {1, 2}
+
+
+def test_pie_explores_half_of_the_time_and_uniformly():
+    """Null: the last leader with 1/2, else one of three promising items alike; 6000 lists."""
+    agent = PIE(5, 2, horizon=1000, seed=4)
+    agent.state.clicks[:], agent.state.examined[:] = [10, 9, 4, 5, 6], [10] * 5
+    agent.state.mean[:] = agent.state.clicks / 10
+    last = Counter(int(agent.rank(None)[1]) for _ in range(6000))
+    assert chisquare([last[1], last[2], last[3], last[4]], [3000, 1000, 1000, 1000]).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("feedback", ["last_click", "first_click"])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_pie_follows_its_definition(model, feedback):
+    agent, rng = PIE(5, 3, horizon=300, feedback=feedback, seed=5), np.random.default_rng(6)
+    clicks, examined = [0] * 5, [0] * 5
+    explored = 0
+    for session in range(300):
+        ranking = agent.rank(None).tolist()
+        means = [clicks[i] / examined[i] if examined[i] else math.inf for i in range(5)]
+        best = sorted(means, reverse=True)
+        assert [means[item] for item in ranking[:2]] == best[:2], f"session {session + 1}"
+        if means[ranking[2]] != best[2]:
+            outside = [item for item in range(5) if item not in ranking[:2]]
+            assert ranking[2] in promising(clicks, examined, best[2], 300, outside), f"session {session + 1}"
+            explored += 1
+        given = model.sample(ranking, rng).tolist()
+        agent.update(None, ranking, given)
+        clicked = [k for k in range(3) if given[k]] or [2]
+        for k in range((clicked[-1] if feedback == "last_click" else clicked[0]) + 1):
+            clicks[ranking[k]] += given[k]
+            examined[ranking[k]] += 1
+        assert agent.state.examined.tolist() == examined
+    assert explored > 20
+
+
+# --------------------------------------------------------------------------------------------------------------- DCMKLUCB
+
+
+@pytest.mark.parametrize("order", [None, [2, 0, 1], [1, 2, 0]])
+@pytest.mark.parametrize("model", [MODELS["DCM"], MODELS["PBM"]], ids=["DCM", "PBM"])
+def test_dcm_klucb_follows_its_definition(model, order):
+    """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the k-th position of the order."""
+    agent, rng = DCMKLUCB(5, 3, position_order=order, seed=7), np.random.default_rng(8)
+    reference = CascadeReference(5, 3, "KL", "last_click")
+    for session in range(500):
+        ranking = agent.rank(None).tolist()
+        by_index = ranking if order is None else [ranking[k] for k in order]
+        assert reference.allows(by_index), f"session {session + 1}: {ranking}"
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        reference.learn(ranking, clicks.tolist())
+        assert agent.state.examined.tolist() == reference.seen
+        assert agent.state.clicks.tolist() == reference.clicks
+
+
+@pytest.mark.parametrize(("clicks", "observed", "first"), EXAMINED)
+def test_dcm_klucb_observes_down_to_the_last_click(clicks, observed, first):
+    agent = DCMKLUCB(3, 3, position_order=[2, 1, 0], seed=9)
+    ranking = agent.rank(None)
+    agent.update(None, ranking, clicks)
+    assert agent.state.examined[ranking].tolist() == [1] * observed + [0] * (3 - observed)
+
+
+def test_dcm_klucb_puts_the_best_where_sessions_end():
+    model = DependentClickModel([0.9, 0.6, 0.3, 0.1], [0.2, 0.9, 0.5])
+    agent, rng = DCMKLUCB(4, 3, position_order=[1, 2, 0], seed=10), np.random.default_rng(0)
+    for _ in range(4000):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, model.sample(ranking, rng))
+    assert agent.rank(None).tolist() == [2, 0, 1] == model.optimal_ranking("satisfaction").tolist()
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [0, 1, 3], [0.0, 1.0, 2.0], "012"])
+def test_a_bad_position_order_is_refused(order):
+    with pytest.raises(ValueError, match="position_order must be a permutation"):
+        DCMKLUCB(4, 3, position_order=order)

@@ -1,0 +1,387 @@
+"""PBM-PIE, PBM-TS and BC-MPTS: candidates against numerically solved indices, draws against integrated posteriors.
+
+Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from reference_agents import MODELS
+from scipy.optimize import brentq
+from scipy.stats import beta, chisquare, kstest
+
+from clickgym.agents.position_based import PBMPIE
+from clickgym.agents.position_based_ts import BCMPTS, PBMTS, build_hat, draw_posterior
+from clickgym.envs import PositionBasedModel
+
+FALSE_ALARM = 1e-5
+
+# ---------------------------------------------------------------------------------------------------------------- PBM-PIE
+
+
+def divergence(p: float, q: float) -> float:
+    total = 0.0
+    for a, b in ((p, q), (1 - p, 1 - q)):
+        if a > 0:
+            total += a * math.log(a / b) if b > 0 else math.inf
+    return total
+
+
+def phi(clicks: NDArray, displays: NDArray, kappa: NDArray, q: float) -> float:
+    """Σ_l N_l KL(S_l/N_l, κ_l q); positions where the item was not displayed drop out."""
+    return sum(n * divergence(s / n, w * q) for s, n, w in zip(clicks, displays, kappa, strict=True) if n > 0)
+
+
+def upper_index(clicks: NDArray, displays: NDArray, kappa: NDArray, bound: float) -> float:
+    """U = sup{q in [q_min, 1] : Φ(q) ≤ bound}, q_min if there is none; q_min from the root of Φ'."""
+
+    def slope(q: float) -> float:
+        misses = displays - clicks
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -clicks.sum() / q + np.sum(np.where(misses > 0, misses * kappa / np.maximum(1 - kappa * q, 0), 0.0))
+
+    if clicks.sum() == 0:
+        least = 0.0
+    elif slope(1.0) <= 0:
+        least = 1.0
+    else:
+        least = brentq(slope, 1e-12, 1.0 - 1e-15 if np.isinf(slope(1.0)) else 1.0, xtol=1e-15)
+    if phi(clicks, displays, kappa, least) > bound:
+        return least
+    if phi(clicks, displays, kappa, 1.0) <= bound:
+        return 1.0
+    top = 1.0 if np.isfinite(phi(clicks, displays, kappa, 1.0)) else 1.0 - 1e-16
+    if phi(clicks, displays, kappa, top) <= bound:  # the crossing lies between the last two floats
+        return top
+    return brentq(lambda q: phi(clicks, displays, kappa, q) - bound, least, top, xtol=1e-15)
+
+
+def put(agent: PBMPIE, clicks: ArrayLike, displays: ArrayLike) -> None:
+    """Set the counts ``(L, K)`` of an agent, as if its start were over."""
+    state = agent.state
+    state.clicks[:], state.displays[:] = clicks, displays
+    state.weight[:] = state.displays @ state.examination
+    state.mean[:] = state.clicks.sum(axis=1) / state.weight
+    state.stale[:], state.t[0] = True, agent.n_items + 1
+
+
+@pytest.mark.parametrize(("n_items", "n_positions"), [(5, 3), (4, 4), (6, 1), (1, 1)])
+def test_the_start_shows_every_item_once_at_every_position(n_items, n_positions):
+    agent = PBMPIE(n_items, n_positions, examination=np.linspace(1, 0.3, n_positions), horizon=100, seed=1)
+    for _ in range(n_items):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [0] * n_positions)
+    np.testing.assert_array_equal(agent.state.displays, 1)
+    assert agent.state.t[0] == n_items + 1
+
+
+def test_the_start_runs_over_a_random_order_of_the_items():
+    """Null: all orders are equally likely at the first position; 2400 agents."""
+    orders = Counter()
+    for seed in range(2400):
+        agent, first = PBMPIE(4, 2, examination=[1.0, 0.5], horizon=100, seed=seed), []
+        for _ in range(4):
+            first.append(int(agent.rank(None)[0]))
+            agent.update(None, agent.ranking, [0, 0])
+        orders[tuple(first)] += 1
+    assert chisquare([orders[order] for order in itertools.permutations(range(4))]).pvalue > FALSE_ALARM
+
+
+def test_pie_explores_exactly_the_items_whose_index_reaches_the_last_leader():
+    """500 random states, with S = N, S = 0, unseen positions, κ = 1 and θ̂ > 1 among them; indices by root finding."""
+    rng = np.random.default_rng(2)
+    sizes, above_one, certain = Counter(), 0, 0
+    for trial in range(500):
+        kappa = rng.choice([1.0, 0.9, 0.6, 0.3, 0.05], 3)
+        kappa += rng.random(3) * 1e-3 * (kappa < 1)  # no equal weights
+        displays = rng.integers(0, rng.choice([3, 12, 80]), (5, 3))
+        displays[np.arange(5), rng.integers(0, 3, 5)] += 1
+        theta = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], (5, 1)) if trial % 3 else rng.choice([0.7, 1.0], (5, 1))
+        clicks = rng.binomial(displays, np.minimum(theta * kappa ** (trial % 2), 1.0))
+        horizon, epsilon = int(rng.choice([2, 30, 1000, 10**7])), float(rng.choice([0.0, 0.5]))
+        bound = (1 + epsilon) * math.log(horizon)
+        agent = PBMPIE(5, 3, examination=kappa, horizon=horizon, epsilon=epsilon, seed=trial)
+        put(agent, clicks, displays)
+        means = agent.state.mean.copy()
+        order = np.argsort(-means)
+        if len(set(np.sort(means)[::-1][:4].tolist())) < 4 or means[order[2]] == means[order[3]] or len(set(kappa)) < 3:
+            continue
+        x, where = means[order[2]], np.argsort(-kappa)
+        indices = {int(item): upper_index(clicks[item], displays[item], kappa, bound) for item in order[3:]}
+        if any(abs(u - x) < 1e-9 for u in indices.values()) and x != 1.0:
+            continue
+        expected = {item for item, u in indices.items() if u >= x}
+        shown = [agent.rank(None)[where] for _ in range(80)]
+        assert {tuple(ranking[:2].tolist()) for ranking in shown} == {tuple(order[:2].tolist())}
+        context = f"S={clicks.tolist()}, N={displays.tolist()}, kappa={kappa.tolist()}, bound={bound}"
+        assert {int(ranking[2]) for ranking in shown} == {int(order[2])} | expected, context
+        sizes[len(expected)] += 1
+        above_one += x > 1
+        certain += bool(np.any((clicks == displays).all(axis=1) & (means < x)))
+    assert all(sizes[size] > 20 for size in range(3))
+    assert above_one > 10
+    assert certain > 3
+
+
+@pytest.mark.parametrize(
+    ("clicks", "displays", "reaches"),
+    [  # of item 2, against a last leader with θ̂ = 1 and a fully examined first position
+        ([3, 0], [3, 0], True),  # only clicks: its index is 1
+        ([2, 0], [3, 0], False),  # a miss where κ q = 1 is impossible
+        ([0, 2], [0, 4], True),  # misses elsewhere are not
+        ([0, 0], [1, 0], False),
+        ([0, 0], [0, 1], True),
+    ],
+)
+def test_pie_where_kappa_q_reaches_one(clicks, displays, reaches):
+    agent = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=10**6, seed=3)
+    put(agent, [[9, 9], [4, 0], clicks], [[9, 9], [4, 0], displays])
+    assert agent.state.mean[1] == 1.0
+    if agent.state.mean[2] == 1.0:
+        agent.state.mean[2] = 0.9999  # else the leaders are drawn
+    assert {int(agent.rank(None)[1]) for _ in range(100)} == ({1, 2} if reaches else {1})
+
+
+def test_pie_admits_nobody_above_one():
+    agent = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=10**9, seed=4)
+    put(agent, [[0, 4], [0, 3], [1, 0]], [[0, 4], [0, 3], [1, 0]])  # θ̂ = 2, 2, 1
+    agent.state.mean[0] = 2.1
+    assert {int(agent.rank(None)[1]) for _ in range(100)} == {1}
+
+
+def test_pie_uses_the_horizon_not_the_step():
+    """Item 2 was never clicked in 5 displays at κ = 1: 5 log(1/(1 - 0.8)) = 8.05 is below log 10⁶ = 13.8, above log 20."""
+    agent = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=10**6, seed=5)
+    put(agent, [[9, 0], [8, 0], [0, 0]], [[10, 0], [10, 0], [5, 0]])
+    agent.state.t[0] = 20
+    assert {int(agent.rank(None)[1]) for _ in range(200)} == {1, 2}
+    low = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=2000, seed=5)  # log 2000 = 7.6
+    put(low, [[9, 0], [8, 0], [0, 0]], [[10, 0], [10, 0], [5, 0]])
+    assert {int(low.rank(None)[1]) for _ in range(200)} == {1}
+    wider = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=2000, epsilon=0.1, seed=5)  # 1.1 log 2000 = 8.4
+    put(wider, [[9, 0], [8, 0], [0, 0]], [[10, 0], [10, 0], [5, 0]])
+    assert {int(wider.rank(None)[1]) for _ in range(200)} == {1, 2}
+
+
+def test_pie_explores_half_of_the_time_at_the_least_examined_position():
+    """κ = .6, .3, 1: leaders at the third and first position; at the second, null: 1/2 the leader, 1/6 each other."""
+    agent = PBMPIE(6, 3, examination=[0.6, 0.3, 1.0], horizon=100, seed=6)
+    displays = np.tile([10, 0, 10], (6, 1))
+    put(agent, [[6, 0, 9], [5, 0, 9], [5, 0, 8], [4, 0, 7], [4, 0, 6], [3, 0, 7]], displays)
+    lists = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
+    support = [(1, last, 0) for last in (2, 3, 4, 5)]
+    assert set(lists) == set(support)
+    assert chisquare([lists[ranking] for ranking in support], [3000, 1000, 1000, 1000]).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_pie_follows_algorithm_1(model):
+    """Session by session, from its own counts; this catches what is computed once and goes out of date."""
+    kappa = np.array([0.9, 0.4, 0.6])
+    agent, rng = PBMPIE(5, 3, examination=kappa, horizon=60, seed=7), np.random.default_rng(8)
+    clicks, displays = np.zeros((5, 3), int), np.zeros((5, 3), int)
+    explored = 0
+    for session in range(250):
+        tries = np.array([agent.rank(None) for _ in range(80 if session % 5 == 0 else 1)])[:, [0, 2, 1]]  # by decreasing κ
+        if session >= 5:
+            mean = clicks.sum(axis=1) / (displays @ kappa)
+            best = np.sort(mean)[::-1]
+            np.testing.assert_allclose(mean[tries[:, :2]], np.tile(best[:2], (len(tries), 1)), rtol=1e-12)
+            leaders, others = np.argsort(-mean)[:3], np.argsort(-mean)[3:]
+            indices = {int(item): upper_index(clicks[item], displays[item], kappa, math.log(60)) for item in others}
+            if best[2] - best[3] > 1e-9 and min(abs(u - best[2]) for u in indices.values()) > 1e-9:
+                expected = {int(leaders[2])} | {item for item, u in indices.items() if u >= best[2]}
+                tried = set(tries[:, 2].tolist())
+                assert tried == expected if len(tries) > 1 else tried <= expected, f"session {session + 1}"
+                explored += len(expected) > 1
+        ranking = agent.ranking.copy()
+        given = model.sample(ranking, rng)
+        agent.update(None, ranking, given)
+        clicks[ranking, range(3)] += given
+        displays[ranking, range(3)] += 1
+        np.testing.assert_array_equal(agent.state.clicks, clicks)
+        np.testing.assert_array_equal(agent.state.displays, displays)
+    assert explored > 10
+
+
+# ----------------------------------------------------------------------------------------------------------------- PBM-TS
+
+POSTERIORS = {  # S_l, N_l, κ_l
+    "nothing seen": ([0, 0], [0, 0], [1.0, 0.5]),
+    "no clicks": ([0, 0], [4, 9], [0.8, 0.5]),
+    "no clicks, fully examined": ([0, 0], [40, 0], [1.0, 0.5]),
+    "one display": ([0, 0], [0, 1], [1.0, 0.02]),
+    "no misses": ([3, 4], [3, 4], [0.9, 0.5]),
+    "no misses, many": ([0, 20_000], [0, 20_000], [0.9, 0.5]),
+    "one click": ([1, 0], [1, 0], [0.9, 0.5]),
+    "one click, one miss, fully examined": ([1, 0], [2, 0], [1.0, 0.5]),
+    "usual": ([12, 5], [30, 33], [0.9, 0.4]),
+    "fully examined": ([12, 5], [30, 33], [1.0, 0.4]),
+    "mode at one": ([9, 8], [10, 10], [0.9, 0.4]),
+    "mode just below one": ([10, 1], [11, 10], [0.95, 0.1]),
+    "low weights": ([2, 1], [400, 900], [0.02, 0.005]),
+    "many": ([40_000, 9_000], [100_000, 60_000], [0.9, 0.35]),
+    "millions": ([2_000_000, 900_000], [5_000_000, 6_000_000], [0.9, 0.35]),
+    "rare clicks, many displays": ([1, 0], [100_000, 100_000], [1.0, 0.3]),
+}
+
+
+def log_posterior(theta: NDArray, clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> NDArray:
+    """log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
+    result = np.zeros_like(theta)
+    with np.errstate(divide="ignore"):
+        for s, n, w in zip(clicks, displays, kappa, strict=True):
+            result += (s * np.log(theta) if s else 0.0) + ((n - s) * np.log1p(-w * theta) if n > s else 0.0)
+    return result
+
+
+def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> Any:
+    """The posterior's distribution function, integrated on a grid that is refined where the mass is."""
+    low, high = 0.0, 1.0
+    for _ in range(6):
+        grid = np.linspace(low, high, 20_001)
+        height = log_posterior(grid, clicks, displays, kappa)
+        mass = np.flatnonzero(height > height.max() - 45)
+        low, high = grid[max(mass[0] - 1, 0)], grid[min(mass[-1] + 1, 20_000)]
+    grid = np.linspace(low, high, 200_001)
+    density = np.exp(log_posterior(grid, clicks, displays, kappa) - height.max())
+    integral = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return lambda x: np.interp(x, grid, integral / integral[-1])
+
+
+def with_counts(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> PBMTS:
+    """An agent whose item 0 has these counts."""
+    agent = PBMTS(len(list(kappa)), len(list(kappa)), examination=kappa, seed=1)
+    agent.state.clicks[0], agent.state.misses[0] = np.sum(clicks), np.subtract(displays, clicks)
+    agent.state.stale[:] = True
+    return agent
+
+
+def hat(agent: PBMTS, theta: NDArray) -> NDArray:
+    """The logarithm of the hat over item 0's density, from the fields that describe it."""
+    state = agent.state
+    before, after = state.rise[0] * np.minimum(theta - state.left[0], 0), state.fall[0] * np.minimum(state.right[0] - theta, 0)
+    return state.top[0] + before + after
+
+
+def test_the_hat_dominates_the_density_and_is_tight():
+    """400 random posteriors besides the named ones, on a fine grid; a proposal is accepted at least in one of five cases."""
+    rng = np.random.default_rng(9)
+    cases = list(POSTERIORS.values())
+    for _ in range(400):
+        kappa = rng.choice([1.0, 0.99, 0.7, 0.4, 0.1, 0.001], 3)
+        displays = rng.integers(0, rng.choice([2, 10, 1000, 10**5]), 3)
+        cases.append((rng.binomial(displays, np.minimum(kappa * rng.choice([0.0, 0.3, 1.0, 2.0]), 1.0)), displays, kappa))
+    for counts in cases:
+        agent = with_counts(*counts)
+        build_hat(agent.state, 0)
+        left, right = agent.state.left[0], agent.state.right[0]
+        assert 0 <= left <= agent.state.mode[0] <= right <= 1
+        width = max(right - left, 1e-12)
+        near = np.linspace(max(left - 30 * width, 1e-12), min(right + 30 * width, 1 - 1e-12), 20_001)
+        for grid in (np.linspace(1e-9, 1 - 1e-9, 2001), near):
+            excess = log_posterior(grid, *counts) - hat(agent, grid)
+            assert excess.max() < 1e-9 * max(1.0, abs(agent.state.top[0])), counts
+        area = np.exp(hat(agent, near) - agent.state.top[0]).sum()
+        mass = np.exp(log_posterior(near, *counts) - agent.state.top[0]).sum()
+        assert mass > 0.2 * area, counts
+
+
+def test_an_update_outdates_the_hats_of_the_items_shown():
+    """An outdated hat lies above the new density, so that draws would hardly ever be accepted: the tests below would hang."""
+    agent = PBMTS(5, 2, examination=[1.0, 0.5], seed=2)
+    ranking = agent.rank(None)
+    assert not agent.state.stale.any()
+    agent.update(None, ranking, [1, 0])
+    assert set(np.flatnonzero(agent.state.stale)) == set(ranking.tolist())
+
+
+@pytest.mark.parametrize("counts", POSTERIORS.values(), ids=POSTERIORS)
+def test_ts_draws_from_the_exact_posterior(counts):
+    """Null: the posterior under a uniform prior; Kolmogorov-Smirnov on 20000 draws."""
+    agent = with_counts(*counts)
+    draws = np.array([draw_posterior(agent.state, 0, agent.rng) for _ in range(20_000)])
+    assert 0 < draws.min() <= draws.max() < 1
+    assert kstest(draws, posterior_cdf(*counts)).pvalue > FALSE_ALARM
+
+
+def test_ts_agrees_with_beta_where_examination_is_certain():
+    agent = with_counts([3, 0], [10, 0], [1.0, 0.5])
+    draws = [draw_posterior(agent.state, 0, agent.rng) for _ in range(20_000)]
+    assert kstest(draws, beta(4, 8).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("agent_class", [PBMTS, BCMPTS])
+def test_ts_counts_and_places(agent_class):
+    """Clicks by item, misses by item and position; the largest draw stands where κ is largest."""
+    kappa = [0.4, 0.9, 0.6]
+    agent, rng = agent_class(5, 3, examination=kappa, seed=10), np.random.default_rng(11)
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], kappa)
+    clicks, displays = np.zeros((5, 3), int), np.zeros((5, 3), int)
+    for _ in range(300):
+        ranking = agent.rank(None)
+        assert ranking[[1, 2, 0]].tolist() == np.argsort(-agent.state.draws)[:3].tolist()
+        given = model.sample(ranking, rng)
+        agent.update(None, ranking, given)
+        clicks[ranking, range(3)] += given
+        displays[ranking, range(3)] += 1
+    np.testing.assert_array_equal(agent.state.clicks, clicks.sum(axis=1))
+    if agent_class is PBMTS:
+        np.testing.assert_array_equal(agent.state.misses, displays - clicks)
+    else:
+        np.testing.assert_allclose(agent.state.weight, displays @ kappa, rtol=1e-12)
+
+
+def test_ts_draws_anew_after_every_update():
+    """The hat is rebuilt when counts change: draws after 200 sessions still follow the posterior. Null as above, 4000 draws."""
+    kappa = [0.9, 0.5]
+    agent, rng = PBMTS(3, 2, examination=kappa, seed=12), np.random.default_rng(13)
+    clicks, displays = np.zeros((3, 2), int), np.zeros((3, 2), int)
+    for _ in range(200):
+        ranking = agent.rank(None)
+        given = PositionBasedModel([0.6, 0.3, 0.5], kappa).sample(ranking, rng)
+        agent.update(None, ranking, given)
+        clicks[ranking, range(2)] += given
+        displays[ranking, range(2)] += 1
+    draws = []
+    for _ in range(4000):
+        agent.rank(None)
+        draws.append(agent.state.draws.copy())
+    for item in range(3):
+        cdf = posterior_cdf(clicks[item], displays[item], kappa)
+        assert kstest(np.array(draws)[:, item], cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(("clicks", "weight"), [(0, 0.0), (0, 3.5), (3, 7.5), (4, 2.2), (50, 300.0)])
+def test_bc_mpts_draws_from_beta_on_corrected_counts(clicks, weight):
+    """Null: Beta(1 + S, 1 + max(0, Ñ - S)), defined also where Ñ < S; 20000 draws."""
+    agent = BCMPTS(2, 1, examination=[0.5], seed=14)
+    agent.state.clicks[0], agent.state.weight[0] = clicks, weight
+    draws = []
+    for _ in range(20_000):
+        agent.rank(None)
+        draws.append(agent.state.draws[0])
+    assert kstest(draws, beta(1 + clicks, 1 + max(0.0, weight - clicks)).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("agent_class", [PBMPIE, PBMTS, BCMPTS])
+@pytest.mark.parametrize(
+    ("examination", "message"),
+    [
+        ([1.0], "shape"),
+        ([1.0, 0.0], "examination.1. is 0"),
+        ([1.0, 1.1], "examination.1."),
+        ([math.nan, 1.0], "examination.0."),
+    ],
+)
+def test_bad_examination_is_refused(agent_class, examination, message):
+    horizon = {"horizon": 10} if agent_class is PBMPIE else {}
+    with pytest.raises(ValueError, match=message):
+        agent_class(3, 2, examination=examination, **horizon)

@@ -1,0 +1,241 @@
+"""Ranked bandits: the shell and its three bases against plain-Python definitions.
+
+Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm rate of 1e-5 each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from reference_agents import MODELS
+from scipy.special import softmax
+from scipy.stats import chisquare
+
+import clickgym
+from clickgym.agents import CompiledAgent
+from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
+from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, _rank
+from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
+from clickgym.envs.kernels import kernel, specialise
+
+FALSE_ALARM = 1e-5
+SHELL = {"RankedExp3": RankedExp3, "RankedUCB1": RankedUCB1, "RankedKLUCB": RankedKLUCB}
+
+
+def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAgent:
+    return SHELL[name](n_items, n_positions, seed=seed, **({"horizon": 500} if name == "RankedExp3" else {}))
+
+
+# ------------------------------------------------------------------------------------------------------------- the shell
+
+
+@pytest.mark.parametrize("name", SHELL)
+def test_the_choice_is_shown_unless_it_already_stands_above(name):
+    agent, rng = make(name, 5, 3), np.random.default_rng(0)
+    replaced = 0
+    for _ in range(500):
+        ranking, choice = agent.rank(None).tolist(), agent.state.choice.tolist()
+        for k in range(3):
+            assert (ranking[k] == choice[k]) == (choice[k] not in ranking[:k])
+            replaced += ranking[k] != choice[k]
+        assert len(set(ranking)) == 3
+        assert not agent.state.shown.any()
+        agent.update(None, ranking, MODELS["PBM"].sample(ranking, rng))
+    assert replaced > 20
+
+
+def all_want(agent: RankedUCB1, item: int) -> None:
+    """Makes every UCB1 bandit choose one item."""
+    agent.state.mean[:], agent.state.width[:] = 0.1, 0.0
+    agent.state.mean[:, item] = 0.9
+
+
+def test_a_replacement_is_uniform_over_the_items_not_shown_above():
+    """All bandits want item 2. Null: ordered pairs of the others are equally likely below it; 6000 draws."""
+    agent = RankedUCB1(5, 3, seed=1)
+    all_want(agent, 2)
+    draws = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
+    support = [(2, i, j) for i in (0, 1, 3, 4) for j in (0, 1, 3, 4) if i != j]
+    assert set(draws) == set(support)
+    assert chisquare([draws[shown] for shown in support]).pvalue > FALSE_ALARM
+
+
+def test_a_replacement_brings_no_credit():
+    """All want item 2 and everything is clicked: the first bandit is paid, the others pulled 2 for nothing."""
+    agent = RankedUCB1(4, 3, seed=2)
+    all_want(agent, 2)
+    agent.update(None, agent.rank(None), [1, 1, 1])
+    assert agent.state.pulls[:, 2].tolist() == [1, 1, 1]
+    assert agent.state.rewards[:, 2].tolist() == [1, 0, 0]
+    assert agent.state.pulls.sum() == 3  # the replacements were pulled by nobody
+    assert agent.state.rewards.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "paid", "pulled"), [("RankedUCB1", "rewards", "pulls"), ("RankedKLUCB", "clicks", "examined")]
+)
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_index_bandits_choose_the_largest_index_of_their_own_counts(name, paid, pulled, model):
+    """Counts by plain bookkeeping; the choice must have the largest index, unpulled items first, KL-UCB's to the last bit."""
+    agent, rng = make(name, 5, 3, seed=3), np.random.default_rng(4)
+    rewards, pulls = np.zeros((3, 5), int), np.zeros((3, 5), int)
+    for t in range(1, 801):
+        ranking, choice = agent.rank(None), agent.state.choice.copy()
+        for k in range(3):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                if name == "RankedUCB1":
+                    index = rewards[k] / pulls[k] + np.sqrt(2 * math.log(t) / pulls[k])
+                    slack = 1e-12
+                else:
+                    bound = exploration(t)
+                    index = np.array(
+                        [kl_upper(c / n, bound / n) if n else np.inf for c, n in zip(rewards[k], pulls[k], strict=True)]
+                    )
+                    slack = 0.0
+            index[pulls[k] == 0] = np.inf
+            assert index[choice[k]] >= index.max() - slack if np.isfinite(index.max()) else pulls[k, choice[k]] == 0
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        for k in range(3):
+            pulls[k, choice[k]] += 1
+            rewards[k, choice[k]] += clicks[k] if ranking[k] == choice[k] else 0
+        assert getattr(agent.state, paid).tolist() == rewards.tolist()
+        assert getattr(agent.state, pulled).tolist() == pulls.tolist()
+
+
+@pytest.mark.parametrize("name", ["RankedUCB1", "RankedKLUCB"])
+def test_items_never_chosen_come_first_in_random_order(name):
+    """K = 1. Null: the first choice is uniform; then every item is chosen once before any is chosen twice."""
+    first = Counter()
+    for seed in range(2000):
+        agent = make(name, 4, 1, seed=seed)
+        chosen = []
+        for _ in range(4 if seed < 50 else 1):
+            chosen.append(int(agent.rank(None)[0]))
+            agent.update(None, chosen[-1:], [1])
+        assert len(set(chosen)) == len(chosen)
+        first[chosen[0]] += 1
+    assert chisquare([first[item] for item in range(4)]).pvalue > FALSE_ALARM
+
+
+# -------------------------------------------------------------------------------------------------- KL-UCB, bit for bit
+
+
+@kernel
+def choose_plainly(state, k, rng):
+    bound = exploration(state.t[0])
+    for item in range(state.indices.shape[1]):
+        n = state.examined[k, item]
+        state.indices[k, item] = kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf
+    rank_by_index(state.indices[k], state.order[k], rng, 1)
+    return state.order[k, 0]
+
+
+class PlainRankedKLUCB(RankedKLUCB):
+    """RankedKL-UCB that solves for every index at every step."""
+
+    rank_kernel = specialise(_rank, choose=choose_plainly)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MODELS["PBM"], CascadeModel([0.5] * 4 + [0.1], n_positions=2), CascadeModel([1.0, 0.9, 0.9], n_positions=3)],
+    ids=["PBM", "ties", "certain"],
+)
+def test_ranked_klucb_is_the_plain_definition_bit_for_bit(model: ClickModel):
+    horizon, checkpoints = 40_000, range(100, 40_001, 100)
+    shape = model.n_items, model.n_positions
+    fast, plain = RankedKLUCB(*shape, seed=5), PlainRankedKLUCB(*shape, seed=5)
+    results = [clickgym.run(agent, ClickEnv(model), horizon, seed=6, checkpoints=checkpoints) for agent in (fast, plain)]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+    for name in ("clicks", "examined", "choice", "t"):
+        np.testing.assert_array_equal(getattr(fast.state, name), getattr(plain.state, name))
+    assert fast.rng.bit_generator.state == plain.rng.bit_generator.state
+
+
+# ------------------------------------------------------------------------------------------------------------------ Exp3
+
+
+def probabilities(log_weight: np.ndarray, gamma: float) -> np.ndarray:
+    return (1 - gamma) * softmax(log_weight, axis=-1) + gamma / log_weight.shape[-1]
+
+
+@pytest.mark.parametrize(
+    ("n_items", "horizon", "gamma"),
+    [(10, 1000, math.sqrt(10 * math.log(10) / ((math.e - 1) * 1000))), (10, 10, 1.0), (2, 10**7, 2.840e-4)],
+)
+def test_default_gamma(n_items, horizon, gamma):
+    assert RankedExp3(n_items, 1, horizon=horizon).state.gamma == pytest.approx(gamma, rel=1e-3 if n_items == 2 else 1e-13)
+    assert RankedExp3(n_items, 1, horizon=horizon, gamma=0.25).state.gamma == 0.25
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
+def test_exp3_weights_follow_the_plain_recursion(gamma):
+    """w ← w exp(γ (reward/p) / L), reward 1 only where the bandit's own choice was shown and clicked; in logarithms."""
+    agent, rng = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7), np.random.default_rng(8)
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
+    log_weight = np.zeros((3, 5))
+    replaced_and_clicked = 0
+    for _ in range(1500):
+        ranking, choice = agent.rank(None), agent.state.choice.copy()
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        p = probabilities(log_weight, gamma)
+        for k in range(3):
+            reward = int(clicks[k]) if ranking[k] == choice[k] else 0
+            log_weight[k, choice[k]] += gamma * (reward / p[k, choice[k]]) / 5
+            replaced_and_clicked += clicks[k] and ranking[k] != choice[k]
+        np.testing.assert_allclose(agent.state.log_weight, log_weight, rtol=1e-10)
+        np.testing.assert_allclose(agent.state.weight / agent.state.total[:, None], softmax(log_weight, axis=1), rtol=1e-9)
+    assert replaced_and_clicked > 100
+
+
+@pytest.mark.parametrize("gamma", [0.0173, 0.4, 1.0])
+def test_exp3_draws_from_its_probabilities(gamma):
+    """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed weights."""
+    agent = RankedExp3(4, 2, horizon=1000, gamma=gamma, seed=9)
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, (rng.random(2) < [0.8 if item == 2 else 0.2 for item in ranking]).astype(int))
+    p = probabilities(agent.state.log_weight, gamma)
+    counts = np.zeros((2, 4))
+    for _ in range(20000):
+        agent.rank(None)
+        counts[[0, 1], agent.state.choice] += 1
+    for k in range(2):
+        assert chisquare(counts[k], p[k] * 20000).pvalue > FALSE_ALARM
+
+
+def test_exp3_does_not_overflow():
+    """A million rewards: log w passes 10⁵, where w itself would have overflowed after about 2800 steps."""
+    agent = RankedExp3(3, 2, horizon=10**6, gamma=0.5, seed=10)
+    result = clickgym.run(agent, ClickEnv(PositionBasedModel([1.0, 0.6, 0.0], [1.0, 1.0])), 10**6, seed=0, checkpoints=[10**5])
+    assert agent.state.log_weight.max() > 1e5
+    for values in agent.state[3:]:
+        assert np.isfinite(values).all()
+    np.testing.assert_allclose(
+        agent.state.weight / agent.state.total[:, None], softmax(agent.state.log_weight, axis=1), atol=1e-12
+    )
+    assert agent.state.weight.max() < 1e14
+    assert np.isfinite(result.regret).all()
+
+
+def test_exp3_learns_from_rewards_that_come_late():
+    """After 10⁵ rewards on one item another alone pays: its weight catches up, for the logarithm forgets nothing."""
+    agent = RankedExp3(2, 1, horizon=10**6, gamma=0.2, seed=11)
+    clickgym.run(agent, ClickEnv(CascadeModel([1.0, 0.0], n_positions=1)), 20_000, seed=0, checkpoints=[])
+    ahead = agent.state.log_weight[0, 0]
+    clickgym.run(agent, ClickEnv(CascadeModel([0.0, 1.0], n_positions=1)), 200_000, seed=0, checkpoints=[])
+    assert agent.state.log_weight[0, 0] == ahead
+    assert agent.state.log_weight[0, 1] > ahead
+    assert probabilities(agent.state.log_weight, 0.2)[0, 1] == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -0.1, 1.1, math.nan])
+def test_a_bad_gamma_is_refused(gamma):
+    with pytest.raises(ValueError, match="gamma"):
+        RankedExp3(4, 2, horizon=100, gamma=gamma)
