@@ -2,13 +2,14 @@
 
 from .action_wrappers import LehmerAction, LehmerVectorAction
 from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
-from .click_env import ClickEnv, ClickVectorEnv, RankEnv, RankVectorEnv
+from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import MAX_SEARCH, REWARDS, ClickModel
 from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
 from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
 from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
+from .rank_env import RankEnv, RankVectorEnv
 from .spaces import RankedList, check_ranking
 from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
 from .wrappers import RecordRegret, RecordVectorRegret

@@ -24,14 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cascade import CascadeModel
 from .checks import check_count, check_positions, unknown
 from .click_model import ClickModel
-from .dependent_click import DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel
-from .piecewise_stationary import PiecewiseStationaryModel
-from .position_based import PositionBasedModel
-from .user_browsing import UserBrowsingModel
 
 __all__ = ["DEFAULT_INSTANCE", "Instance", "list_instances", "load_instance"]
 
@@ -63,6 +57,7 @@ class Instance:
         ValueError: naming the field and what was expected.
 
     Example:
+        >>> from clickgym.envs import CascadeModel
         >>> instance = Instance("toy", {"CascadeModel": CascadeModel([0.5, 0.2, 0.1], n_positions=3)}, n_positions=2)
         >>> instance.model("CascadeModel")
         CascadeModel(n_items=3, n_positions=2)
@@ -268,6 +263,10 @@ def _generate(name: str, base: str, arguments: str) -> Instance:
         raise ValueError(f"{name!r}: {error}") from None
 
 
+def _model(name: str, **parameters: Any) -> ClickModel:
+    return ClickModel.from_dict({"model": name, **parameters})
+
+
 def _of_models(models: Sequence[ClickModel], origin: str, initial_ranking: NDArray[np.int64] | None = None) -> Instance:
     return Instance(
         "",
@@ -283,7 +282,7 @@ def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: 
     check_positions(n_positions, n_items)
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     return _of_models(
-        [CascadeModel(attraction, n_positions)],
+        [_model("CascadeModel", attraction=attraction, n_positions=n_positions)],
         "B. Kveton et al., Cascading bandits: learning to rank in the cascade model, ICML 2015, section 5.1",
     )
 
@@ -291,7 +290,7 @@ def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: 
 def _lagree2016_small() -> Instance:
     """Lagrée 2016: 5 items, 3 positions (PositionBasedModel)"""
     return _of_models(
-        [PositionBasedModel([0.45, 0.35, 0.25, 0.15, 0.05], [0.9, 0.6, 0.3])],
+        [_model("PositionBasedModel", attraction=[0.45, 0.35, 0.25, 0.15, 0.05], examination=[0.9, 0.6, 0.3])],
         "P. Lagrée, C. Vernade, O. Cappé, Multiple-play bandits in the position-based model, NIPS 2016, section 5",
     )
 
@@ -301,7 +300,7 @@ def _li2019_chi_min(i: int = 1) -> Instance:
     if i < 1:
         raise ValueError(f"i is {i}; expected a positive integer")
     return _of_models(
-        [PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)],
+        [_model("PositionBasedModel", attraction=[0.9] + [0.5] * 9, examination=[0.9] * 8 + [0.5**i] * 2)],
         "C. Li et al., BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019, section 5.4",
         initial_ranking=np.roll(np.arange(10), -1),
     )
@@ -314,11 +313,17 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     browsing = np.sort(rng.random((n_positions, n_positions)), axis=0)[::-1]
     return _of_models(
         [
-            CascadeModel(attraction, n_positions),
-            PositionBasedModel(attraction, curve),
-            DependentClickModel(attraction, rng.random(n_positions)),
-            UserBrowsingModel(attraction, np.tril(browsing)),
-            DynamicBayesianModel(attraction, satisfaction, rng.random(), n_positions=n_positions),
+            _model("CascadeModel", attraction=attraction, n_positions=n_positions),
+            _model("PositionBasedModel", attraction=attraction, examination=curve),
+            _model("DependentClickModel", attraction=attraction, termination=rng.random(n_positions)),
+            _model("UserBrowsingModel", attraction=attraction, examination=np.tril(browsing)),
+            _model(
+                "DynamicBayesianModel",
+                attraction=attraction,
+                satisfaction=satisfaction,
+                perseverance=rng.random(),
+                n_positions=n_positions,
+            ),
         ],
         "drawn at random",
     )
@@ -334,6 +339,9 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     def items(quantiles: NDArray[np.float64], parameter: str, model: str) -> NDArray[np.float64]:
         return betaincinv(*family[parameter][model], quantiles)
 
+    def model(name: str, **parameters: Any) -> ClickModel:
+        return _model(name, attraction=items(attraction, "attraction", name), **parameters)
+
     position = np.log(np.arange(1, n_positions + 1))
 
     def curve(parameter: str) -> NDArray[np.float64]:
@@ -346,14 +354,14 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     browsing[:, 0] = curve("browsing_before_click")
     return _of_models(
         [
-            CascadeModel(items(attraction, "attraction", "CascadeModel"), n_positions),
-            PositionBasedModel(items(attraction, "attraction", "PositionBasedModel"), curve("examination")),
-            DependentClickModel(items(attraction, "attraction", "DependentClickModel"), curve("termination")),
-            UserBrowsingModel(items(attraction, "attraction", "UserBrowsingModel"), np.tril(browsing)),
-            DynamicBayesianModel(
-                items(attraction, "attraction", "DynamicBayesianModel"),
-                items(satisfaction, "satisfaction", "DynamicBayesianModel"),
-                family["perseverance"],
+            model("CascadeModel", n_positions=n_positions),
+            model("PositionBasedModel", examination=curve("examination")),
+            model("DependentClickModel", termination=curve("termination")),
+            model("UserBrowsingModel", examination=np.tril(browsing)),
+            model(
+                "DynamicBayesianModel",
+                satisfaction=items(satisfaction, "satisfaction", "DynamicBayesianModel"),
+                perseverance=family["perseverance"],
                 n_positions=n_positions,
             ),
         ],
@@ -371,7 +379,7 @@ def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable
             ClickModel.from_dict(first.to_dict() | {"attraction": attraction.tolist()})
             for attraction in attractions(first.attraction)
         ]
-        models.append(PiecewiseStationaryModel(epochs, np.arange(len(epochs)) * length))
+        models.append(_model("PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length))
     return _of_models(models, base.origin, base.initial_ranking)
 
 
@@ -456,10 +464,7 @@ GENERATED: dict[str, Callable[..., Instance]] = {
 
 DEFAULT_INSTANCES = {
     kind: instance
-    for model in (CascadeModel, PositionBasedModel, DependentClickModel, UserBrowsingModel, DynamicBayesianModel)
-    for kind, instance in (
-        (model.__name__, DEFAULT_INSTANCE),
-        (f"PiecewiseStationaryModel of {model.__name__}", "li2019-switching"),
-    )
+    for model in ("CascadeModel", "PositionBasedModel", "DependentClickModel", "UserBrowsingModel", "DynamicBayesianModel")
+    for kind, instance in ((model, DEFAULT_INSTANCE), (f"PiecewiseStationaryModel of {model}", "li2019-switching"))
 }
 """The instance of an environment when none is asked for, by the kind of its click model."""

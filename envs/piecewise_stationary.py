@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .cascade import CascadeModel
-from .click_env import RankEnv, RankVectorEnv
 from .click_model import REWARDS, ClickModel
 from .dependent_click import DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel
 from .position_based import PositionBasedModel
+from .rank_env import RankEnv, RankVectorEnv
 from .user_browsing import UserBrowsingModel
 
 __all__ = ["NON_STATIONARY", "PiecewiseStationaryModel"]

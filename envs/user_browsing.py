@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_positions, probabilities
-from .click_env import RankEnv, RankVectorEnv
 from .click_model import CLICKS, ClickModel, match
 from .kernels import kernel
+from .rank_env import RankEnv, RankVectorEnv
 
 __all__ = ["UBMRankEnv", "UBMRankVectorEnv", "UserBrowsingModel"]
 
