@@ -1,8 +1,9 @@
 """Agents that learn a linear attraction from features (He et al. 2020 and what they compare with), on one ridge regression.
 
 All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown candidate times the weight w
-of its position, with its click c; ``θ = A⁻¹b`` estimates the attraction ``θᵀx``. The LinUCB agents show the candidates of largest
-``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the k-th largest at position k, and differ only in which positions are samples and with which weight:
+of its position, with its click c; ``θ = A⁻¹b`` estimates the attraction ``θᵀx``. The LinUCB agents show the candidates of
+largest ``θᵀx + α_t sqrt(xᵀA⁻¹x)``, the k-th largest at position k, and differ only in which positions are samples and with
+which weight:
 
 | agent | samples | weight |
 |---|---|---|
@@ -35,7 +36,7 @@ __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", 
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
-REFRESH = 500  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
+REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
 
 class LinearState(NamedTuple):
@@ -46,7 +47,7 @@ class LinearState(NamedTuple):
     t: NDArray[np.int64]  # (1,) the session, counted from 1
     factor: NDArray[np.float64]  # (d, d) working memory: the Cholesky factor of A
     vector: NDArray[np.float64]  # (d,) working memory
-    index: NDArray[np.float64]  # (L,)
+    indices: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,)
     weights: NDArray[np.float64]  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
@@ -142,19 +143,16 @@ def refresh(state):  # type: ignore[no-untyped-def]
 
 @inner
 def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
-    """Write the candidates of largest index in decreasing order; each position draws among those within `TIE` of the best left."""
+    """Write the candidates of largest index in decreasing order; each position draws among those within `TIE` of the best."""
     n_items = len(index)
     for a in range(n_items):
         order[a] = a
     for k in range(len(ranking)):
-        best, near = index[order[k]], 1  # how many are within TIE of the best
+        best, near = index[order[k]], 0
         for a in range(k + 1, n_items):
-            value = index[order[a]]
-            if value > best + TIE:
-                best, near = value, 1
-            elif value >= best - TIE:
-                best = max(best, value)
-                near += 1
+            best = max(best, index[order[a]])
+        for a in range(k, n_items):
+            near += index[order[a]] >= best - TIE
         chosen = int(rng.random() * near) if near > 1 else 0
         for a in range(k, n_items):
             if index[order[a]] >= best - TIE:
@@ -181,8 +179,8 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
     for a in range(len(features)):
         x = features[a]
         multiply(state.inverse, x, state.vector)
-        state.index[a] = dot(state.theta, x) + alpha * math.sqrt(max(dot(state.vector, x), 0.0))
-    show_largest(state.index, state.order, rng, ranking)
+        state.indices[a] = dot(state.theta, x) + alpha * math.sqrt(max(dot(state.vector, x), 0.0))
+    show_largest(state.indices, state.order, rng, ranking)
 
 
 @kernel
@@ -195,8 +193,8 @@ def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def
             ranking[k] = state.order[k]
     else:
         for a in range(len(features)):
-            state.index[a] = dot(state.theta, features[a])
-        show_largest(state.index, state.order, rng, ranking)
+            state.indices[a] = dot(state.theta, features[a])
+        show_largest(state.indices, state.order, rng, ranking)
 
 
 @kernel
@@ -210,8 +208,8 @@ def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped
     for i in range(len(sample)):
         sample[i] = state.theta[i] + state.exploration * sample[i]
     for a in range(len(features)):
-        state.index[a] = dot(sample, features[a])
-    show_largest(state.index, state.order, rng, ranking)
+        state.indices[a] = dot(sample, features[a])
+    show_largest(state.indices, state.order, rng, ranking)
 
 
 @kernel
@@ -262,7 +260,7 @@ class _RidgeAgent(ContextualAgent):
             t=np.ones(1, np.int64),
             factor=np.zeros((d, d)),
             vector=np.zeros(d),
-            index=np.zeros(self.n_items),
+            indices=np.zeros(self.n_items),
             order=np.arange(self.n_items),
             weights=weights,
             feedback=self.feedback,
@@ -311,8 +309,9 @@ class UBMLinUCB(_LinUCB):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k (from 0) is the position, column 0:
-            no click yet, column j: the last click was at the j-th position counted from 1. ``make_agent`` fills them in.
+        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k (from 0) is the position,
+            column 0: no click yet, column j: the last click was at the j-th position counted from 1. ``make_agent`` fills
+            them in.
         alpha: replaces ``α_t``; None takes the theory's
             ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) + sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
         ridge: λ > 0; None takes ``max(1, φ'_w)``.
@@ -326,11 +325,12 @@ class UBMLinUCB(_LinUCB):
 
     Deviations from the paper:
         1. ⚠ λ defaults to ``max(1, φ'_w)``: Theorem 3 requires ``λ ≥ φ'_w ≥ 1``, the experiments take ``φ'_w``.
-        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold start all of one norm are equal.
-        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with k, as the paper assumes; other
-           weights are warned of. For the number of clicks sorting by attraction may be suboptimal in any UBM, so that
+        2. ⚠ Candidates whose indices differ by less than 1e-10 are ordered at random: at the cold start all of one norm are
+           equal.
+        3. ⚠ The list is the best for at least one click only if ``w_{k,0}`` does not increase with k, as the paper assumes;
+           other weights are warned of. For the number of clicks sorting by attraction may be suboptimal in any UBM, so that
            regret for ``reward="clicks"`` may stay linear.
-        4. The inverse is kept by rank-one updates and computed anew every 500 sessions.
+        4. The inverse is kept by rank-one updates and computed anew every 100 sessions.
 
     Example:
         >>> agent = UBMLinUCB(3, 2, n_features=2, examination=[[1.0, 0.0], [0.5, 0.8]], alpha=1.0, seed=0)
@@ -379,8 +379,8 @@ class C2UCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge that is not positive.
 
-    Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM 2014,
-    as He et al. 2020, section 6.2, compare with it.
+    Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM
+    2014, as He et al. 2020, section 6.2, compare with it.
 
     Deviations from the paper:
         1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing but their samples.
@@ -408,8 +408,8 @@ class CMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge that is not positive.
 
-    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He et al. 2020,
-    section 6.2.
+    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He et al.
+    2020, section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.
@@ -426,7 +426,7 @@ class CMLinUCB(_LinUCB):
 
 
 class DCMLinUCB(_LinUCB):
-    """DCM-LinUCB: LinUCB for the dependent click model, whose samples are the positions down to the last click (all without one).
+    """DCM-LinUCB: LinUCB for the dependent click model, with the positions down to the last click as samples (all without one).
 
     Args:
         n_items: L, candidates in each session.
@@ -439,8 +439,8 @@ class DCMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge that is not positive.
 
-    Source: Liu, Li, Chen, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He et al. 2020, section
-    6.2.
+    Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He et al. 2020,
+    section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.

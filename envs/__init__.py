@@ -4,6 +4,8 @@ from .action_wrappers import LehmerAction, LehmerVectorAction
 from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import MAX_SEARCH, REWARDS, ClickModel
+from .contextual import CONTEXTUAL, ContextualClickEnv, ContextualClickVectorEnv
+from .contextual_model import LinearModel
 from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
 from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
@@ -25,6 +27,7 @@ ENVIRONMENTS: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
 """The registered ids, each with its scalar and its vector environment."""
 
 __all__ = [
+    "CONTEXTUAL",
     "DEFAULT_INSTANCE",
     "ENVIRONMENTS",
     "MAX_SEARCH",
@@ -33,11 +36,14 @@ __all__ = [
     "ClickEnv",
     "ClickModel",
     "ClickVectorEnv",
+    "ContextualClickEnv",
+    "ContextualClickVectorEnv",
     "DependentClickModel",
     "DynamicBayesianModel",
     "Instance",
     "LehmerAction",
     "LehmerVectorAction",
+    "LinearModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",
     "RankEnv",

@@ -438,6 +438,39 @@ def _random_walk(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
+def _linear(
+    n_items: int = 20,
+    n_positions: int = 5,
+    n_features: int = 10,
+    n_pool: int = 1_000,
+    n_users: int = 100,
+    query: str = DEFAULT_INSTANCE,
+    seed: int = 0,
+) -> Instance:
+    """20 candidates in each session, attraction linear in features, examination of a real query (contextual models)"""
+    for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
+        check_count(name, value)
+    check_positions(n_positions, check_count("n_items", n_items))
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; expected an integer from 0")
+    # Users and items are mixtures of topics, most of them of one or two, and few topics attract much: θ* are the cubes of
+    # equally spaced numbers, in random order. With entries that add up to 1, θ*ᵀx is a mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
+    rng = np.random.default_rng(seed)
+    n_user_features = n_features // 2
+    sizes = (n_user_features, n_features - n_user_features)
+    theta = np.concatenate([rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes])
+    items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
+    users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
+    share = 0.0 if users is None else 0.25
+    known = load_instance(query)
+    models = []
+    for kind in ("UserBrowsingModel", "PositionBasedModel", "CascadeModel", "DependentClickModel"):
+        base = known.model(kind, n_positions).to_dict() | {"attraction": [0.0] * n_items}
+        scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
+        models.append(_model("LinearModel", base=base, theta=theta, **scaled))
+    return _of_models(models, f"features and θ* drawn at random; examination: {known.origin}")
+
+
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
     """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
 
@@ -456,6 +489,7 @@ GENERATED: dict[str, Callable[..., Instance]] = {
     "lagree2016-small": _lagree2016_small,
     "li2019-chi-min": _li2019_chi_min,
     "li2019-switching": _li2019_switching,
+    "linear": _linear,
     "random-walk": _random_walk,
     "uniform": _uniform,
     "yandex-like": _yandex_like,
@@ -465,6 +499,10 @@ GENERATED: dict[str, Callable[..., Instance]] = {
 DEFAULT_INSTANCES = {
     kind: instance
     for model in ("CascadeModel", "PositionBasedModel", "DependentClickModel", "UserBrowsingModel", "DynamicBayesianModel")
-    for kind, instance in ((model, DEFAULT_INSTANCE), (f"PiecewiseStationaryModel of {model}", "li2019-switching"))
+    for kind, instance in (
+        (model, DEFAULT_INSTANCE),
+        (f"PiecewiseStationaryModel of {model}", "li2019-switching"),
+        (f"LinearModel of {model}", "linear"),
+    )
 }
 """The instance of an environment when none is asked for, by the kind of its click model."""

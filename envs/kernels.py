@@ -42,7 +42,8 @@ _foreign: set[Callable[..., Any]] = set()
 def _package_sources() -> frozenset[Path]:
     """Every Python file of the package that may hold kernels, whether installed or mapped from a checkout."""
     envs = Path(__file__).resolve().parent
-    return frozenset(file for folder in (envs, envs.parent / "agents", envs.parent / "runner") for file in folder.glob("*.py"))
+    folders = (envs, *(envs.parent / name for name in ("agents", "runner", "offline")))
+    return frozenset(file for folder in folders for file in folder.glob("*.py"))
 
 
 @cache

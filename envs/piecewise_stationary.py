@@ -114,9 +114,9 @@ class PiecewiseStationaryModel(ClickModel):
 _PAGE = """
     ## Description
 
-    Rank search results for users of the **{name}** who change: at given steps the parameters of the model change abruptly.
-    Every step is one session with a new user; the stream of sessions never ends by itself. Regret is dynamic: against the best
-    list for the users of that step. `reset` starts the clock, and with it the changes, anew.
+    Rank search results for users of the **{name}** with parameters that change abruptly, at given steps. Every step is one
+    session with a new user; the stream of sessions never ends by itself. Regret is dynamic: against the best list for the users
+    of that step. `reset` starts the clock, and with it the changes, anew.
 
     {{interface}} Nothing else tells that the users have changed.
 

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from ..agents import Agent, CompiledAgent
-from ..envs import ClickEnv, check_ranking
+from ..agents import Agent, CompiledAgent, ContextualAgent
+from ..envs import ClickEnv, ContextualClickEnv, check_ranking
 from ..envs.click_env import session
 from ..envs.kernels import specialise
 from ..envs.wrappers import Meter
@@ -27,6 +27,7 @@ update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
+next_round: Callable[..., None]
 
 
 class AgentError(Exception):
@@ -78,17 +79,72 @@ def _play(  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
+def _rounds(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+):  # fmt: skip
+    """As `_sessions`, with the candidates of each session drawn after the one before."""
+    n_items, n_positions = len(seen), len(ranking)
+    regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+    satisfied, realised, played = -1, 0.0, 0
+    while played < n_sessions:
+        rank(state, agent_rng, drawn.features, ranking)
+        good = True
+        for k in range(n_positions):
+            item = ranking[k]
+            if item < 0 or item >= n_items or seen[item] == played:
+                good = False
+                break
+            seen[item] = played
+        if not good:
+            break
+        for k in range(n_positions):
+            uniforms[k] = env_rng.random()
+        realised, expectation, satisfied = play_session(
+            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
+        )
+        update(state, drawn.features, ranking, clicks)
+        measure(contexts, ranking, clicks, expectation, totals, 3)
+        regret += drawn.optimum[0] - expectation
+        rewards += realised
+        for k in range(n_positions):
+            n_clicks += clicks[k]
+        next_round(pool, drawn, parameters, env_rng, reward, scratch)
+        played += 1
+    totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+    return played, realised, satisfied
+
+
+def _play_rounds(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+):  # fmt: skip
+    return sessions(
+        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+        state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+    )  # fmt: skip
+
+
+def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, ranking)
+
+
+def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, ranking, clicks)
+
+
 def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     """Why a pair cannot run in the compiled loop; None if it can."""
     if not isinstance(agent, CompiledAgent):
         return f"{type(agent).__name__} is a plain Python agent"
-    if type(agent).rank is not CompiledAgent.rank or type(agent).update is not CompiledAgent.update:
+    base = ContextualAgent if isinstance(agent, ContextualAgent) else CompiledAgent
+    if type(agent).rank is not base.rank or type(agent).update is not base.update:
         return f"{type(agent).__name__} overrides rank or update in Python"
     while isinstance(env, gym.Wrapper):
         if type(env) not in (OrderEnforcing, PassiveEnvChecker):
             return f"the wrapper {type(env).__name__} must see every step"
         env = env.env
-    if not isinstance(env, ClickEnv) or type(env).step is not ClickEnv.step:
+    if not isinstance(env, ClickEnv) or type(env).step not in (ClickEnv.step, ContextualClickEnv.step):
         return f"{type(env).__name__} has a step of its own"
     return None
 
@@ -116,25 +172,31 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
+    parameters: Any
+    yardstick: tuple[Any, ...]  # from which the kernel knows the best list's expected reward
 
     def play(size: int) -> tuple[int, float, int]:
         return compiled(
-            task.model.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
-            task.optimal_reward, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
+            parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
+            *yardstick, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
 
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            loop = specialise(
-                _sessions,
-                play_session=session(task.model),
-                rank=agent.rank_kernel,
-                update=agent.update_kernel,
-                measure=metrics.kernel,
-            )
-            compiled = specialise(_play, sessions=loop, counted=True)
+            kernels: dict[str, Any] = {"play_session": session(task.model), "measure": metrics.kernel}
+            kernels |= {"rank": agent.rank_kernel, "update": agent.update_kernel}
+            if isinstance(click_env, ContextualClickEnv):
+                if not isinstance(agent, ContextualAgent):
+                    kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
+                    kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
+                parameters, yardstick = task.parameters, (task.pool, task.round)
+                loop = specialise(_rounds, next_round=task.next_round, **kernels)
+                compiled = specialise(_play_rounds, sessions=loop, counted=True)
+            else:
+                parameters, yardstick = task.model.parameters, (task.optimal_reward,)
+                compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ..agents import AGENTS, LEARNERS, Agent, Learner
-from ..envs import ENVIRONMENTS, PositionBasedModel
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
+from ..envs import CONTEXTUAL, ENVIRONMENTS, CascadeModel, ContextualClickEnv, PositionBasedModel, UserBrowsingModel
 from ..envs.checks import unknown
 
 __all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
@@ -23,7 +24,7 @@ Spec = str | tuple[str, Mapping[str, Any]]
 """A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
 
 
-PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **LEARNERS}
+PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
@@ -39,6 +40,8 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
         ('CascadeKLUCB', {'feedback': 'first_click'})
+        >>> parse_spec("BubbleRank:initial=[2,0,1],horizon=1000")
+        ('BubbleRank', {'initial': [2, 0, 1], 'horizon': 1000})
         >>> parse_spec("my_module:MyAgent:alpha=0.5")
         ('my_module:MyAgent', {'alpha': 0.5})
     """
@@ -49,7 +52,7 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     if "=" not in tail:
         return spec, {}
     arguments = {}
-    for pair in tail.split(","):
+    for pair in re.split(r",(?![^\[]*\])", tail):  # not at the commas of a list
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")
@@ -63,7 +66,7 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
 def label(spec: Spec) -> str:
     """How tables and figures call a spec: the form that `parse_spec` reads."""
     name, arguments = parse_spec(spec)
-    written = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in arguments.items())
+    written = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v, separators=(',', ':'))}" for k, v in arguments.items())
     return f"{name}:{written}" if written else name
 
 
@@ -78,8 +81,9 @@ def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
         ValueError, TypeError: on an unknown id or a bad argument.
     """
     name, arguments = parse_spec(spec)
-    if name not in ENVIRONMENTS:
-        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    known = ENVIRONMENTS | CONTEXTUAL
+    if name not in known:
+        raise ValueError(unknown("environment", name, known))
     if instance is not None:
         arguments["instance"] = instance
     return gym.make(name, **arguments)
@@ -127,8 +131,9 @@ def make_agent(
 ) -> Agent | Learner:
     """Build an agent for an environment.
 
-    Sizes come from the environment, and so does what a paper assumes known, unless it is given: PBM-UCB's examination
-    probabilities, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays hidden.
+    Sizes and the number of features come from the environment, and so does what a paper assumes known, unless it is given:
+    PBM-UCB's examination probabilities, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
+    stays hidden.
 
     Args:
         name: as for the command line, or the class itself.
@@ -165,6 +170,10 @@ def make_agent(
         required = parameters[key].default is inspect.Parameter.empty
         if key not in hyperparameters and (required or click_env.initial_ranking is not None):
             filled_in[key] = _known(made.__name__, key, source, click_env)
+    if "n_features" in parameters and "n_features" not in hyperparameters:
+        if not isinstance(click_env, ContextualClickEnv):
+            raise ValueError(f"{made.__name__} ranks by features, which only contextual environments have")
+        filled_in["n_features"] = click_env.n_features
     if "horizon" in parameters and "horizon" not in hyperparameters:
         if horizon is not None:
             filled_in["horizon"] = horizon
@@ -177,6 +186,8 @@ def make_agent(
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
+    if isinstance(env, ContextualClickEnv):
+        return _known_of_users(agent, key, source, env)
     if source == "optimal_ranking":
         return env.task.optimal_ranking
     model = env.model.epochs[0]  # what was known when the agent was built
@@ -191,3 +202,20 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
         return env.initial_ranking
     # Examination in another model depends on the list: the position bias that one would measure on the production list.
     return model.examination_probabilities(env.initial_ranking[: model.n_positions])
+
+
+def _known_of_users(agent: str, key: str, source: str, env: ContextualClickEnv) -> Any:
+    """As `_known`, where candidates change from session to session and only the examination stays."""
+    users = env.model.base
+    if source == "examination":
+        if isinstance(users, PositionBasedModel):
+            return users.examination
+        return env.model.examination_probabilities(range(users.n_positions))  # of candidates with the mean attraction
+    if source == "browsing":  # as a user browsing model's: by position, and by the last click above it
+        if isinstance(users, UserBrowsingModel):
+            return users.examination
+        if isinstance(users, PositionBasedModel):
+            return np.tril(np.tile(users.examination[:, None], users.n_positions))
+        if isinstance(users, CascadeModel):
+            return np.tile(np.arange(users.n_positions) == 0, (users.n_positions, 1)).astype(np.float64)
+    raise ValueError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")

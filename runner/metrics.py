@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..envs.checks import unknown
 from ..envs.click_env import ClickEnv, ClickVectorEnv
+from ..envs.contextual import ContextualClickEnv, ContextualClickVectorEnv
 from ..envs.kernels import kernel, specialise
 
 __all__ = ["METRICS", "Metric", "Metrics"]
@@ -36,6 +37,10 @@ class Metric(NamedTuple):
 
 class NoContext(NamedTuple):
     nothing: float = 0.0
+
+
+def no_context(env: Env) -> NoContext:
+    return NoContext()
 
 
 @kernel
@@ -112,7 +117,7 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, lambda env: NoContext()),
+    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context),
     "ndcg": Metric(
         "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1", ndcg, gain_context
     ),
@@ -166,5 +171,13 @@ class Metrics:
             self.kernel = specialise(_chain, value=METRICS[name].kernel, rest=self.kernel)
 
     def contexts(self, env: Env) -> tuple[Any, ...]:
-        """What the kernels need to know of the environment's present task."""
+        """What the kernels need to know of the environment's present task.
+
+        Raises:
+            ValueError: the environment lacks what a metric needs.
+        """
+        if isinstance(env, (ContextualClickEnv, ContextualClickVectorEnv)):
+            for name in self.names:
+                if METRICS[name].context is not no_context:
+                    raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
         return tuple(METRICS[name].context(env) for name in self.names)

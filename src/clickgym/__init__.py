@@ -19,11 +19,12 @@ __all__ = [
     "agents",
     "envs",
     "make_agent",
+    "record",
     "run",
     "sweep",
 ]
 
-for _id, (_scalar, _vector) in envs.ENVIRONMENTS.items():
+for _id, (_scalar, _vector) in (envs.ENVIRONMENTS | envs.CONTEXTUAL).items():
     gymnasium.register(
         _id,
         entry_point=f"{_scalar.__module__}:{_scalar.__name__}",
@@ -35,6 +36,8 @@ def __getattr__(name: str) -> object:
     # Only who uses these pays for the import of data frames.
     if name == "sweep":
         return importlib.import_module(".runner.sweep", __name__).sweep
+    if name == "record":
+        return importlib.import_module(".runner.record", __name__).record
     if name == "offline":
         return importlib.import_module(".offline", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

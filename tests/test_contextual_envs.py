@@ -1,0 +1,518 @@
+"""Contextual models and environments: laws of candidates and clicks, the optimum of every session, engines, conventions."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from contextlib import nullcontext
+
+import gymnasium as gym
+import numpy as np
+import polars
+import pytest
+from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from scipy.stats import kstest
+
+import clickgym
+from clickgym.agents import CONTEXTUAL_AGENTS, EpsilonGreedy
+from clickgym.envs import (
+    CONTEXTUAL,
+    CascadeModel,
+    ClickModel,
+    ContextualClickEnv,
+    ContextualClickVectorEnv,
+    DependentClickModel,
+    DynamicBayesianModel,
+    LinearModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+    load_instance,
+)
+
+L, K = 5, 3
+THETA = [0.3, -0.2, 0.9, 0.1]
+USERS = [[0.2, 0.1], [0.4, 0.0]]
+ITEMS = [[0.6, 0.2], [0.5, 0.1], [0.3, 0.6], [0.1, 0.1], [0.0, 0.7], [0.8, -0.1], [0.2, 0.3]]
+BROWSING = [[0.9, 0, 0], [0.3, 0.95, 0], [0.5, 0.2, 0.8]]
+BASES = {
+    "UBM": UserBrowsingModel(np.zeros(L), BROWSING),
+    "PBM": PositionBasedModel(np.zeros(L), [0.5, 0.9, 0.3]),
+    "CM": CascadeModel(np.zeros(L), K),
+    "DCM": DependentClickModel(np.zeros(L), [0.9, 0.2, 0.6]),
+}
+MODELS = {name: LinearModel(base, THETA, ITEMS, USERS) for name, base in BASES.items()}
+REWARDS = [(name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)]
+by_id = pytest.mark.parametrize("env_id", CONTEXTUAL)
+by_model = pytest.mark.parametrize("name", MODELS)
+by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
+
+
+def optimum(model, reward, cutoff):
+    """By trying every list."""
+    lists = itertools.permutations(range(model.n_items), model.n_positions)
+    return max(model.expected_reward(np.array(ranking), reward, cutoff) for ranking in lists)
+
+
+# --------------------------------------------------------------------------------------------------------------- the model
+
+
+@by_model
+def test_the_model_of_a_session_has_the_attraction_of_its_features(name):
+    features = np.array([[*USERS[1], *ITEMS[j]] for j in (0, 6, 2, 3, 5)])
+    model = MODELS[name].at(features)
+    assert type(model) is type(BASES[name])
+    np.testing.assert_allclose(model.attraction, features @ THETA)
+    ranking = [4, 0, 3]
+    for method in ("click_probabilities", "examination_probabilities"):
+        np.testing.assert_array_equal(getattr(MODELS[name], method)(ranking, features), getattr(model, method)(ranking))
+    assert MODELS[name].expected_reward(ranking, features=features) == model.expected_reward(ranking)
+    np.testing.assert_array_equal(MODELS[name].optimal_ranking(features=features), model.optimal_ranking())
+    clicks = [m.sample(ranking, np.random.default_rng(0), *more) for m, more in ((MODELS[name], (features,)), (model, ()))]
+    np.testing.assert_array_equal(*clicks)
+
+
+@by_model
+def test_without_features_all_candidates_have_the_mean_attraction(name):
+    mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
+    np.testing.assert_allclose(MODELS[name].attraction, np.full(L, mean))
+    assert len(set(np.round(MODELS[name].at(None).attraction, 12))) == 1
+
+
+@by_model
+def test_the_description_makes_the_same_model(name):
+    model = MODELS[name]
+    assert ClickModel.from_dict(model.to_dict()) == model
+    assert LinearModel(BASES[name].to_dict(), THETA, ITEMS, USERS) == model
+    assert model.kind == f"LinearModel of {type(BASES[name]).__name__}"
+    shorter = model.with_positions(2)
+    assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
+    assert shorter.base == BASES[name].with_positions(2)
+
+
+WRONG = [
+    ({"theta": [0.3, 0.2]}, "theta has 2 entries; expected one for each of the 2 features of users and the 2 of items"),
+    ({"theta": [[0.3]]}, r"theta has shape \(1, 1\); expected 1 dimension"),
+    ({"items": ITEMS[:4]}, "items has 4 rows; expected at least n_items = 5"),
+    ({"items": [[np.nan, 0], *ITEMS]}, r"items\[0, 0\] is nan; expected a finite number"),
+    ({"items": [[1.0, 0.5], *ITEMS]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
+    ({"users": [[0.0, 0.5]]}, r"attractions theta @ x range from -0.*; expected probabilities in \[0, 1\]"),
+    ({"theta": [3.0, 0.0, 0.0, 0.0]}, "attractions theta @ x range from 0.6 to 1.2"),
+    ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)}, "base is a DynamicBayesianModel; expected"),
+    ({"base": {"model": "Unknown"}}, "unknown click model 'Unknown'"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), WRONG)
+def test_wrong_parameters_are_named(changed, message):
+    with pytest.raises(ValueError, match=message):
+        LinearModel(**({"base": BASES["PBM"], "theta": THETA, "items": ITEMS, "users": USERS} | changed))
+
+
+# --------------------------------------------------------------------------------------------------------- laws of a session
+
+
+def test_candidates_are_uniform_and_independent_of_the_session():
+    """Users, the candidates in their order, and the session before: each pair and each user equally likely."""
+    model = LinearModel(PositionBasedModel([0.0, 0.0], [0.9, 0.5]), THETA, ITEMS[:4], USERS)
+    env = ContextualClickEnv(model)
+    observation, _ = env.reset(seed=0)
+    rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
+    drawn = []
+    for _ in range(12_000):
+        features = observation["features"]
+        assert np.all(features[0, :2] == features[1, :2])
+        items = tuple(rows[tuple(np.round(row[2:], 9))] for row in features)
+        drawn.append((int(features[0, 0] == USERS[1][0]), *items, int(observation["clicks"][0])))
+        observation, *_ = env.step([0, 1])
+    pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+    assert_sampled_from({(u, i, j): 1 / 24 for u in (0, 1) for i, j in pairs}, [entry[:3] for entry in drawn])
+    later, clicked = [entry[1] for entry in drawn], np.array([entry[3] for entry in drawn])
+    clicked_later = [item for item, click in zip(later, clicked, strict=True) if click]
+    assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)  # the next candidates do not depend on the clicks
+
+
+@by_model
+def test_clicks_have_the_joint_law_of_the_present_candidates(name):
+    """All N items are candidates of one user, so that sessions differ in nothing but the order of the candidates."""
+    model = LinearModel(MODELS[name].base, THETA, ITEMS[:L], USERS[:1])
+    env = ContextualClickEnv(model)
+    observation, _ = env.reset(seed=1)
+    fixed = np.array([[*USERS[0], *item] for item in ITEMS[:L]])
+    shown = [3, 0, 4]
+    samples = []
+    for _ in range(20_000):
+        place = {tuple(row): a for a, row in enumerate(observation["features"].tolist())}
+        observation, *_ = env.step([place[tuple(fixed[item].tolist())] for item in shown])
+        samples.append(tuple(observation["clicks"].tolist()))
+    law = exact_law(model.at(fixed), shown)
+    assert_sampled_from(marginal(law, lambda clicks, examined, left: clicks), samples)
+
+
+@by_reward
+def test_regret_is_against_the_best_of_all_lists_of_the_session(name, reward, cutoff):
+    env = ContextualClickEnv(MODELS[name], reward, cutoff)
+    observation, info = env.reset(seed=2)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        model, ranking = MODELS[name].at(observation["features"]), rng.permutation(L)[:K]
+        task = env.task
+        best, worth = task.optimal_ranking.copy(), task.optimal_reward
+        assert sorted(set(best.tolist())) == sorted(best.tolist())
+        assert worth == pytest.approx(optimum(model, reward, cutoff), abs=1e-12)
+        assert model.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
+        observation, paid, terminated, truncated, info = env.step(ranking)
+        assert (terminated, truncated) == (False, False)
+        assert info["optimal_reward"] == worth
+        assert info["expected_reward"] == pytest.approx(model.expected_reward(ranking, reward, cutoff), abs=1e-12)
+        assert info["regret"] == worth - info["expected_reward"]
+        if reward != "satisfaction":
+            assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
+
+
+def test_the_best_list_below_the_cutoff_is_filled_by_attraction():
+    for name, reward in (("UBM", "clicks"), ("UBM", "any_click"), ("DCM", "clicks")):
+        env = ContextualClickEnv(MODELS[name], reward, 1)
+        _, info = env.reset(seed=3)
+        assert info["optimal_ranking"].tolist() == np.argsort(-env.task.round.attraction)[:K].tolist()
+
+
+def test_a_search_that_is_too_large_is_refused():
+    items = np.tile([[0.1, 0.2]], (60, 1))
+    model = LinearModel(UserBrowsingModel(np.zeros(60), np.tril(np.full((5, 5), 0.5))), [1.0, 1.0], items)
+    ContextualClickEnv(model)
+    with pytest.raises(ValueError, match=r"known only by exact search in each session, and .* lists of 5 out of 60 candidates"):
+        ContextualClickEnv(model, "clicks")
+    ContextualClickEnv(model, "clicks", 3)
+
+
+# ------------------------------------------------------------------------------------------------------------- instances
+
+
+@by_id
+def test_the_default_instance_is_the_synthetic_one(env_id):
+    env = gym.make(env_id).unwrapped
+    assert env.instance == "linear"
+    assert (env.action_space.n_items, env.action_space.n_positions, env.n_features) == (20, 5, 10)
+    assert env.model.kind == CONTEXTUAL[env_id][0].kind
+    query = load_instance("yandex-9982")
+    known = query.model(type(env.model.base), 5).to_dict()
+    assert {**env.model.base.to_dict(), "attraction": 0} == {**known, "attraction": 0}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_attractions_of_the_synthetic_instance_are_well_spread(seed):
+    """In the mean session the most attractive of the 20 candidates attracts at least 0.1 more than the median one."""
+    env = gym.make("ContextualPBMRank-v0", instance=f"linear:seed={seed}")
+    env.reset(seed=0)
+    spread = []
+    for _ in range(300):
+        attraction = env.unwrapped.task.round.attraction
+        assert attraction.min() >= 0
+        assert attraction.max() <= 1
+        spread.append(attraction.max() - np.median(attraction))
+        env.step(range(5))
+    assert np.mean(spread) > 0.1
+
+
+def test_the_family_takes_sizes_seed_and_query():
+    one = load_instance("linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3")
+    model = one.model("LinearModel of UserBrowsingModel")
+    assert (model.n_items, model.n_positions, model.n_features) == (8, 4, 5)
+    assert (model.items.shape, model.users.shape) == ((30, 3), (3, 2))
+    assert model.base.examination[0, 0] == load_instance("uniform").model("UserBrowsingModel").examination[0, 0]
+    assert load_instance("linear:n_features=1").model("LinearModel of CascadeModel").users is None
+    for bad, message in (("n_pool=5", "items has 5 rows"), ("n_features=0", "n_features is 0"), ("n_positions=11", "11")):
+        with pytest.raises(ValueError, match=message):
+            load_instance(f"linear:{bad}")
+
+
+def test_an_instance_file_holds_the_same_problem(tmp_path):
+    instance = load_instance("linear:n_items=6,n_positions=2,n_features=4,n_pool=9,n_users=2,seed=1")
+    instance.save(tmp_path / "mine.json")
+    again = gym.make("ContextualDCMRank-v0", instance=str(tmp_path / "mine.json")).unwrapped.model
+    assert again == instance.model("LinearModel of DependentClickModel")
+    one = gym.make("ContextualDCMRank-v0", **{key: value for key, value in again.to_dict().items() if key != "model"})
+    assert one.unwrapped.model == again
+    assert one.unwrapped.instance == "custom"
+
+
+def test_wrong_arguments_of_an_id_are_named():
+    with pytest.raises(ValueError, match="the parameters make a LinearModel of CascadeModel; expected a LinearModel of User"):
+        gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
+    with pytest.raises(TypeError, match="unknown parameter 'examination'"):
+        gym.make("ContextualUBMRank-v0", examination=BROWSING)
+    with pytest.raises(ValueError, match="has no LinearModel of UserBrowsingModel"):
+        gym.make("ContextualUBMRank-v0", instance="yandex-9982")
+    with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
+        gym.make("ContextualUBMRank-v0", reward="satisfaction")
+    with pytest.raises(TypeError, match="model must be a LinearModel, got PositionBasedModel"):
+        ContextualClickEnv(BASES["PBM"])
+
+
+# ----------------------------------------------------------------------------------------------------------- conventions
+
+
+@by_id
+def test_the_checkers_pass_without_a_warning(env_id, recwarn):
+    check_env(gym.make(env_id).unwrapped)
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(gym.wrappers.FlattenObservation(gym.make(env_id)))
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+@by_id
+def test_the_page_of_an_id(env_id):
+    page = inspect.getdoc(CONTEXTUAL[env_id][0])
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert headings == [
+        "Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End", "Information",
+        "Arguments", "Vectorized environment", "References", "Version History",
+    ]  # fmt: skip
+    assert env_id in page
+
+
+def test_nothing_before_the_first_reset():
+    env, envs = ContextualClickEnv(MODELS["PBM"]), ContextualClickVectorEnv(MODELS["PBM"], 2)
+    for unready, action in ((env, [0, 1, 2]), (envs, np.array([[0, 1, 2], [0, 1, 2]]))):
+        with pytest.raises(gym.error.ResetNeeded):
+            unready.step(action)
+
+
+def test_a_seed_makes_the_stream_and_bad_lists_leave_no_trace():
+    def stream(disturbed):
+        env = ContextualClickEnv(MODELS["UBM"])
+        result = [env.reset(seed=4)]
+        for t in range(20):
+            if disturbed:
+                with pytest.raises(ValueError, match="position 1 shows item 0 again"):
+                    env.step([0, 0, 1])
+            result.append(env.step([t % L, (t + 1) % L, (t + 2) % L]))
+        return result
+
+    first, second = stream(False), stream(True)
+    for one, other in zip(first, second, strict=True):
+        for name in ("clicks", "features"):
+            np.testing.assert_array_equal(one[0][name], other[0][name])
+        assert str(one[1:]) == str(other[1:])
+
+
+def test_observations_are_fresh_arrays():
+    env = ContextualClickEnv(MODELS["UBM"])
+    observation, info = env.reset(seed=0)
+    attraction = env.task.round.attraction.copy()
+    observation["features"][:] = 7.0
+    observation["clicks"][:] = 1
+    info["optimal_ranking"][:] = 0
+    np.testing.assert_array_equal(env.task.round.attraction, attraction)
+    assert env.task.round.features.max() < 1
+
+
+def test_rendering():
+    env = gym.make("ContextualUBMRank-v0", render_mode="ansi")
+    env.reset(seed=0)
+    env.step([3, 1, 4, 15, 9])
+    assert "ContextualUBMRank-v0 · linear" in env.render()
+    envs = gym.make_vec("ContextualDCMRank-v0", num_envs=2, render_mode="rgb_array")
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+    assert [picture.shape[-1] for picture in envs.render()] == [3, 3]
+
+
+# ---------------------------------------------------------------------------------------------------- vector environments
+
+
+def test_streams_have_the_law_of_the_scalar_environment():
+    """Regret of a fixed list, which depends on the candidates and their best list, and the clicks, stream by stream."""
+    model, n = MODELS["UBM"], 4000
+    env, envs = ContextualClickEnv(model), ContextualClickVectorEnv(model, n)
+    env.reset(seed=0)
+    observations, infos = envs.reset(seed=1)
+    for b in (0, n - 1):
+        assert infos["optimal_reward"][b] == pytest.approx(optimum(model.at(observations["features"][b]), "any_click", None))
+    scalar = [env.step([0, 1, 2]) for _ in range(n)]
+    lists = np.tile([0, 1, 2], (n, 1))
+    later, rewards, _, _, infos = envs.step(lists)
+    for b in range(0, n, 500):
+        session = model.at(observations["features"][b])
+        assert infos["expected_reward"][b] == pytest.approx(session.expected_reward([0, 1, 2], "any_click"))
+        assert infos["regret"][b] == pytest.approx(optimum(session, "any_click", None) - infos["expected_reward"][b])
+    assert kstest(infos["regret"], [step[4]["regret"] for step in scalar]).pvalue > 1e-6
+    assert abs(rewards.mean() - np.mean([step[1] for step in scalar])) < 5 * np.sqrt(0.5 / n)
+    np.testing.assert_array_equal(rewards, later["clicks"].any(axis=1))
+    assert len({tuple(features.ravel().tolist()) for features in later["features"]}) > n / 10  # streams are independent
+    residual = rewards - infos["expected_reward"]
+    assert abs(residual.mean()) < 5 * residual.std() / np.sqrt(n)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_time_limit_and_autoreset(mode):
+    envs = gym.make_vec("ContextualCMRank-v0", num_envs=3, autoreset_mode=mode, max_episode_steps=2)
+    observations, _ = envs.reset(seed=0)
+    assert observations in envs.observation_space
+    lists = envs.action_space.sample()
+    envs.step(lists)
+    observations, _, terminated, truncated, infos = envs.step(lists)
+    assert truncated.all()
+    assert not terminated.any()
+    if mode is AutoresetMode.SAME_STEP:
+        assert not observations["clicks"].any()
+        final = infos["final_obs"][1]
+        assert final in envs.single_observation_space
+        assert not np.array_equal(final["features"], observations["features"][1])
+    else:
+        observations, rewards, _, truncated, infos = envs.step(lists)
+        assert not truncated.any()
+        assert not observations["clicks"].any()
+        assert not rewards.any()
+    assert infos["optimal_ranking"].shape == (3, 5)
+    _, _, _, truncated, infos = envs.step(lists)
+    assert not truncated.any()
+    assert np.all(infos["regret"] >= -1e-12)
+
+
+def test_bad_lists_of_a_stream_are_named():
+    envs = ContextualClickVectorEnv(MODELS["PBM"], 2)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=r"environment 1: .*position 2 shows item 0 again"):
+        envs.step(np.array([[0, 1, 2], [0, 1, 0]]))
+
+
+# ---------------------------------------------------------------------------------------------------------------- running
+
+
+def assert_engines_agree(make_agent, make_env, horizon=400):
+    """Regret, reward and clicks at every step, and all that determines what comes next."""
+    outcomes = []
+    for engine in ("compiled", "python"):
+        agent, env = make_agent(), make_env()
+        result = clickgym.run(agent, env, horizon, seed=7, checkpoints=range(1, horizon + 1), engine=engine)
+        assert result.engine == engine
+        inner = env.unwrapped
+        outcomes.append(
+            [result.regret, result.reward, result.clicks, agent.ranking, inner._ranking, inner._clicks, inner._steps]
+            + [str(generator.bit_generator.state) for generator in (agent.rng, inner.np_random)]
+            + [*inner.task.round, *agent.state]
+        )
+    for one, other in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@by_id
+@pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
+def test_engines_give_the_same_numbers(env_id, name):
+    told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
+    assert_engines_agree(
+        lambda: clickgym.make_agent(name, gym.make(env_id), seed=5, **told), lambda: gym.make(env_id, n_positions=5)
+    )
+
+
+@by_reward
+def test_engines_agree_on_every_reward(name, reward, cutoff):
+    assert_engines_agree(
+        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5), lambda: ContextualClickEnv(MODELS[name], reward, cutoff)
+    )
+
+
+@pytest.mark.parametrize("name", ["Random", "TopRank", "CascadeKLUCB", "PBMUCB"])
+def test_agents_without_features_run_blindly_in_both_engines(name):
+    """They take candidate i of each session for the same item; a measure of what features are worth."""
+    env = ContextualClickEnv(MODELS["PBM"])
+    assert_engines_agree(
+        lambda: clickgym.make_agent(name, env, horizon=1000, seed=5), lambda: ContextualClickEnv(MODELS["PBM"]), horizon=100
+    )
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_chunks_change_nothing(engine):
+    """Checkpoints cut the chunks of the compiled loop."""
+    results = []
+    for checkpoints in ([2500], [1, 2, 999, 1000, 1001, 2500], range(1, 2501)):
+        agent, env = clickgym.agents.C2UCB(L, K, n_features=4, seed=5), ContextualClickEnv(MODELS["UBM"])
+        results.append(clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine))
+    assert results[0].regret[-1] == results[1].regret[-1] == results[2].regret[-1]
+    np.testing.assert_array_equal(results[1].regret, results[2].regret[results[1].steps - 1])
+
+
+def test_what_is_filled_in_is_what_the_paper_assumes_known():
+    known = {
+        ("UBMLinUCB", "UBM"): np.tril(BROWSING),
+        ("UBMLinUCB", "PBM"): [[0.5, 0, 0], [0.9, 0.9, 0], [0.3, 0.3, 0.3]],
+        ("UBMLinUCB", "CM"): [[1, 0, 0], [1, 0, 0], [1, 0, 0]],
+        ("PBMLinUCB", "PBM"): [0.5, 0.9, 0.3],
+        ("PBMLinUCB", "DCM"): MODELS["DCM"].examination_probabilities([0, 1, 2]),
+    }
+    for (name, base), examination in known.items():
+        with (
+            pytest.warns(UserWarning, match="likelier")
+            if base == "PBM" or (name, base) == ("UBMLinUCB", "UBM")
+            else nullcontext()
+        ):
+            agent = clickgym.make_agent(name, ContextualClickEnv(MODELS[base]), seed=0)
+        np.testing.assert_allclose(agent.hyperparameters["examination"], examination)
+        assert set(agent.filled_in) == {"n_items", "n_positions", "n_features", "examination"}
+    with pytest.raises(ValueError, match="UBMLinUCB must be told examination"):
+        clickgym.make_agent("UBMLinUCB", ContextualClickEnv(MODELS["DCM"]))
+    with pytest.raises(ValueError, match="Oracle must be told ranking"):
+        clickgym.make_agent("Oracle", ContextualClickEnv(MODELS["DCM"]))
+
+
+def test_a_cascade_is_a_user_browsing_model_with_the_weights_that_are_filled_in():
+    agent = clickgym.make_agent("UBMLinUCB", ContextualClickEnv(MODELS["CM"]), seed=0)
+    attraction = np.linspace(0.9, 0.1, L)
+    ubm = UserBrowsingModel(attraction, agent.hyperparameters["examination"])
+    cm = CascadeModel(attraction, K)
+    np.testing.assert_allclose(ubm.click_probabilities([0, 2, 4]), cm.click_probabilities([0, 2, 4]))
+
+
+def test_agents_that_need_features_are_refused_without():
+    with pytest.raises(ValueError, match="C2UCB ranks by features, which only contextual environments have"):
+        clickgym.make_agent("C2UCB", gym.make("PBMRank-v0"))
+    with pytest.raises(ValueError, match="the agent was built with n_features = 3, but the environment has 0"):
+        clickgym.run(clickgym.agents.C2UCB(10, 5, n_features=3), gym.make("PBMRank-v0"), 10)
+    with pytest.raises(ValueError, match="the agent was built with n_features = 3, but the environment has 4"):
+        clickgym.run(clickgym.agents.C2UCB(L, K, n_features=3), ContextualClickEnv(MODELS["PBM"]), 10)
+
+
+def test_metrics():
+    env = ContextualClickEnv(MODELS["UBM"], "clicks")
+    agent = clickgym.agents.C2UCB(L, K, n_features=4, seed=5)
+    results = []
+    for engine in ("compiled", "python"):
+        agent = clickgym.agents.C2UCB(L, K, n_features=4, seed=5)
+        results.append(clickgym.run(agent, env, 500, seed=1, metrics=["any_click"], engine=engine))
+    np.testing.assert_array_equal(*[result.metrics["any_click"] for result in results])
+    assert 0 < results[0].metrics["any_click"][-1] < results[0].clicks[-1]
+    with pytest.raises(ValueError, match="the metric 'ndcg' needs the same candidates in every session"):
+        clickgym.run(agent, env, 10, metrics=["any_click", "ndcg"])
+
+
+def test_record_regret_measures_the_same():
+    result = clickgym.run(EpsilonGreedy(L, K, seed=0), ContextualClickEnv(MODELS["UBM"]), 50, seed=0, checkpoints=range(1, 51))
+    env = clickgym.RecordRegret(ContextualClickEnv(MODELS["UBM"]), checkpoints=range(1, 51))
+    clickgym.run(EpsilonGreedy(L, K, seed=0), env, 50, seed=0)
+    np.testing.assert_array_equal(env.meter.regret, result.regret)
+
+
+def test_sweep(tmp_path):
+    table = clickgym.sweep(
+        ["ContextualUBMRank-v0"], ["UBMLinUCB:alpha=0.5", "LinearTS", "Random"], 2000, 2, out=tmp_path / "out", n_jobs=2,
+        instances=["linear:n_items=8,n_positions=3,n_features=4,seed=2"],
+    )  # fmt: skip
+    last = table.filter(table["step"] == 2000).group_by("agent").agg(polars.col("regret").mean())
+    regret = dict(zip(last["agent"], last["regret"], strict=True))
+    assert regret["UBMLinUCB:alpha=0.5"] < regret["Random"] / 3
+    assert regret["LinearTS"] < regret["Random"] / 3
+
+
+def test_random_candidates_are_worth_the_mean():
+    """The random agent's expected reward per session is that of candidates drawn at random: within 5 standard errors."""
+    result = clickgym.run(clickgym.agents.Random(L, 1, seed=0), one_position(), 20_000, seed=0, checkpoints=[20_000])
+    mean = 0.9 * MODELS["PBM"].attraction[0]
+    assert abs(result.reward[-1] / 20_000 - mean) < 5 * 0.5 / np.sqrt(20_000)
+
+
+def one_position():
+    return ContextualClickEnv(LinearModel(PositionBasedModel(np.zeros(L), [0.9]), THETA, ITEMS, USERS))
