@@ -1,4 +1,4 @@
-"""Click logs: readers, and estimation of click models.
+"""Click logs: readers and writers, estimation of click models, and off-policy evaluation.
 
 Example:
     >>> from clickgym.offline import ClickLog, CMEstimator
@@ -9,21 +9,51 @@ Example:
 
 from .browsing import PBMEstimator, UBMEstimator
 from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .estimation import Estimator
-from .log import ClickLog
-from .readers import read_tidy, read_yandex_relevance
+from .estimation import ConvergenceWarning, Estimator
+from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
+from .fitting import hold_out, query_instance
+from .log import ClickLog, ItemPositionLog, write_tidy
+from .policies import (
+    FixedPolicy,
+    ItemPositionPolicy,
+    ListPolicy,
+    PlackettLucePolicy,
+    Policy,
+    UniformPolicy,
+    empirical_policies,
+)
+from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
 from .yandex60 import convert_yandex60
 
 __all__ = [
+    "ESTIMATORS",
     "CMEstimator",
     "ClickLog",
+    "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
     "Estimator",
+    "Evaluation",
+    "FixedPolicy",
+    "ItemPositionLog",
+    "ItemPositionPolicy",
+    "ListPolicy",
     "PBMEstimator",
+    "PlackettLucePolicy",
+    "Policy",
     "SDBNEstimator",
     "UBMEstimator",
+    "UniformPolicy",
+    "contributions",
     "convert_yandex60",
+    "empirical_policies",
+    "evaluate",
+    "hold_out",
+    "query_instance",
+    "read_log",
+    "read_open_bandit",
     "read_tidy",
+    "read_yandex_personalized",
     "read_yandex_relevance",
+    "write_tidy",
 ]

@@ -8,76 +8,106 @@ context) cell, and one EM algorithm serves both.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..envs import ClickModel, PositionBasedModel, UserBrowsingModel
-from .estimation import Estimator, Floats, Indices, log_prior, smoothed, total
+from ..envs.kernels import kernel
+from .counting import count_cells, cut, in_parallel
+from .estimation import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
 __all__ = ["PBMEstimator", "UBMEstimator"]
 
+CELLS = 2**16  # of a block, the piece of work of one thread
 
-class _BrowsingEstimator(Estimator):
-    """EM over the cells of (pair, context).
 
-    Args:
-        iterations: EM steps, from 0.5 everywhere.
+class _BrowsingEstimator(EMEstimator):
+    """EM over the cells of (pair, context)."""
 
-    Attributes:
-        examination_: examination probability of each context.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-    """
+    after_click: bool
+    examination_: Floats
 
-    def __init__(self, iterations: int = 50) -> None:
-        self.iterations = iterations
+    def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
+        self._set_steps(iterations, tol)
+        self.per_query = per_query
 
-    def _contexts(self, clicks: NDArray[np.int8]) -> Indices:
-        """``(N, K)`` context of each position."""
-        raise NotImplementedError
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        n_pairs, n_contexts = len(self._codes), self.n_positions_ ** (2 if self.after_click else 1)
+        first_cell, context, clicked, skipped = count_cells(pairs, clicks, n_pairs, self.after_click)
+        # A block is a range of pairs; its examinations are summed by themselves, so the number of threads changes nothing.
+        if self.per_query:
+            n_queries = len(self._labels.query_labels)
+            blocks = np.searchsorted(self._codes, np.arange(n_queries + 1) * len(self._labels.item_labels)).astype(np.int64)
+            rows, tasks = np.arange(n_queries), cut(first_cell[blocks], CELLS)
+        else:
+            blocks = cut(first_cell, CELLS)
+            rows, tasks = np.zeros(len(blocks) - 1, np.int64), np.arange(len(blocks))
+        n_rows = int(rows[-1]) + 1
+        cell = np.repeat(rows, np.diff(first_cell[blocks])) * n_contexts + context
+        trials = np.bincount(cell, clicked + skipped, n_rows * n_contexts).reshape(n_rows, n_contexts)
+        del cell
+        # The last row is that of the queries never shown.
+        α, γ = np.full(n_pairs + 1, 0.5), np.full((n_rows + self.per_query, n_contexts), 0.5)
+        likelihood, examined = np.empty(len(rows)), np.empty((len(rows), n_contexts))
 
-    def _fit(self, pairs: Indices, clicks: NDArray[np.int8]) -> None:
-        n_pairs, n_contexts = len(self.pairs_), self._n_contexts()
-        cells, cell = np.unique(pairs * n_contexts + self._contexts(clicks), return_inverse=True)
-        pair, context = np.divmod(cells, n_contexts)
-        shown = total(cell, np.ones(clicks.shape), len(cells))
-        clicked = total(cell, clicks, len(cells))
-        skipped = shown - clicked
-        pair_trials = total(pair, shown, n_pairs + 1)
-        context_trials = total(context, shown, n_contexts)
-        α, γ = np.full(n_pairs + 1, 0.5), np.full(n_contexts, 0.5)
+        def expect(task: int) -> None:
+            part = tasks[task], tasks[task + 1]
+            browsing_step(*part, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood)
+
         self.log_posterior_ = []
-        for step in range(self.iterations + 1):
-            click = α[pair] * γ[context]
-            self.log_posterior_.append(float(clicked @ np.log(click) + skipped @ np.log1p(-click)) + log_prior(α, γ))
-            if step == self.iterations:
+        while True:
+            α_next = α.copy()
+            examined[:] = 0.0
+            in_parallel(expect, len(tasks) - 1)
+            if not self._another_step(float(likelihood.sum()) + log_prior(α, γ[:n_rows]), len(pairs)):
                 break
-            # A click was examined and attractive; a skip was attractive, or examined, but not both.
-            attracted = clicked + skipped * (α[pair] - click) / (1.0 - click)
-            examined = clicked + skipped * (γ[context] - click) / (1.0 - click)
-            α = smoothed(total(pair, attracted, n_pairs + 1), pair_trials)
-            γ = smoothed(total(context, examined, n_contexts), context_trials)
-        self.attraction_, self.examination_ = α, self._layout(γ)
-
-    def _n_contexts(self) -> int:
-        raise NotImplementedError
+            α = α_next
+            γ[:n_rows] = smoothed(examined if self.per_query else examined.sum(axis=0), trials)
+        self.attraction_, self.examination_ = α, self._layout(γ if self.per_query else γ[0])
 
     def _layout(self, γ: Floats) -> Floats:
         """The context probabilities as the click model holds them."""
         raise NotImplementedError
 
-    def _conditional(self, pairs: Indices, clicks: NDArray[np.int8]) -> Floats:
-        return self.attraction_[pairs] * self.examination_.ravel()[self._contexts(clicks)]
+    def _rows(self, queries: Indices) -> Floats:
+        """The examination probabilities of each query, a single row if all share them."""
+        return self.examination_[queries] if self.per_query else self.examination_[None]
+
+
+@kernel
+def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood):  # type: ignore[no-untyped-def]
+    """One EM step for some blocks: their new attractions, expected examinations, and the log-likelihood before the step."""
+    for block in range(start, stop):
+        row, value = rows[block], 0.0
+        for pair in range(blocks[block], blocks[block + 1]):
+            attracted, shown = 0.0, 0
+            for cell in range(first_cell[pair], first_cell[pair + 1]):
+                x = context[cell]
+                click = α[pair] * γ[row, x]
+                value += clicked[cell] * np.log(click) + skipped[cell] * np.log1p(-click)
+                # A click was examined and attractive; a skip was attractive, or examined, but not both.
+                one_of_both = skipped[cell] / (1.0 - click)
+                attracted += clicked[cell] + one_of_both * (α[pair] - click)
+                examined[block, x] += clicked[cell] + one_of_both * (γ[row, x] - click)
+                shown += clicked[cell] + skipped[cell]
+            α_next[pair] = (1.0 + attracted) / (2.0 + shown)
+        likelihood[block] = value
 
 
 class PBMEstimator(_BrowsingEstimator):
     """Position-based model, by EM.
 
     Args:
-        iterations: EM steps, from 0.5 everywhere.
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+        per_query: examination probabilities for each query by itself; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        examination_: ``(K,)`` examination probability of each position.
+        examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``, in the order of the fitted
+            log's labels, the last row, 0.5, for all queries never shown.
+        n_iter_: the EM steps taken.
         log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
 
     Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 4.
 
@@ -89,33 +119,37 @@ class PBMEstimator(_BrowsingEstimator):
         (2, 2)
     """
 
-    def _n_contexts(self) -> int:
-        return self.n_positions_
-
-    def _contexts(self, clicks: NDArray[np.int8]) -> Indices:
-        return np.broadcast_to(np.arange(clicks.shape[1]), clicks.shape)
+    after_click = False
 
     def _layout(self, γ: Floats) -> Floats:
         return γ
 
-    def _marginal(self, pairs: Indices) -> Floats:
-        return self.attraction_[pairs] * self.examination_
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return self._marginal(queries, pairs)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
-        return PositionBasedModel(self.attraction_[pairs], self.examination_)
+    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
+        return self.attraction_[pairs] * self._rows(queries)
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return PositionBasedModel(self.attraction_[pairs], self._rows(np.array([query]))[0])
 
 
 class UBMEstimator(_BrowsingEstimator):
     """User browsing model, by EM.
 
     Args:
-        iterations: EM steps, from 0.5 everywhere.
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+        per_query: examination probabilities for each query by itself; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click yet, column j last
-            click at the j-th position counted from 1; 0 above the diagonal.
+            click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
+        n_iter_: the EM steps taken.
         log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
 
     Source: Dupret and Piwowarski 2008, in the EM form of Chuklin, Markov and de Rijke 2015.
 
@@ -127,28 +161,28 @@ class UBMEstimator(_BrowsingEstimator):
                [0.444, 0.533]])
     """
 
-    def _n_contexts(self) -> int:
-        return self.n_positions_**2
-
-    def _contexts(self, clicks: NDArray[np.int8]) -> Indices:
-        n_positions = clicks.shape[1]
-        last = np.zeros(clicks.shape, np.int64)
-        last[:, 1:] = np.maximum.accumulate(clicks * np.arange(1, n_positions + 1), axis=1)[:, :-1]
-        return np.arange(n_positions) * n_positions + last
+    after_click = True
 
     def _layout(self, γ: Floats) -> Floats:
-        return np.tril(γ.reshape(self.n_positions_, self.n_positions_))
+        return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))
 
-    def _marginal(self, pairs: Indices) -> Floats:
-        attraction = self.attraction_[pairs]
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        last = np.zeros(clicks.shape, np.int64)
+        last[:, 1:] = np.maximum.accumulate(clicks * np.arange(1, clicks.shape[1] + 1), axis=1)[:, :-1]
+        rows = queries[:, None] if self.per_query else 0
+        examination = self.examination_ if self.per_query else self.examination_[None]
+        return self.attraction_[pairs] * examination[rows, np.arange(clicks.shape[1]), last]
+
+    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
+        attraction, examination = self.attraction_[pairs], self._rows(queries)
         result = np.empty(attraction.shape)
         last = np.zeros((len(pairs), self.n_positions_ + 1))  # probability that the last click so far was there
         last[:, 0] = 1.0
         for k in range(self.n_positions_):
-            clicked = last[:, : k + 1] * self.examination_[k, : k + 1] * attraction[:, k, None]
+            clicked = last[:, : k + 1] * examination[:, k, : k + 1] * attraction[:, k, None]
             last[:, : k + 1] -= clicked
             last[:, k + 1] = result[:, k] = clicked.sum(axis=1)
         return result
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
-        return UserBrowsingModel(self.attraction_[pairs], self.examination_)
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return UserBrowsingModel(self.attraction_[pairs], self._rows(np.array([query]))[0])

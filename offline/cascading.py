@@ -11,16 +11,19 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from .estimation import Estimator, Floats, Indices, log_prior, smoothed, total
+from ..envs.kernels import kernel
+from .counting import count_certain, count_examined, cut, in_parallel, last_clicks
+from .estimation import Clicks, EMEstimator, Estimator, Floats, Indices, log_prior, smoothed
 
 __all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
 
+SESSIONS = 2**13  # of a block, the piece of work of one thread
+
 
 class _CascadingEstimator(Estimator):
-    """The laws of the clicks, and the two ways to estimate: from the certain part alone, and by EM."""
+    """The laws of the clicks, and the estimate from the certain part alone."""
 
     perseverance_ = 1.0
 
@@ -28,7 +31,7 @@ class _CascadingEstimator(Estimator):
     def _leaving(self, pairs: Indices) -> Floats:
         """``(N, K)`` probabilities of leaving satisfied after a click."""
 
-    def _conditional(self, pairs: Indices, clicks: NDArray[np.int8]) -> Floats:
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         attraction, going_on = self.attraction_[pairs], 1.0 - self._leaving(pairs)
         result = np.empty(attraction.shape)
         looking = np.ones(len(pairs))  # examination of position k given the clicks above it
@@ -39,76 +42,113 @@ class _CascadingEstimator(Estimator):
             looking = self.perseverance_ * np.where(clicks[:, k] == 1, going_on[:, k], skipped)
         return result
 
-    def _marginal(self, pairs: Indices) -> Floats:
+    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
         attraction = self.attraction_[pairs]
         going_on = self.perseverance_ * (1.0 - attraction * self._leaving(pairs))
         looking = np.ones(attraction.shape)
         looking[:, 1:] = np.cumprod(going_on[:, :-1], axis=1)
         return looking * attraction
 
-    def _count(self, pairs: Indices, clicks: NDArray[np.int8], examined: NDArray[np.bool_]) -> None:
-        """Estimate attraction from the positions that are taken for examined."""
-        size = len(self.pairs_) + 1
-        self.attraction_ = smoothed(total(pairs, clicks * examined, size), total(pairs, examined, size))
+    def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
+        """Estimate attraction from the positions that are taken for examined, down to the first click or to the last.
 
-    def _em(
-        self,
-        pairs: Indices,
-        clicks: NDArray[np.int8],
-        groups: Indices,
-        n_groups: int,
-        iterations: int,
-        persevering: bool,
-    ) -> Floats:
-        """Exact EM; sets ``attraction_``, ``perseverance_``, ``log_posterior_``, and returns the leaving probabilities.
+        Returns:
+            The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each position ``(K,)``.
+        """
+        examined, clicked, last_of_pair = np.zeros((3, len(self._codes) + 1), np.int64)
+        last_at, clicked_at = np.zeros((2, self.n_positions_), np.int64)
+        count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at)
+        self.attraction_ = smoothed(clicked, examined)
+        return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
+
+
+class _ScanningEstimator(_CascadingEstimator, EMEstimator):
+    """Exact EM."""
+
+    def _em(self, pairs: Indices, clicks: Clicks, leaving_of_pairs: bool) -> Floats:
+        """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also ``perseverance_``.
 
         Args:
             pairs, clicks: ``(N, K)``.
-            groups: ``(N, K)`` index of the leaving probability that applies at each position.
-            n_groups: how many of them there are.
-            iterations: EM steps, from 0.5 everywhere.
-            persevering: estimate g; else it is 1.
+            leaving_of_pairs: the probability of leaving after a click is that of the pair; else that of the position.
+
+        Returns:
+            The probabilities of leaving.
         """
-        size, (n_sessions, n_positions) = len(self.pairs_) + 1, clicks.shape
-        last = last_clicked(clicks)
-        known = np.maximum(last, 0)  # the last position that was surely examined
-        sure = np.arange(n_positions) <= known[:, None]
-        final = (clicks == 1) & (np.arange(n_positions) == last[:, None])
-        passed = (clicks == 1) & ~final  # clicked, and not the end
-        shown_pairs, clicked_pairs = total(pairs, np.ones(clicks.shape), size), total(pairs, clicks, size)
-        clicked_groups = total(groups, clicks, n_groups)
-        α, s, g = np.full(size, 0.5), np.full(n_groups, 0.5), 0.5 if persevering else 1.0
+        n_sessions, n_positions = pairs.shape
+        last = np.empty(n_sessions, np.int32)
+        last_clicks(clicks, last)
+        known = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
+        shown, clicked, skipped = np.zeros((3, len(self._codes) + 1))
+        passed, clicked_in_group = np.zeros((2, len(shown) if leaving_of_pairs else n_positions))
+        count_certain(pairs, clicks, last, leaving_of_pairs, shown, clicked, skipped, passed, clicked_in_group)
+        # A block holds all sessions of its queries, so no other adds to the sums of their pairs.
+        query = self._codes[pairs[:, 0]] // len(self._labels.item_labels)
+        first = np.concatenate([[0], np.flatnonzero(np.diff(query)) + 1, [n_sessions]])
+        first = first[cut(first, SESSIONS)]
+        n_blocks = len(first) - 1
+        α, s, g = np.full(len(shown), 0.5), np.full(len(passed), 0.5), 0.5 if leaving_of_pairs else 1.0
+        attracted, satisfied = np.empty(len(shown)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
+        tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
+
+        def expect(block: int) -> None:
+            part = block, first[block], first[block + 1]
+            scanning_step(*part, pairs, last, leaving_of_pairs, α, s, g, tail[block], attracted, satisfied, sums[block])
+
         self.log_posterior_ = []
-        for step in range(iterations + 1):
-            attraction, leaving = α[pairs], s[groups]
-            # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
-            tail = np.ones((n_sessions, n_positions + 1))
-            for k in range(n_positions - 1, 0, -1):
-                tail[:, k] = 1.0 - g + g * (1.0 - attraction[:, k]) * tail[:, k + 1]
-            left = (final * leaving).sum(axis=1)
-            end = left + (1.0 - left) * np.take_along_axis(tail, known[:, None] + 1, axis=1)[:, 0]
-            beginning = np.where(clicks == 1, attraction, 1.0 - attraction) * np.where(passed, 1.0 - leaving, 1.0)
-            self.log_posterior_.append(
-                float(np.log(beginning[sure]).sum() + known.sum() * np.log(g) + np.log(end).sum())
-                + log_prior(α, s, np.array([g] if persevering else []))
-            )
-            if step == iterations:
+        while True:
+            attracted[:], satisfied[:] = 0.0, 0.0
+            in_parallel(expect, n_blocks)
+            likelihood, going, went = sums.sum(axis=0)
+            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + known * np.log(g)
+            prior = log_prior(α, s) + (log_prior(np.array(g)) if leaving_of_pairs else 0.0)
+            if not self._another_step(float(likelihood) + prior, n_sessions):
                 break
-            satisfied = final * (left / end)[:, None]
-            # Posterior probabilities that a position was examined, and that the user had not left satisfied after it.
-            examined, unsatisfied = sure.astype(np.float64), np.where(sure, 1.0 - satisfied, 0.0)
-            for k in range(1, n_positions):
-                reached = unsatisfied[:, k - 1] * g * (1.0 - attraction[:, k]) * tail[:, k + 1] / tail[:, k]
-                examined[:, k] = np.where(sure[:, k], 1.0, reached)
-                unsatisfied[:, k] = np.where(sure[:, k], unsatisfied[:, k], reached)
             # Every item shown attracts or not; of one that was not examined the log says nothing.
-            attracted = clicked_pairs + total(pairs, (1.0 - examined) * attraction, size)
-            α = smoothed(attracted, shown_pairs)
-            s = smoothed(total(groups, satisfied, n_groups), clicked_groups)
-            if persevering:
-                g = float(smoothed(examined[:, 1:].sum(), unsatisfied[:, :-1].sum()))
+            α = smoothed(clicked + attracted, shown)
+            s = smoothed(satisfied.sum(axis=0), clicked_in_group)
+            if leaving_of_pairs:
+                g = float(smoothed(known + went, known + going))
         self.attraction_, self.perseverance_ = α, g
         return s
+
+
+@kernel
+def scanning_step(block, start, stop, pairs, last, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
+    """The expectations of one EM step over some sessions.
+
+    Args:
+        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by pair.
+        tail: ``(K + 1,)`` working memory.
+        attracted: of the items not examined, how many attract is added for each pair.
+        satisfied: last clicks after which the user left are added for each group.
+        sums: set to the log-likelihood of what follows the last clicks, and to the users below the part surely examined who
+            could go on, and those who did.
+    """
+    n_positions, row = pairs.shape[1], 0 if leaving_of_pairs else block
+    likelihood = going = went = 0.0
+    tail[n_positions] = 1.0
+    for session in range(start, stop):
+        known = max(last[session], 0)
+        # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
+        for k in range(n_positions - 1, known, -1):
+            tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
+        left, group = 0.0, 0
+        if last[session] >= 0:
+            group = pairs[session, known] if leaving_of_pairs else known
+            left = s[group]
+        end = left + (1.0 - left) * tail[known + 1]
+        likelihood += np.log(end)
+        if last[session] >= 0:
+            satisfied[row, group] += left / end
+        reached = 1.0 - left / end  # posterior probability that the user was at position k and had not left satisfied
+        for k in range(known + 1, n_positions):
+            pair = pairs[session, k]
+            going += reached
+            reached *= g * (1.0 - α[pair]) * tail[k + 1] / tail[k]
+            went += reached
+            attracted[pair] += (1.0 - reached) * α[pair]
+    sums[0], sums[1], sums[2] = likelihood, going, went
 
 
 class CMEstimator(_CascadingEstimator):
@@ -128,29 +168,31 @@ class CMEstimator(_CascadingEstimator):
         array([0.6  , 0.667, 0.5  ])
     """
 
-    def _fit(self, pairs: Indices, clicks: NDArray[np.int8]) -> None:
-        above = np.cumsum(clicks, axis=1) - clicks
-        self._count(pairs, clicks, above == 0)
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self._count(pairs, clicks, until_first=True)
 
     def _leaving(self, pairs: Indices) -> Floats:
         return np.ones(pairs.shape)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
 
 
-class DCMEstimator(_CascadingEstimator):
+class DCMEstimator(_ScanningEstimator):
     """Dependent click model.
 
     Args:
         method: ``"last_click"``, the standard estimator, takes the last click for the end of the session (it is
             biased: a user may go on and click nothing more); ``"em"`` is exact EM.
-        iterations: EM steps, from 0.5 everywhere.
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position.
-        log_posterior_: with EM, the penalised log-likelihood before each step and after the last; it never falls.
+        n_iter_, log_posterior_, converged_: with EM, the steps taken, the penalised log-likelihood before each step and after
+            the last (it never falls), and whether the last one gained less than ``tol`` per session (None without ``tol``).
 
     Raises:
         ValueError: on another method.
@@ -164,24 +206,22 @@ class DCMEstimator(_CascadingEstimator):
         array([0.5 , 0.75])
     """
 
-    def __init__(self, method: str = "last_click", iterations: int = 50) -> None:
+    def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
         if method not in ("last_click", "em"):
             raise ValueError(f"method is {method!r}; expected 'last_click' or 'em'")
-        self.method, self.iterations = method, iterations
+        self.method = method
+        self._set_steps(iterations, tol)
 
-    def _fit(self, pairs: Indices, clicks: NDArray[np.int8]) -> None:
-        groups = np.broadcast_to(np.arange(self.n_positions_), clicks.shape)
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
-            self.termination_ = self._em(pairs, clicks, groups, self.n_positions_, self.iterations, persevering=False)
-            return
-        examined, final = until_last_click(clicks)
-        self._count(pairs, clicks, examined)
-        self.termination_ = smoothed(final.sum(axis=0), clicks.sum(axis=0))
+            self.termination_ = self._em(pairs, clicks, leaving_of_pairs=False)
+        else:
+            _, self.termination_ = self._count(pairs, clicks, until_first=False)
 
     def _leaving(self, pairs: Indices) -> Floats:
         return np.broadcast_to(self.termination_, pairs.shape)
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
@@ -202,31 +242,32 @@ class SDBNEstimator(_CascadingEstimator):
 
     satisfaction_: Floats
 
-    def _fit(self, pairs: Indices, clicks: NDArray[np.int8]) -> None:
-        examined, final = until_last_click(clicks)
-        self._count(pairs, clicks, examined)
-        size = len(self.pairs_) + 1
-        self.satisfaction_ = smoothed(total(pairs, final, size), total(pairs, clicks, size))
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
 
     def _leaving(self, pairs: Indices) -> Floats:
         return self.satisfaction_[pairs]
 
-    def _click_model(self, pairs: Indices) -> ClickModel:
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
             self.attraction_[pairs], self.satisfaction_[pairs], self.perseverance_, n_positions=self.n_positions_
         )
 
 
-class DBNEstimator(SDBNEstimator):
+class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     """Dynamic Bayesian network, by exact EM.
 
     Args:
-        iterations: EM steps, from 0.5 everywhere.
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
         perseverance_: probability g that an unsatisfied user goes on.
+        n_iter_: the EM steps taken.
         log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
 
     Source: Chapelle and Zhang 2009, appendix.
 
@@ -237,19 +278,8 @@ class DBNEstimator(SDBNEstimator):
         True
     """
 
-    def __init__(self, iterations: int = 50) -> None:
-        self.iterations = iterations
+    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
+        self._set_steps(iterations, tol)
 
-    def _fit(self, pairs: Indices, clicks: NDArray[np.int8]) -> None:
-        self.satisfaction_ = self._em(pairs, clicks, pairs, len(self.pairs_) + 1, self.iterations, persevering=True)
-
-
-def last_clicked(clicks: NDArray[np.int8]) -> Indices:
-    """``(N,)`` position of each session's last click, -1 without clicks."""
-    return np.max(np.where(clicks == 1, np.arange(clicks.shape[1]), -1), axis=1)
-
-
-def until_last_click(clicks: NDArray[np.int8]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The positions down to the last click (all without clicks), and the last clicks themselves, ``(N, K)`` each."""
-    last, positions = last_clicked(clicks)[:, None], np.arange(clicks.shape[1])
-    return (positions <= last) | (last < 0), positions == last
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.satisfaction_ = self._em(pairs, clicks, leaving_of_pairs=True)

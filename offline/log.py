@@ -1,14 +1,24 @@
-"""A click log in memory."""
+"""Click logs in memory, and as tidy tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import gzip
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["ClickLog"]
+from .counting import by_query
+
+__all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
+
+ROWS = 1_000_000  # rows of a table that are held in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +34,10 @@ class ClickLog:
         item_labels, query_labels: what the indices stand for. Logs are matched by these labels, so a model fitted to
             one log can be scored on another.
         off_list_clicks: how many clicks a reader met on items that the session's list does not hold.
+        propensities: ``(N, K)`` in (0, 1], the probability with which the policy that was logged shows this item at this
+            position; None where it is not known.
+        list_propensities: ``(N,)`` in (0, 1], the same of the whole list.
+        skipped: what a reader in counting mode left out: how many lines, by reason.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -40,6 +54,9 @@ class ClickLog:
     item_labels: tuple[str, ...]
     query_labels: tuple[str, ...]
     off_list_clicks: int = 0
+    propensities: NDArray[np.float64] | None = None
+    list_propensities: NDArray[np.float64] | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, dtype in (("items", np.int32), ("clicks", np.int8), ("queries", np.int32)):
@@ -53,6 +70,9 @@ class ClickLog:
             array = getattr(self, name)
             if array.size and not 0 <= array.min() <= array.max() < size:
                 raise ValueError(f"{name} has entries from {array.min()} to {array.max()}; expected 0 to {size - 1}")
+        for name, shape in (("propensities", self.items.shape), ("list_propensities", self.items.shape[:1])):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_propensities(name, getattr(self, name), shape))
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,16 +89,161 @@ class ClickLog:
             items=self.items[sessions],
             clicks=self.clicks[sessions],
             queries=self.queries[sessions],
+            propensities=None if self.propensities is None else self.propensities[sessions],
+            list_propensities=None if self.list_propensities is None else self.list_propensities[sessions],
             off_list_clicks=0,
+            skipped={},
         )
 
-    def pairs(self) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
+    def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.
 
         Returns:
             ``(N, K)`` indices of the pair at each position, and the labels of the pairs.
         """
-        size = len(self.item_labels)
-        codes, index = np.unique(self.queries[:, None].astype(np.int64) * size + self.items, return_inverse=True)
-        labels = [(self.query_labels[code // size], self.item_labels[code % size]) for code in codes.tolist()]
-        return index.reshape(self.items.shape), labels
+        order, codes, numbers = by_query(self.queries, self.items, len(self.item_labels))
+        index = np.empty_like(numbers)
+        index[order] = numbers
+        return index, self.pair_labels(codes)
+
+    def pair_labels(self, codes: NDArray[np.int64]) -> list[tuple[str, str]]:
+        """The labels of pairs that are given as ``query * len(item_labels) + item``."""
+        queries, items = (part.tolist() for part in np.divmod(codes, len(self.item_labels)))
+        return [(self.query_labels[query], self.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The log as a tidy table, one row per session and position.
+
+        Returns:
+            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
+            ``propensity`` and ``list_propensity``.
+
+        Example:
+            >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
+            [(0, 'q', 1, 'b', 1), (0, 'q', 2, 'a', 0)]
+        """
+        return self._frame(0)
+
+    def _frame(self, first: int) -> pl.DataFrame:
+        n_positions = self.n_positions
+        # Only an empty log has no labels, and then there is nothing to take.
+        items, queries = (pl.Series(labels, dtype=pl.String) for labels in (self.item_labels, self.query_labels))
+        columns: dict[str, Any] = {
+            "session": np.repeat(np.arange(first, first + len(self)), n_positions),
+            "query": queries.gather(np.repeat(self.queries, n_positions)),
+            "position": np.tile(np.arange(1, n_positions + 1, dtype=np.int32), len(self)),
+            "item": items.gather(self.items.ravel()),
+            "clicked": self.clicks.ravel(),
+        }
+        if self.propensities is not None:
+            columns["propensity"] = self.propensities.ravel()
+        if self.list_propensities is not None:
+            columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
+        return pl.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPositionLog:
+    """Single items shown at single positions, where the lists they belonged to are not known.
+
+    Args:
+        items: ``(N,)`` integers from 0, as the log numbers them.
+        positions: ``(N,)`` integers from 0.
+        clicks: ``(N,)`` int8, 1 for a click.
+        propensities: ``(N,)`` in (0, 1], the probability with which the policy that was logged shows this item at this
+            position.
+        skipped: what a reader in counting mode left out: how many lines, by reason.
+
+    Raises:
+        ValueError: naming the array and what was expected.
+
+    Example:
+        >>> log = ItemPositionLog([3, 1], [0, 2], [1, 0], [0.25, 0.5])
+        >>> len(log), log.n_items, log.n_positions
+        (2, 4, 3)
+    """
+
+    items: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    clicks: NDArray[np.int8]
+    propensities: NDArray[np.float64]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("items", np.int32), ("positions", np.int32), ("clicks", np.int8)):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
+        if self.items.ndim != 1:
+            raise ValueError(f"items has shape {self.items.shape}; expected (displays,)")
+        for name, most in (("items", np.inf), ("positions", np.inf), ("clicks", 1)):
+            array = getattr(self, name)
+            if array.shape != self.items.shape:
+                raise ValueError(f"{name} has shape {array.shape}; expected {self.items.shape}, as items")
+            if array.size and not 0 <= array.min() <= array.max() <= most:
+                raise ValueError(f"{name} has entries from {array.min()} to {array.max()}; expected 0 to {most}")
+        checked = check_propensities("propensities", self.propensities, self.items.shape)
+        object.__setattr__(self, "propensities", checked)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def n_items(self) -> int:
+        """One more than the largest item."""
+        return int(self.items.max(initial=-1)) + 1
+
+    @property
+    def n_positions(self) -> int:
+        """One more than the largest position."""
+        return int(self.positions.max(initial=-1)) + 1
+
+    def __getitem__(self, displays: Any) -> ItemPositionLog:
+        """The log of some displays: a boolean mask, a slice or a sequence of indices."""
+        return ItemPositionLog(
+            self.items[displays], self.positions[displays], self.clicks[displays], self.propensities[displays]
+        )
+
+
+def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """``values`` as an array of probabilities above 0; the message of the ValueError names the array."""
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; expected {shape}, as items")
+    bad = np.argwhere(~((array > 0) & (array <= 1)))
+    if len(bad):
+        where = ", ".join(map(str, bad[0]))
+        raise ValueError(f"{name}[{where}] is {array[tuple(bad[0])]}; expected a probability in (0, 1]")
+    return array
+
+
+def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
+    """Write a log as a tidy table, which `read_tidy` reads back; no half-written file is left.
+
+    Args:
+        log: the sessions; see `ClickLog.to_frame` for the columns.
+        path: a file whose name ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
+
+    Raises:
+        ValueError: on another ending, on an empty label, or on one that a line of CSV cannot hold.
+    """
+    path = Path(path)
+    if "" in log.item_labels or "" in log.query_labels:
+        raise ValueError("a label is empty; in a table that is a missing value")
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.name.endswith(".parquet"):
+            log.to_frame().write_parquet(draft)
+        elif path.name.endswith((".csv", ".csv.gz")):
+            for label in (*log.item_labels, *log.query_labels):
+                if "\n" in label or "\r" in label:
+                    raise ValueError(f"the label {label!r} does not fit into a line of {path.name}; write .parquet")
+            open_file: Any = gzip.open if path.suffix == ".gz" else Path.open
+            with open_file(draft, "wb") as file:
+                step = max(ROWS // log.n_positions, 1)
+                for first in range(0, max(len(log), 1), step):
+                    part = log[first : first + step]._frame(first)
+                    part.write_csv(file, include_header=first == 0)
+        else:
+            raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

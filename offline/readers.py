@@ -1,143 +1,551 @@
-"""Readers of click logs: the Yandex Relevance Prediction 2011 format, and tidy tables."""
+"""Readers of click logs: two formats of Yandex, tidy tables, and the Open Bandit Dataset.
+
+All of them read line by line into arrays that grow, so memory is that of the finished log: 5 bytes for each session and
+position, and the distinct labels. A malformed line is an error that names the file, the line and the reason; or, with
+``strict=False``, it is left out together with the rest of its session, and the log's ``skipped`` says how many lines
+were left out for which reason. A file that breaks off or cannot be decompressed is always an error.
+"""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import re
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
 
-from .log import ClickLog
+from ..envs.checks import unknown
+from .log import ROWS, ClickLog, ItemPositionLog
 
-__all__ = ["read_tidy", "read_yandex_relevance"]
+__all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
+
+REST = "in a session with a malformed line"
+NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_yandex_relevance(path: str | PathLike[str]) -> ClickLog:
+class _Fault(Exception):
+    """What is wrong with a line: the reason by which it is counted, and a message if that can say more."""
+
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.message = reason, message or reason
+
+
+class _Skipped(Counter[str]):
+    """How many lines were left out, by reason; strict: the first is an error."""
+
+    def __init__(self, path: Path, strict: bool, unit: str = "line") -> None:
+        super().__init__()
+        self.path, self.strict, self.unit = path, strict, unit
+
+    def add(self, fault: _Fault, number: int, lines: int = 1, near: str = "") -> None:
+        if self.strict:
+            raise ValueError(f"{self.path}, {near}{self.unit} {number}: {fault.message}")
+        self[fault.reason] += lines
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a text file, gzipped or not, with their numbers from 1 and without their ends."""
+    number = 0
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
+
+
+class _Pages:
+    """The growing arrays of a `ClickLog`."""
+
+    def __init__(self) -> None:
+        self.n_positions = 0
+        self.items, self.queries, self.clicks = array("i"), array("i"), bytearray()
+        self.item_index: dict[bytes | str, int] = {}
+        self.query_index: dict[bytes | str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def add(self, query: bytes | str, items: Sequence[bytes | str], clicks: bytes) -> None:
+        index = self.item_index
+        try:  # most lists hold no new item
+            numbers = list(map(index.__getitem__, items))
+        except KeyError:
+            numbers = [index.setdefault(item, len(index)) for item in items]
+        self.items.extend(numbers)
+        self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
+        self.clicks.extend(clicks)
+
+    def cut(self, n_pages: int) -> None:
+        """Keep only the first pages; without any, the next one says how many positions there are."""
+        del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
+        if n_pages == 0:
+            self.n_positions = 0
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
+        """The first five fields of the log."""
+        shape = (-1, self.n_positions)
+        items, queries = (np.frombuffer(numbers, np.int32) for numbers in (self.items, self.queries))
+        labels = (
+            tuple(label.decode() if isinstance(label, bytes) else label for label in index)
+            for index in (self.item_index, self.query_index)
+        )
+        item_labels, query_labels = labels
+        clicks = np.frombuffer(self.clicks, np.int8)
+        return items.reshape(shape), clicks.reshape(shape), queries, item_labels, query_labels
+
+
+# ------------------------------------------------------------------------------------------------------------ Yandex
+
+Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
+"""Session; Q, T, C or M; page if it has a name; query, or URL that was clicked; URLs."""
+
+
+def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
-    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``.
-    Each query is one session of the log, labelled ``query-region``. A click belongs to the last query of its session
-    whose list holds the URL; a URL clicked twice counts once, clicks may come in any order, and a click on a URL that
-    no list of the session holds is left out and counted in ``off_list_clicks``.
+    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``, all
+    but the letter decimal numbers. Each query is one session of the log, labelled ``query-region``. A click belongs to the
+    last query of its session whose list holds the URL; a URL clicked twice counts once, clicks may come in any order, and
+    a click on a URL that no list of the session holds is left out and counted in ``off_list_clicks``.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
+        strict: refuse a malformed line; else leave it and its session out, and count.
 
     Raises:
-        ValueError: on a malformed line, naming the file and the line.
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
 
     Source: Serdyukov, Craswell and Dupret, WSCD 2012.
     """
-    path = Path(path)
-    items: list[list[int]] = []
-    queries: list[int] = []
-    clicked: list[tuple[int, int]] = []
-    item_index: dict[str, int] = {}
-    query_index: dict[str, int] = {}
-    session, current = "", list[dict[str, int]]()  # the URLs of each query of the session, with their positions
-    off_list = 0
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        for number, line in enumerate(file, 1):
-            fields = line.rstrip("\r\n").split("\t")
-            where = f"{path}, line {number}"
-            if len(fields) < 4 or fields[2] not in ("Q", "C"):
-                raise ValueError(f"{where}: expected 'session, time, Q or C, ...' separated by tabs, got {line[:80]!r}")
-            if fields[0] != session:
-                session, current = fields[0], []
-            if fields[2] == "C":
-                if len(fields) != 4:
-                    raise ValueError(f"{where}: a click has 4 fields, got {len(fields)}")
-                if not current:
-                    raise ValueError(f"{where}: a click before the first query of session {session}")
-                for back, positions in enumerate(reversed(current), 1):
-                    if fields[3] in positions:
-                        clicked.append((len(items) - back, positions[fields[3]]))
+    return _read_yandex(Path(path), strict, _parse_relevance, begun=False)
+
+
+def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
+    """Read a log in the format of Yandex's Personalized Web Search Challenge 2013.
+
+    Lines are tab-separated: ``session, M, day, user`` begins a session; ``session, time, Q, page, query, terms, url,domain
+    ...`` is a query with its result page, and ``session, time, C, page, url`` a click on that page. Terms, and a URL with
+    its domain, are separated by commas; all but the letters are decimal numbers. Each page is one session of the log. A URL
+    clicked twice counts once; clicks on a URL that the page does not hold are left out and counted in ``off_list_clicks``.
+    Test queries (T instead of Q) are left out, for their clicks were withheld; ``skipped`` counts them.
+
+    Args:
+        path: text file, gzipped if its name ends with ``.gz``.
+        strict: refuse a malformed line; else leave it and its session out, and count.
+
+    Raises:
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
+
+    Source: Serdyukov, Dupret and Craswell, WSCD 2014.
+    """
+    return _read_yandex(Path(path), strict, _parse_personalized, begun=True)
+
+
+def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool) -> ClickLog:
+    """Read lines that ``parse`` understands; ``begun``: each session begins with a line M."""
+    pages, skipped = _Pages(), _Skipped(path, strict)
+    session, first_page, n_lines, off_list, off_list_before = b"", 0, 0, 0, 0
+    shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []  # of this session: page, first entry, position of each URL
+    lost: tuple[bytes, ...] = ()
+    for number, line in _lines(path):
+        try:
+            this, kind, page, subject, urls = parse(line)
+            if this in lost:
+                skipped[REST] += 1
+                continue
+            if this != session:
+                if begun and kind != b"M":
+                    raise _Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+                session, first_page, n_lines, off_list_before, shown, lost = this, len(pages), 0, off_list, [], ()
+            elif kind == b"M":
+                raise _Fault("a session that begins twice", f"session {this.decode()} begins twice")
+            if kind == b"C":
+                if not any(entry[0] == page for entry in shown):
+                    missing = "the first query" if page is None else f"page {page.decode()}"
+                    raise _Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
+                for name, start, positions in reversed(shown):
+                    if name == page and subject in positions:
+                        pages.clicks[start + positions[subject]] = 1
                         break
                 else:
                     off_list += 1
+            elif kind == b"T":
+                skipped["a test query, its clicks withheld"] += 1
                 continue
-            urls = fields[5:]
-            if not urls or (items and len(urls) != len(items[0])):
-                expected = f"{len(items[0])}, as before" if items else "at least one"
-                raise ValueError(f"{where}: a query with {len(urls)} URLs; expected {expected}")
-            positions = {url: position for position, url in enumerate(urls)}
-            if len(positions) != len(urls):
-                raise ValueError(f"{where}: a URL stands twice on one list")
-            current.append(positions)
-            items.append([item_index.setdefault(url, len(item_index)) for url in urls])
-            queries.append(query_index.setdefault(f"{fields[3]}-{fields[4]}", len(query_index)))
-    if not items:
+            elif kind == b"Q":
+                positions = {url: position for position, url in enumerate(urls)}
+                if pages.n_positions not in (0, len(urls)):
+                    expected = f"expected {pages.n_positions}, as before"
+                    raise _Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
+                if len(positions) != len(urls):
+                    raise _Fault("a URL stands twice on one list")
+                if page is not None and any(entry[0] == page for entry in shown):
+                    raise _Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
+                pages.n_positions = len(urls)
+                shown.append((page, len(pages.clicks), positions))
+                pages.add(subject, urls, bytes(len(urls)))
+            n_lines += 1
+        except _Fault as fault:
+            skipped.add(fault, number)
+            # What is already there of the session lacks clicks, perhaps.
+            skipped[REST] += n_lines
+            pages.cut(first_page)
+            lost, n_lines, off_list, shown = (session, line.partition(b"\t")[0]), 0, off_list_before, []
+    if not len(pages):
         raise ValueError(f"{path}: no query in the file")
-    clicks = np.zeros((len(items), len(items[0])), np.int8)
-    if clicked:
-        clicks[tuple(np.array(clicked).T)] = 1
-    return ClickLog(
-        np.array(items, np.int32), clicks, np.array(queries, np.int32), tuple(item_index), tuple(query_index), off_list
-    )
+    return ClickLog(*pages.arrays(), off_list, skipped=dict(+skipped))
 
 
-def read_tidy(path: str | PathLike[str], split: str | None = None) -> ClickLog:
+RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
+RELEVANCE_CLICK = re.compile(rb"(\d+)\t\d+\tC\t(\d+)")
+
+
+def _parse_relevance(line: bytes) -> Line:
+    if click := RELEVANCE_CLICK.fullmatch(line):
+        return click[1], b"C", None, click[2], []
+    if query := RELEVANCE_QUERY.fullmatch(line):
+        return query[1], b"Q", None, query[2] + b"-" + query[3], query[4].split(b"\t")
+    fields = line.split(b"\t")
+    if len(fields) < 4 or fields[2] not in (b"Q", b"C"):
+        expected = "expected 'session, time, Q or C, ...' separated by tabs"
+        raise _Fault("neither a query nor a click", f"{expected}, got {_text(line)}")
+    if fields[2] == b"C" and len(fields) != 4:
+        raise _Fault("wrong number of fields", f"a click has 4 fields, got {len(fields)}")
+    if fields[2] == b"Q" and len(fields) < 6:
+        raise _Fault("wrong number of fields", f"a query has 6 fields or more, got {len(fields)}")
+    _not_numbers(fields[:2] + fields[3:])
+
+
+PERSONALIZED_QUERY = re.compile(rb"(\d+)\t\d+\t([QT])\t(\d+)\t(\d+)\t\d+(?:,\d+)*\t(\d+,\d+(?:\t\d+,\d+)*)")
+PERSONALIZED_CLICK = re.compile(rb"(\d+)\t\d+\tC\t(\d+)\t(\d+)")
+PERSONALIZED_SESSION = re.compile(rb"(\d+)\tM\t\d+\t\d+")
+
+
+def _parse_personalized(line: bytes) -> Line:
+    if click := PERSONALIZED_CLICK.fullmatch(line):
+        return click[1], b"C", click[2], click[3], []
+    if query := PERSONALIZED_QUERY.fullmatch(line):
+        return query[1], query[2], query[3], query[4], [pair.partition(b",")[0] for pair in query[5].split(b"\t")]
+    if session := PERSONALIZED_SESSION.fullmatch(line):
+        return session[1], b"M", None, b"", []
+    fields = line.split(b"\t")
+    kind = fields.pop(1) if fields[1:2] == [b"M"] else fields.pop(2) if len(fields) > 2 else b""
+    if kind not in (b"M", b"Q", b"T", b"C"):
+        expected = "expected 'session, M, ...' or 'session, time, Q, T or C, ...' separated by tabs"
+        raise _Fault("none of M, Q, T, C", f"{expected}, got {_text(line)}")
+    wanted = {b"M": 4, b"C": 5}.get(kind, 7)
+    if len(fields) + 1 < wanted or (len(fields) + 1 > wanted and wanted < 7):
+        more = " or more" if wanted == 7 else ""
+        raise _Fault("wrong number of fields", f"a line {kind.decode()} has {wanted} fields{more}, got {len(fields) + 1}")
+    if wanted == 7:
+        for field in fields[5:]:
+            if field.count(b",") != 1:
+                raise _Fault("not a URL and its domain", f"expected a URL, a comma and its domain, got {_text(field)}")
+        fields[4:] = b",".join(fields[4:]).split(b",")
+    _not_numbers(fields)
+
+
+def _not_numbers(fields: list[bytes]) -> NoReturn:
+    bad = next(field for field in fields if not field.isdigit())
+    raise _Fault("an id or a time that is not a number", f"expected a number, got {_text(bad)}")
+
+
+def _text(line: bytes) -> str:
+    return repr(line[:80].decode(errors="backslashreplace"))
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def _table(path: Path, skipped: _Skipped, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The header of a table, numbered 1, then its rows; missing values are ``""``.
+
+    Rows of the wrong width are counted and left out. A Parquet table gives only the columns asked for.
+    """
+    if path.suffix == ".parquet":
+        yield from _parquet(path, columns)
+        return
+    width = 0
+    for number, line in _lines(path):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if "\r" in text:
+                raise csv.Error("a carriage return within the line")
+            fields = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+        except (UnicodeDecodeError, csv.Error) as error:
+            if number == 1:
+                raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
+            skipped.add(_Fault("not CSV in UTF-8", f"not CSV in UTF-8; {error}"), number)
+            continue
+        if number == 1:
+            width = len(fields)
+        elif len(fields) != width:
+            skipped.add(_Fault("wrong number of fields", f"{len(fields)} fields; expected {width}, as in the header"), number)
+            continue
+        yield number, fields
+
+
+def _parquet(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
+    first = 0
+    try:
+        table = pl.scan_parquet(path)
+        schema = table.collect_schema()
+        names = [name for name in columns if name in schema]
+        yield 1, names
+        # A truth value is written as a word, unless it is a number.
+        flags = [pl.col(name).cast(pl.Int8) for name in names if schema[name] == pl.Boolean]
+        texts = table.with_columns(flags).select(pl.col(name).cast(pl.String).fill_null("") for name in names)
+        n_rows = table.select(pl.len()).collect().item()
+        for first in range(0, n_rows, ROWS):
+            block = texts.slice(first, ROWS).collect()
+            yield from enumerate(map(list, block.iter_rows()), first + 1)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(f"{path} is not a Parquet table, or damaged after row {first}: {str(error).splitlines()[0]}") from None
+
+
+def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bool = True) -> ClickLog:
     """Read a table with one row per session and position.
 
+    The rows of a session stand together, in any order of positions; all sessions have as many positions as the first. A row
+    is one line: a quoted field may hold commas, but no line break. Parquet is left to Polars: a damaged file of that
+    kind may be refused late, or end the process.
+
     Args:
-        path: CSV file, gzipped or not, with the columns ``session``, ``query``, ``position`` (from 1), ``item``,
-            ``clicked`` (0 or 1); optionally ``region``, which makes the query label ``query-region``, and ``split``.
+        path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet (``.parquet``), with the columns
+            ``session``, ``query``, ``position`` (from 1), ``item``, ``clicked`` (0 or 1); optionally ``region``, which makes
+            the query label ``query-region``; ``propensity`` and ``list_propensity``, see `ClickLog`; and ``split``.
         split: keep only the rows whose column ``split`` says so; None keeps all.
+        strict: refuse a malformed row; else leave it and its session out, and count.
 
     Raises:
-        ValueError: naming the file and the missing column, the bad value, or the incomplete session.
+        ValueError: naming the file and the missing column, or the line (in Parquet the row, from 1) and the reason.
+
+    Example:
+        >>> import tempfile
+        >>> from clickgym.offline import ClickLog, write_tidy
+        >>> log = ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_tidy(log, f"{folder}/log.parquet")
+        ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
+        ('b', 'a')
     """
-    try:
-        table = pl.read_csv(Path(path), infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path} is not a CSV table: {error}") from None
+    path = Path(path)
+    skipped = _Skipped(path, strict, "row" if path.suffix == ".parquet" else "line")
     wanted = ["session", "query", "position", "item", "clicked"] + (["split"] if split is not None else [])
-    for column in wanted:
-        if column not in table.columns:
-            raise ValueError(f"{path}: no column {column!r}; the file has {', '.join(table.columns)}")
-    table = table.with_row_index("line", 2)  # the header is line 1
-    if split is not None:
-        table = table.filter(pl.col("split") == split)
-        if table.is_empty():
-            raise ValueError(f"{path}: no row with split {split!r}")
-    for column, valid in (("position", r"^[1-9]\d{0,8}$"), ("clicked", r"^[01]$")):
-        bad = table.filter(pl.col(column).fill_null("").str.contains(valid).not_())
-        if len(bad):
-            raise ValueError(f"{path}, line {bad['line'][0]}: {column} is {bad[column][0]!r}")
-    if "region" in table.columns:
-        table = table.with_columns(query=pl.col("query") + "-" + pl.col("region"))
-    key = [column for column in ("split", "session") if column in table.columns]
-    table = table.with_columns(pl.col("position").cast(pl.Int64)).sort([*key, "position"], maintain_order=True)
-    n_positions = int(table["position"].max())  # type: ignore[arg-type]
-    shape = (-1, n_positions)
-    session = table.select(pl.concat_str(key, separator=" ")).to_series().to_numpy()
-    # Complete sessions are blocks of K rows with the positions 1..K, each of one session; find the first that is not.
-    expected = np.arange(len(table)) % n_positions + 1
-    start = session[np.arange(len(table)) - expected + 1]
-    broken = np.flatnonzero((table["position"].to_numpy() != expected) | (session != start))
-    if len(broken) or len(table) % n_positions:
-        row = int(broken[0]) if len(broken) else len(table) - 1
-        raise ValueError(
-            f"{path}, near line {table['line'][row]}: session {start[row]} does not have each position from 1 to "
-            f"{n_positions} exactly once"
-        )
-    labels, codes = {}, {}
-    for column in ("item", "query"):
-        labels[column], codes[column] = np.unique(table[column].to_numpy(), return_inverse=True)
-    items, queries = codes["item"].reshape(shape), codes["query"].reshape(shape)
-    for array, fault in (
-        (np.diff(np.sort(items)) == 0, "shows an item twice"),
-        (np.diff(queries) != 0, "has two queries"),
-    ):
-        if array.any():
-            row = int(np.argmax(array.any(axis=1))) * n_positions
-            raise ValueError(f"{path}, near line {table['line'][row]}: session {session[row]} {fault}")
+    rows = _table(path, skipped, [*wanted, *({"split", "region", "propensity", "list_propensity"} - set(wanted))])
+    _, header = next(rows, (0, []))
+    column = _columns(path, header, wanted)
+    pages, sessions = _Pages(), _Sessions(skipped)
+    propensities, list_propensities = array("d"), array("d")
+    ranks: dict[str, int] = {}
+    in_split, region = column.get("split"), column.get("region")
+    propensity, list_propensity = column.get("propensity"), column.get("list_propensity")
+    at_session, at_query, at_position, at_item, at_clicked = (column[name] for name in wanted[:5])
+    for number, fields in rows:
+        if in_split is not None and split is not None and fields[in_split] != split:
+            continue
+        try:
+            rank = ranks.get(fields[at_position])
+            if rank is None:
+                rank = ranks[fields[at_position]] = _whole("position", fields[at_position], 1)
+            if fields[at_clicked] not in ("0", "1"):
+                raise _Fault("clicked is not 0 or 1", f"clicked is {fields[at_clicked]!r}; expected 0 or 1")
+            for at in (at_session, at_query, at_item):
+                if not fields[at]:
+                    raise _Fault("a missing value", f"the column {header[at]!r} is empty")
+            row = (
+                rank,
+                fields[at_item],
+                fields[at_clicked] == "1",
+                fields[at_query] if region is None else f"{fields[at_query]}-{fields[region]}",
+                0.0 if propensity is None else _propensity("propensity", fields[propensity]),
+                0.0 if list_propensity is None else _propensity("list_propensity", fields[list_propensity]),
+            )
+        except _Fault as fault:
+            skipped.add(fault, number)
+            continue
+        label = fields[at_session] if in_split is None else f"{fields[in_split]} {fields[at_session]}"
+        if label != sessions.label:
+            sessions.close(pages, propensities, list_propensities)
+            sessions.label = label
+        sessions.rows.append(row)
+        sessions.number = number
+    sessions.close(pages, propensities, list_propensities)
+    if not len(pages):
+        raise ValueError(f"{path}: no row with split {split!r}" if split is not None else f"{path}: no session in the file")
+    shape = (-1, pages.n_positions)
     return ClickLog(
-        items.astype(np.int32),
-        table["clicked"].cast(pl.Int8).to_numpy().reshape(shape),
-        queries[:, 0].astype(np.int32),
-        tuple(labels["item"].tolist()),
-        tuple(labels["query"].tolist()),
+        *pages.arrays(),
+        propensities=None if propensity is None else np.frombuffer(propensities).reshape(shape),
+        list_propensities=None if list_propensity is None else np.frombuffer(list_propensities),
+        skipped=dict(skipped),
     )
+
+
+class _Sessions:
+    """The session of a tidy table that is being read."""
+
+    def __init__(self, skipped: _Skipped) -> None:
+        self.skipped = skipped
+        self.label: str | None = None
+        self.rows: list[tuple[int, str, bool, str, float, float]] = []
+        self.number = 0
+        self.skipped_before = 0
+
+    def close(self, pages: _Pages, propensities: array[float], list_propensities: array[float]) -> None:
+        """Add the session to the log, if it is complete."""
+        rows, self.rows = sorted(self.rows), []
+        if not rows:
+            return
+        try:
+            n_positions = pages.n_positions or len(rows)
+            ranks, items, clicked, queries, each, whole = zip(*rows, strict=True)
+            # The first session says how many positions there are, unless a line was left out that may have been one of its own.
+            doubtful = not pages.n_positions and self.skipped.total() > self.skipped_before
+            if ranks != tuple(range(1, n_positions + 1)) or doubtful:
+                raise _Fault(
+                    "an incomplete session",
+                    f"session {self.label} does not have each position from 1 to {n_positions} exactly once",
+                )
+            if len(set(queries)) > 1:
+                raise _Fault("two queries in a session", f"session {self.label} has two queries")
+            if len(set(items)) < n_positions:
+                raise _Fault("an item twice in a session", f"session {self.label} shows an item twice")
+            if len(set(whole)) > 1:
+                raise _Fault("two list propensities in a session", f"session {self.label} has two list propensities")
+        except _Fault as fault:
+            self.skipped.add(fault, self.number, len(rows), "near ")
+        else:
+            pages.n_positions = n_positions
+            pages.add(queries[0], items, bytes(clicked))
+            propensities.extend(each)
+            list_propensities.append(whole[0])
+        self.skipped_before = self.skipped.total()
+
+
+def _columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:
+    """Where each column stands."""
+    for name in wanted:
+        if name not in header:
+            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
+    for name, times in Counter(header).items():
+        if times > 1:
+            raise ValueError(f"{path}: two columns {name!r}")
+    return {name: index for index, name in enumerate(header)}
+
+
+def _whole(name: str, text: str, least: int) -> int:
+    """A number written as 1 to 9 digits."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
+        raise _Fault(f"{name} is not a whole number from {least}", f"{name} is {text!r}; expected a whole number from {least}")
+    return int(text)
+
+
+def _propensity(name: str, text: str) -> float:
+    if not (NUMBER.fullmatch(text) and 0 < float(text) <= 1):
+        raise _Fault(f"{name} is not in (0, 1]", f"{name} is {text!r}; expected a probability in (0, 1]")
+    return float(text)
+
+
+def read_open_bandit(path: str | PathLike[str], *, strict: bool = True) -> ItemPositionLog:
+    """Read a log of the Open Bandit Dataset: one row is one item that was shown at one position.
+
+    Which rows belonged to one list is not in the data, so only what is estimated from single displays can use it. Items keep
+    their numbers, those of the dataset's action distributions; positions are counted from 0.
+
+    Args:
+        path: CSV file, gzipped if its name ends with ``.gz``, with the columns ``item_id``, ``position`` (from 1), ``click``
+            and ``propensity_score``; others are not read.
+        strict: refuse a malformed row; else leave it out, and count.
+
+    Raises:
+        ValueError: naming the file and the missing column, or the line and the reason.
+
+    Source: Saito, Aihara, Matsutani and Narita, NeurIPS Datasets and Benchmarks 2021.
+    """
+    path = Path(path)
+    skipped = _Skipped(path, strict)
+    names = ["item_id", "position", "click", "propensity_score"]
+    rows = _table(path, skipped, names)
+    _, header = next(rows, (0, []))
+    at_item, at_position, at_click, at_propensity = map(_columns(path, header, names).__getitem__, names)
+    items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
+    for number, fields in rows:
+        try:
+            item, position = _whole("item_id", fields[at_item], 0), _whole("position", fields[at_position], 1) - 1
+            if fields[at_click] not in ("0", "1"):
+                raise _Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
+            propensity = _propensity("propensity_score", fields[at_propensity])
+        except _Fault as fault:
+            skipped.add(fault, number)
+            continue
+        items.append(item)
+        positions.append(position)
+        clicks.append(fields[at_click] == "1")
+        propensities.append(propensity)
+    if not items:
+        raise ValueError(f"{path}: no row in the file")
+    return ItemPositionLog(
+        np.frombuffer(items, np.int32),
+        np.frombuffer(positions, np.int32),
+        np.frombuffer(clicks, np.int8),
+        np.frombuffer(propensities),
+        dict(skipped),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ any format
+
+LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
+    "yandex-relevance": read_yandex_relevance,
+    "yandex-personalized": read_yandex_personalized,
+    "tidy": read_tidy,
+}
+"""The readers of logs with whole lists, by the names of their formats."""
+
+
+def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: bool = True) -> ClickLog:
+    """Read a log in any of the formats with whole lists.
+
+    Args:
+        path: the file; see the readers.
+        log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
+        strict: refuse a malformed line; else leave it and its session out, and count.
+
+    Raises:
+        ValueError: on an unknown format, on a first line that fits none, and as the reader does.
+        OSError: if there is no such file.
+    """
+    path = Path(path)
+    if log_format == "auto":
+        log_format = _guess(path)
+    if log_format not in LOG_FORMATS:
+        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    return LOG_FORMATS[log_format](path, strict=strict)
+
+
+def _guess(path: Path) -> str:
+    if path.suffix == ".parquet":
+        return "tidy"
+    _, line = next(_lines(path), (1, b""))
+    fields = line.split(b"\t")
+    if fields[1:2] == [b"M"]:
+        return "yandex-personalized"
+    if fields[2:3] == [b"Q"]:
+        return "yandex-relevance"
+    columns = re.split(rb"[,\"]+", line.removeprefix("\ufeff".encode()))
+    if b"session" in columns and b"position" in columns:
+        return "tidy"
+    if b"item_id" in columns and b"propensity_score" in columns:
+        raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
+    raise ValueError(f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format. Got {_text(line)}")

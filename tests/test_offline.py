@@ -23,12 +23,16 @@ from clickgym.envs.instances import load_instance
 from clickgym.offline import (
     ClickLog,
     CMEstimator,
+    ConvergenceWarning,
     DBNEstimator,
     DCMEstimator,
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
+    browsing,
+    cascading,
     convert_yandex60,
+    estimation,
     read_tidy,
     read_yandex_relevance,
 )
@@ -167,6 +171,71 @@ def test_the_last_click_estimator_of_the_dcm_is_biased_and_em_is_not():
     assert exact.score(log) > biased.score(log)
 
 
+@pytest.mark.parametrize("name", EM)
+def test_em_stops_at_the_tolerance_or_warns(name):
+    log = small_log(3)
+    estimator = ALL[name](3000, 1e-6).fit(log)
+    gains = np.diff(estimator.log_posterior_) / len(log)
+    assert estimator.converged_
+    assert estimator.n_iter_ == len(gains) < 3000
+    assert gains[-1] < 1e-6 <= gains[:-1].min()
+    with pytest.warns(ConvergenceWarning, match="the last of 5 steps raised the log-likelihood per session by .* allow more"):
+        short = ALL[name](5, 1e-6).fit(log)
+    assert short.converged_ is False
+    assert short.n_iter_ == 5
+    np.testing.assert_array_equal(short.log_posterior_, estimator.log_posterior_[:6])
+    assert ALL[name](5).fit(log).converged_ is None
+
+
+@pytest.mark.parametrize("estimator", [PBMEstimator, UBMEstimator])
+def test_position_parameters_of_each_query_are_those_of_its_own_log(estimator):
+    log = small_log(2, 200)
+    fitted = estimator(40, per_query=True).fit(log)
+    assert fitted.examination_.shape[0] == 3
+    assert np.diff(fitted.log_posterior_).min() > -1e-9
+    for query in (0, 1):
+        part = log[log.queries == query]
+        alone = estimator(40).fit(part)
+        np.testing.assert_allclose(fitted.examination_[query], alone.examination_, atol=1e-12)
+        assert fitted.score(part) == pytest.approx(alone.score(part), abs=1e-12)
+        np.testing.assert_allclose(fitted.perplexity_by_rank(part), alone.perplexity_by_rank(part))
+        query_label, items = log.query_labels[query], list("abcde")
+        ranking = [3, 1, 0]
+        np.testing.assert_allclose(
+            fitted.click_model(query_label, items).click_probabilities(ranking),
+            alone.click_model(query_label, items).click_probabilities(ranking),
+        )
+    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
+    assert fitted.perplexity_by_rank(unknown)[0] == pytest.approx(1 / (1 - 0.25))
+
+
+@pytest.mark.parametrize("name", EM)
+def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
+    log = small_log(4, 300)
+    whole = ALL[name](20).fit(log)
+    monkeypatch.setattr(browsing, "CELLS", 4)
+    monkeypatch.setattr(cascading, "SESSIONS", 1)
+    monkeypatch.setattr(estimation, "SESSIONS", 7)
+    pieces = ALL[name](20).fit(log)
+    np.testing.assert_allclose(pieces.attraction_, whole.attraction_, rtol=1e-12)
+    np.testing.assert_allclose(pieces.log_posterior_, whole.log_posterior_, rtol=1e-12)
+    np.testing.assert_array_equal(pieces.log_likelihood(log[:3]), pieces.log_likelihood(log)[:3])
+
+
+def test_pairs_are_numbered_by_query_and_item():
+    log = ClickLog([[2, 0], [1, 2], [0, 2]], np.zeros((3, 2)), [1, 0, 1], ("a", "b", "c"), ("p", "q"))
+    index, labels = log.pairs()
+    assert labels == [("p", "b"), ("p", "c"), ("q", "a"), ("q", "c")]
+    assert index.tolist() == [[3, 2], [0, 1], [2, 3]]
+
+
+def test_steps_and_tolerance_are_checked():
+    with pytest.raises(ValueError, match="iterations is 0; expected a positive integer"):
+        PBMEstimator(0)
+    with pytest.raises(ValueError, match="tol is 0; expected a finite number > 0"):
+        DBNEstimator(tol=0)
+
+
 def test_a_refused_fit_and_a_refused_score():
     with pytest.raises(ValueError, match="the log has no sessions"):
         PBMEstimator().fit(small_log(0)[[]])
@@ -198,16 +267,16 @@ def test_a_log_of_wrong_arrays_is_refused(arrays, message):
 
 
 RELEVANCE = """\
-0\t0\tQ\t7\t1\ta\tb\tc
-0\t5\tC\tc
-0\t6\tC\ta
-0\t7\tC\tc
-0\t8\tC\telsewhere
-1\t0\tQ\t7\t2\tb\ta\tc
-2\t0\tQ\t7\t1\ta\tb\tc
-2\t1\tQ\t8\t1\tb\td\te
-2\t2\tC\ta
-2\t3\tC\tb
+0\t0\tQ\t7\t1\t11\t12\t13
+0\t5\tC\t13
+0\t6\tC\t11
+0\t7\tC\t13
+0\t8\tC\t99
+1\t0\tQ\t7\t2\t12\t11\t13
+2\t0\tQ\t7\t1\t11\t12\t13
+2\t1\tQ\t8\t1\t12\t14\t15
+2\t2\tC\t11
+2\t3\tC\t12
 """
 
 
@@ -218,10 +287,10 @@ def test_yandex_reader_keeps_which_listed_urls_were_clicked(tmp_path, compressed
     log = read_yandex_relevance(path)
     assert log.clicks.tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 0], [1, 0, 0]]
     assert [[log.item_labels[i] for i in row] for row in log.items] == [
-        list("abc"),
-        list("bac"),
-        list("abc"),
-        list("bde"),
+        ["11", "12", "13"],
+        ["12", "11", "13"],
+        ["11", "12", "13"],
+        ["12", "14", "15"],
     ]
     assert [log.query_labels[q] for q in log.queries] == ["7-1", "7-2", "7-1", "8-1"]
     assert log.off_list_clicks == 1
@@ -230,12 +299,12 @@ def test_yandex_reader_keeps_which_listed_urls_were_clicked(tmp_path, compressed
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("0\t1\tX\ta", "line 11: expected 'session, time, Q or C"),
+        ("0\t1\tX\t11", "line 11: expected 'session, time, Q or C"),
         ("nonsense", "line 11: expected 'session, time, Q or C"),
-        ("2\t1\tC\ta\tb", "line 11: a click has 4 fields, got 5"),
-        ("9\t1\tC\ta", "line 11: a click before the first query of session 9"),
-        ("9\t0\tQ\t7\t1\ta\tb", "line 11: a query with 2 URLs; expected 3, as before"),
-        ("9\t0\tQ\t7\t1\ta\tb\ta", "line 11: a URL stands twice"),
+        ("2\t1\tC\t11\t12", "line 11: a click has 4 fields, got 5"),
+        ("9\t1\tC\t11", "line 11: a click before the first query of session 9"),
+        ("9\t0\tQ\t7\t1\t11\t12", "line 11: a query with 2 URLs; expected 3, as before"),
+        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 11: a URL stands twice"),
     ],
 )
 def test_yandex_reader_names_the_malformed_line(tmp_path, line, message):
@@ -288,7 +357,7 @@ def test_tidy_reader_names_what_is_wrong(tmp_path, old, new, message):
 def test_tidy_reader_refuses_an_absent_split_and_an_empty_file(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("")
-    with pytest.raises(ValueError, match="is not a CSV table"):
+    with pytest.raises(ValueError, match="no column 'session'; the file has none"):
         read_tidy(path)
     path.write_text(TIDY)
     with pytest.raises(ValueError, match="no row with split 'dev'"):

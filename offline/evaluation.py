@@ -1,0 +1,471 @@
+"""Off-policy evaluation: what a ranking policy would have earned, from a log of another policy.
+
+The value of a policy is its expected number of clicks per list. Every estimator here weighs the logged clicks,
+
+    V = mean over sessions of Σ_k weight(n, k) c(n, k),
+
+and they differ in what the weight compares between the target policy Φ and the logging policy π, hence in what they
+assume about users, and in variance:
+
+| estimator | weight of a click on the item a_k at position k | unbiased if |
+|---|---|---|
+| `ips` | Φ(list) / π(list) | always |
+| `cascade` | Φ(first k items) / π(first k items) | what is below does not influence a click: every model below |
+| `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
+| `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
+
+*Click-model estimators.* In each of these models a click is an examination times an attraction α(a), whatever the
+list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of examinations of item a per list, and clicks
+weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) =
+Σ_{k,k'} γ_{k,k'} Φ(a, k, k')``, which makes this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
+
+1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the paper's own W says.
+2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does not determine X. With
+   a ``logging`` policy, both are computed from the click model (unbiased if its parameters are right). Without one,
+   X_π is that of the log's own lists.
+3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows): π(a, k, k') is
+   counted in the log, the attraction of an item is its clicks over the sum of its examination weights, and Φ(a, k, k')
+   follows from these attractions. The paper draws the clicks under Φ one position after the other; here their
+   expectation is taken, which has the same mean and no noise. An estimated attraction above 1 counts as 1 in
+   Φ(a, k, k'); the paper cuts its product with the weight off at 1.
+
+*Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
+same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k
+weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+
+*Infinite weights* are refused: a list (prefix, item at a position, examined item) that the target shows and the logging
+policy never does, or with unknown probability; and a log in which no session has a positive weight. Recorded propensities
+tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
+
+Sources: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen, KDD 2018 (lists, item-positions, PBM); McInerney et
+al., KDD 2020 (prefixes); He et al., RecSys 2020 (UBM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs import (
+    CascadeModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from ..envs.checks import check_between, check_count, unknown
+from .browsing import PBMEstimator, UBMEstimator
+from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation import Estimator, Floats
+from .log import ClickLog, ItemPositionLog
+from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query
+
+__all__ = ["ESTIMATORS", "Evaluation", "contributions", "evaluate"]
+
+CLICK_MODELS: dict[str, tuple[type[ClickModel], Callable[[], Estimator]]] = {
+    "pbm": (PositionBasedModel, PBMEstimator),
+    "cm": (CascadeModel, CMEstimator),
+    "dcm": (DependentClickModel, partial(DCMEstimator, "em")),
+    "ubm": (UserBrowsingModel, UBMEstimator),
+    "sdbn": (DynamicBayesianModel, SDBNEstimator),
+    "dbn": (DynamicBayesianModel, DBNEstimator),
+}
+
+ESTIMATORS = ("ips", "cascade", "item-position", *CLICK_MODELS)
+"""The names of the estimators."""
+
+INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
+
+Policies: TypeAlias = Policy | Mapping[str, Policy]
+Contributions: TypeAlias = tuple[Floats, Floats]
+Weigh: TypeAlias = Callable[[ClickLog, str, Integers, Policy, Policy | None], Contributions]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An off-policy estimate.
+
+    Attributes:
+        estimator: its name.
+        value: the estimated expected number of clicks per session (per row of an `ItemPositionLog`).
+        standard_error: of ``value``, from the variance between sessions.
+        interval: bootstrap confidence interval of ``value``.
+        self_normalised, self_normalised_interval: the same with self-normalised weights.
+        on_policy: the clicks per session that were logged, which is the value of the logging policy.
+        n_sessions: N.
+        effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
+            where weights are normalised by position).
+        mean_weight: 1 in expectation; far below it, the log hardly shows what the target would.
+        max_weight: the largest weight of a session.
+    """
+
+    estimator: str
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    self_normalised: float
+    self_normalised_interval: tuple[float, float]
+    on_policy: float
+    n_sessions: int
+    effective_sample_size: float
+    mean_weight: float
+    max_weight: float
+
+
+def evaluate(
+    log: ClickLog | ItemPositionLog,
+    target: Policies,
+    estimator: str = "ips",
+    *,
+    logging: Policies | None = None,
+    model: ClickModel | Estimator | None = None,
+    bootstrap: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Estimate the value of a policy from the log of another.
+
+    Args:
+        log, target, estimator, logging, model: as in `contributions`.
+        bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their uncertainty is not in the
+            intervals.
+        level: confidence level of the percentile intervals.
+        seed: of the bootstrap.
+
+    Returns:
+        The estimate, plain and self-normalised, with intervals and diagnostics.
+
+    Raises:
+        ValueError: as `contributions`; on a bad number; if no session has a positive weight.
+
+    Example:
+        >>> from clickgym.offline import ClickLog, FixedPolicy, UniformPolicy
+        >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, n_positions=2))
+        >>> result.value, result.on_policy
+        (1.0, 0.5)
+    """
+    check_count("bootstrap", bootstrap)
+    check_between("level", level, 0.0, 1.0)
+    values, weights = contributions(log, target, estimator, logging=logging, model=model)
+    sums = weights.sum(axis=0)
+    if not (sums > 0).all():
+        where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
+        raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
+    plain, normalised = _bootstrap(values, weights, bootstrap, np.random.default_rng(seed))
+    return Evaluation(
+        estimator=estimator,
+        value=float(values.sum(axis=1).mean()),
+        standard_error=float(values.sum(axis=1).std() / np.sqrt(len(log))),
+        interval=_percentiles(plain, level),
+        self_normalised=float((values.sum(axis=0) / sums).sum()),
+        self_normalised_interval=_percentiles(normalised, level),
+        on_policy=float(log.clicks.sum() / len(log)),
+        n_sessions=len(log),
+        effective_sample_size=float((sums**2 / (weights**2).sum(axis=0)).min()),
+        mean_weight=float(sums.min() / len(log)),
+        max_weight=float(weights.max()),
+    )
+
+
+def contributions(
+    log: ClickLog | ItemPositionLog,
+    target: Policies,
+    estimator: str = "ips",
+    *,
+    logging: Policies | None = None,
+    model: ClickModel | Estimator | None = None,
+) -> Contributions:
+    """What each session adds to an estimate.
+
+    Args:
+        log: the logged sessions.
+        target: the policy to evaluate, over the log's item indices; or one for each query label.
+        estimator: one of `ESTIMATORS`.
+        logging: the policy that made the log, in the same form. None: `ips` and `item-position` use the propensities that
+            the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
+        model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
+            or None to fit one to this log.
+
+    Returns:
+        Values and weights, each ``(N, G)``; G is 1, or K where weights are normalised at each position. The estimate is the
+        mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the
+        expectation of every weight is 1.
+
+    Raises:
+        ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
+    """
+    if estimator not in ESTIMATORS:
+        raise ValueError(unknown("estimator", estimator, ESTIMATORS))
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    if isinstance(log, ItemPositionLog):
+        return _display_weights(log, target, estimator, logging)
+    weigh: Weigh
+    if estimator in CLICK_MODELS:
+        weigh = _click_model_weights(log, estimator, model, counted=logging is None)
+        logging = empirical_policies(log) if logging is None else logging
+    else:
+        weigh = _WEIGHTS[estimator]
+    values, weights = np.empty((2, len(log), 1 if estimator in ("ips", *CLICK_MODELS) else log.n_positions))
+    for query, sessions in sessions_by_query(log):
+        policy = _policy("target", target, query, log)
+        logged = None if logging is None else _policy("logging", logging, query, log)
+        values[sessions], weights[sessions] = weigh(log, query, sessions, policy, logged)
+    return values, weights
+
+
+def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
+    """The policy of one query."""
+    if isinstance(policies, Mapping):
+        if query not in policies:
+            raise ValueError(f"no {name} policy for query {query!r}")
+        policies = policies[query]
+    if policies.n_positions != log.n_positions:
+        raise ValueError(f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}")
+    if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):
+        raise ValueError(
+            f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those of the log are numbered 0 to "
+            f"{len(log.item_labels) - 1}"
+        )
+    return policies
+
+
+# ------------------------------------------------------------------------------------------------ weights of one query
+# Each takes the log, the label and sessions of one query, and the policies; and returns its rows of `contributions`.
+
+
+def _list_weights(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+    lists = log.items[sessions]
+    if logging is None:
+        recorded = _recorded("list_propensities", log.list_propensities)[sessions]
+    else:
+        _check_lists(log, query, target, logging)
+        recorded = logging.prefix_probabilities(lists)[:, -1]
+    weights = _ratio(target.prefix_probabilities(lists)[:, -1:], recorded[:, None], sessions)
+    return weights * log.clicks[sessions].sum(axis=1, keepdims=True), weights
+
+
+def _prefix_weights(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+    if logging is None:
+        raise ValueError("the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy")
+    _check_lists(log, query, target, logging)
+    lists = log.items[sessions]
+    weights = _ratio(target.prefix_probabilities(lists), logging.prefix_probabilities(lists), sessions)
+    return weights * log.clicks[sessions], weights
+
+
+def _item_position_weights(
+    log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None
+) -> Contributions:
+    lists, positions = log.items[sessions], np.arange(log.n_positions)
+    if logging is None:
+        recorded = _recorded("propensities", log.propensities)[sessions]
+    else:
+        _check_item_positions(target, logging, lambda item: f"item {log.item_labels[item]!r}{_of(log, query)}")
+        recorded = logging.item_position_probabilities(lists, positions)
+    weights = _ratio(target.item_position_probabilities(lists, positions), recorded, sessions)
+    return weights * log.clicks[sessions], weights
+
+
+_WEIGHTS: dict[str, Weigh] = {
+    "ips": _list_weights,
+    "cascade": _prefix_weights,
+    "item-position": _item_position_weights,
+}
+
+
+def _click_model_weights(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, counted: bool) -> Weigh:
+    """The weights ``X_Φ(a) / X_π(a)`` of a click model.
+
+    Args:
+        log, estimator, model: as in `contributions`.
+        counted: whether X_π is that of the log's own lists; then the UBM is that of He et al. 2020.
+    """
+    kind, fit = CLICK_MODELS[estimator]
+    if not isinstance(model, (kind, Estimator, type(None))):
+        raise ValueError(f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {kind.__name__}")
+    source = fit().fit(log) if model is None else model
+
+    def weigh(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+        assert logging is not None
+        _check_items(log, query, target, logging)
+        lists, clicks = log.items[sessions], log.clicks[sessions]
+        items = np.union1d(logging.items, lists)  # the model's items are numbered in this order
+        users = _users(source, log, query, items)
+        if not isinstance(users, kind):
+            raise ValueError(
+                f"model is fitted as a {type(users).__name__}; the estimator {estimator!r} takes a {kind.__name__}"
+            )
+        if users.n_positions != log.n_positions:
+            raise ValueError(f"the click model has {users.n_positions} positions; the log has {log.n_positions}")
+        index = np.searchsorted(items, lists)
+        if counted and isinstance(users, UserBrowsingModel):
+            examined = users.examination[np.arange(log.n_positions), _last_click_above(clicks)]
+            shown = _sums(index, examined, len(items))
+            clicked = _sums(index, clicks, len(items))
+            attraction = np.divide(clicked, shown, out=np.zeros(len(items)), where=shown > 0).clip(max=1.0)
+            users, logged = UserBrowsingModel(attraction, users.examination), shown / len(sessions)
+        else:
+            examined = _examinations(users, index)
+            logged = _examinations_of_items(users, logging, items)
+        targeted = _examinations_of_items(users, target, items)
+        infinite = np.flatnonzero((targeted > 0) & (logged <= 0))
+        if len(infinite):
+            raise ValueError(f"item {log.item_labels[items[infinite[0]]]!r}{_of(log, query)}: {INFINITE}")
+        ratio = np.divide(targeted, logged, out=np.zeros(len(items)), where=logged > 0)
+        weights = ratio[index]
+        weighted = (weights * examined).sum(axis=1, keepdims=True)
+        return (weights * clicks).sum(axis=1, keepdims=True), weighted / (targeted.sum() or 1.0)
+
+    return weigh
+
+
+def _users(source: ClickModel | Estimator, log: ClickLog, query: str, items: Integers) -> ClickModel:
+    """The click model of a query whose item i is ``items[i]``."""
+    if isinstance(source, Estimator):
+        labels = [log.item_labels[item] for item in items.tolist()]
+        try:
+            return source.click_model(query, labels)
+        except KeyError as error:
+            raise ValueError(f"the click model was not fitted to the query and item {error}") from None
+    if items[-1] >= source.n_items:
+        raise ValueError(f"the click model has {source.n_items} items; log or policy show item {items[-1]} (counted from 0)")
+    description = source.to_dict()
+    for name in {"attraction", "satisfaction"} & description.keys():
+        description[name] = np.asarray(description[name])[items].tolist()
+    return ClickModel.from_dict(description)
+
+
+def _examinations(users: ClickModel, lists: Integers) -> Floats:
+    """``(N, K)`` probabilities that each position of each list is examined."""
+    distinct, index = np.unique(lists, axis=0, return_inverse=True)
+    return np.array([users.examination_probabilities(ranking) for ranking in distinct])[index]
+
+
+def _examinations_of_items(users: ClickModel, policy: Policy, items: Integers) -> Floats:
+    """X: the expected number of examinations of each item per list under a policy, ``(len(items),)``."""
+    if isinstance(users, PositionBasedModel):  # only here is it enough to know how often an item is at each position
+        result = np.zeros(len(items))
+        result[np.searchsorted(items, policy.items)] = policy.item_positions @ users.examination
+        return result
+    lists, probabilities = policy.support()
+    index = np.searchsorted(items, lists)
+    return _sums(index, probabilities[:, None] * _examinations(users, index), len(items))
+
+
+def _sums(index: Integers, weights: NDArray[Any], size: int) -> Floats:
+    """The sum of the weights that fall on each index."""
+    return np.bincount(index.ravel(), weights.ravel(), size).astype(np.float64, copy=False)
+
+
+def _last_click_above(clicks: NDArray[np.int8]) -> Integers:
+    """The position, from 1, of the last click above each position; 0 where there is none."""
+    clicked = np.where(clicks == 1, np.arange(1, clicks.shape[1] + 1), 0)
+    return np.pad(np.maximum.accumulate(clicked, axis=1)[:, :-1], ((0, 0), (1, 0)))
+
+
+def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, logging: Policies | None) -> Contributions:
+    """`contributions` of a log of single displays."""
+    if estimator != "item-position":
+        raise ValueError(f"the log holds single items, not lists: the estimator 'item-position' applies, not {estimator!r}")
+    if isinstance(target, Mapping) or isinstance(logging, Mapping):
+        raise ValueError("the log holds no queries: give one policy, not one for each query")
+    if log.n_positions > target.n_positions:
+        raise ValueError(f"the target policy fills {target.n_positions} positions; the log has {log.n_positions}")
+    recorded = log.propensities
+    if logging is not None:
+        if log.n_positions > logging.n_positions:
+            raise ValueError(f"the logging policy fills {logging.n_positions} positions; the log has {log.n_positions}")
+        _check_item_positions(target, logging, lambda item: f"item {item}")
+        recorded = logging.item_position_probabilities(log.items, log.positions)
+    shown = target.item_position_probabilities(log.items, log.positions)
+    weights = _ratio(shown[:, None], recorded[:, None], np.arange(len(log)))
+    return weights * log.clicks[:, None], weights
+
+
+# ----------------------------------------------------------------------------------------------------- infinite weights
+
+
+def _ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
+    """``target / logging``, 0 where the target never shows what was logged."""
+    infinite = np.argwhere((target > 0) & ~(logging > 0))
+    if len(infinite):
+        row, column = infinite[0].tolist()
+        position = f", position {column + 1}" if target.shape[1] > 1 else ""
+        raise ValueError(
+            f"session {sessions[row]} (counted from 0){position}: the logging policy shows what was logged with "
+            f"probability {logging[row, column]:g}, the target policy with {target[row, column]:.3g}: an infinite weight"
+        )
+    return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
+
+
+def _recorded(name: str, propensities: Floats | None) -> Floats:
+    if propensities is None:
+        raise ValueError(f"the log has no {name}; give the policy that made it (logging), or use a click-model estimator")
+    return propensities
+
+
+def _check_item_positions(target: Policy, logging: Policy, name: Callable[[int], str]) -> None:
+    """Refuse a target that puts items where the logging policy never does: no log would show what they earn there."""
+    positions = np.arange(min(target.n_positions, logging.n_positions))
+    logged = logging.item_position_probabilities(target.items[:, None], positions)
+    infinite = np.argwhere((target.item_positions[:, positions] > 0) & (logged <= 0))
+    if len(infinite):
+        row, k = infinite[0].tolist()
+        raise ValueError(f"{name(target.items[row])} at position {k + 1}: {INFINITE}")
+
+
+def _check_items(log: ClickLog, query: str, target: Policy, logging: Policy) -> None:
+    """Refuse a target that shows items which the logging policy never does."""
+    missing = np.setdiff1d(target.items, logging.items)
+    if len(missing):
+        raise ValueError(f"item {log.item_labels[missing[0]]!r}{_of(log, query)}: {INFINITE}")
+
+
+def _check_lists(log: ClickLog, query: str, target: Policy, logging: Policy) -> None:
+    """Refuse a target that shows lists which the logging policy never does: no log would show what they earn."""
+    if isinstance(logging, PlackettLucePolicy):
+        return _check_items(log, query, target, logging)  # for it shows every list of its items
+    lists, _ = target.support()
+    infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, -1] <= 0)
+    if len(infinite):
+        labels = [log.item_labels[item] for item in lists[infinite[0]].tolist()]
+        raise ValueError(f"list {', '.join(labels)}{_of(log, query)}: {INFINITE}")
+
+
+def _of(log: ClickLog, query: str) -> str:
+    return f" of query {query!r}" if len(log.query_labels) > 1 else ""
+
+
+# ------------------------------------------------------------------------------------------------------------ bootstrap
+
+
+def _bootstrap(values: Floats, weights: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """``n`` plain and self-normalised estimates from sessions drawn with replacement.
+
+    Sessions that contribute the same are drawn together: how often each kind comes up in N draws is multinomial.
+    """
+    columns = values.shape[1]
+    kinds, counts = np.unique(np.hstack([values, weights]), axis=0, return_counts=True)
+    plain, normalised = np.empty((2, n))
+    block = 1 + 2**22 // len(kinds)  # bounds the memory; the numbers drawn do not depend on it
+    for start in range(0, n, block):
+        part = slice(start, min(start + block, n))
+        sums = rng.multinomial(len(values), counts / len(values), part.stop - start) @ kinds
+        plain[part] = sums[:, :columns].sum(axis=1) / len(values)
+        with np.errstate(invalid="ignore"):
+            normalised[part] = (sums[:, :columns] / sums[:, columns:]).sum(axis=1)
+    return plain, normalised
+
+
+def _percentiles(estimates: Floats, level: float) -> tuple[float, float]:
+    """The middle part of the estimates; a resampling without positive weights has no self-normalised one (NaN)."""
+    low, high = np.nanpercentile(estimates, [50.0 * (1.0 - level), 50.0 * (1.0 + level)]).tolist()
+    return low, high

@@ -1,0 +1,314 @@
+"""Ranking policies as probability distributions over lists, for off-policy evaluation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_positions
+from .log import ClickLog
+
+__all__ = [
+    "MAX_LISTS",
+    "FixedPolicy",
+    "ItemPositionPolicy",
+    "ListPolicy",
+    "PlackettLucePolicy",
+    "Policy",
+    "UniformPolicy",
+    "empirical_policies",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_LISTS = 200_000
+"""The most lists that `Policy.support` enumerates."""
+
+LISTS_UNKNOWN = (
+    "only the item-position probabilities of this policy are known, not those of whole lists; the estimators "
+    "'item-position' and 'pbm' need no more"
+)
+
+
+class Policy(ABC):
+    """How probable each ranked list is; L candidate items, K positions.
+
+    Attributes:
+        items: ``(L,)`` the ids of the candidates, increasing: the items that the policy ever shows.
+        n_positions: K, the length of a list.
+    """
+
+    items: Integers
+    n_positions: int
+
+    @abstractmethod
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        """The probability that the policy's list begins as given.
+
+        Args:
+            lists: ``(N, K)`` item ids.
+
+        Returns:
+            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that of the whole list.
+        """
+
+    @abstractmethod
+    def support(self) -> tuple[Integers, Floats]:
+        """Every list of positive probability, ``(M, K)``, and the probabilities, ``(M,)``.
+
+        Raises:
+            ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are known.
+        """
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position."""
+        lists, probabilities = self.support()
+        result = np.zeros((len(self.items), self.n_positions))
+        np.add.at(result, (np.searchsorted(self.items, lists), np.arange(self.n_positions)), probabilities[:, None])
+        return result
+
+    def item_position_probabilities(self, items: NDArray[np.integer], positions: NDArray[np.integer]) -> Floats:
+        """The probability that each item stands at the position beside it (counted from 0); the arrays broadcast."""
+        index = np.searchsorted(self.items, items).clip(max=len(self.items) - 1)
+        return np.where(self.items[index] == items, self.item_positions[index, positions], 0.0)
+
+
+class ListPolicy(Policy):
+    """A policy that draws from a few lists.
+
+    Args:
+        lists: ``(M, K)`` item ids, distinct within each list.
+        probabilities: ``(M,)`` non-negative, with sum 1.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> ListPolicy([[3, 7], [7, 3]], [0.9, 0.1]).item_positions
+        array([[0.9, 0.1],
+               [0.1, 0.9]])
+    """
+
+    def __init__(self, lists: ArrayLike, probabilities: ArrayLike) -> None:
+        self._lists = _integers("lists", lists, 2)
+        if (np.diff(np.sort(self._lists)) == 0).any():
+            raise ValueError("lists shows an item twice in one list")
+        self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
+        shown = self._probabilities > 0
+        self._lists, self._probabilities = self._lists[shown], self._probabilities[shown]
+        self.items = np.unique(self._lists)
+        self.n_positions = self._lists.shape[1]
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        own = len(self._lists)
+        both = np.concatenate([self._lists, lists])
+        prefix = np.zeros(len(both), np.int64)  # lists with the same number have begun alike so far
+        result = np.empty(lists.shape)
+        for k in range(self.n_positions):
+            item = np.unique(both[:, k], return_inverse=True)[1]
+            prefix = np.unique(prefix * (item.max() + 1) + item, return_inverse=True)[1]
+            result[:, k] = np.bincount(prefix[:own], self._probabilities, prefix.max() + 1)[prefix[own:]]
+        return result
+
+    def support(self) -> tuple[Integers, Floats]:
+        return self._lists, self._probabilities
+
+
+class FixedPolicy(ListPolicy):
+    """A policy that always shows one list.
+
+    Args:
+        ranking: ``(K,)`` distinct item ids.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> FixedPolicy([2, 0]).prefix_probabilities(np.array([[2, 0], [2, 1]]))
+        array([[1., 1.],
+               [1., 0.]])
+    """
+
+    def __init__(self, ranking: ArrayLike) -> None:
+        super().__init__(_integers("ranking", ranking, 1)[None], [1.0])
+
+
+class PlackettLucePolicy(Policy):
+    """Position after position draws one of the remaining items with probability proportional to ``exp(score)``.
+
+    Args:
+        scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest) is never shown.
+        n_positions: K.
+        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> policy = PlackettLucePolicy(np.log([2, 1, 1]), n_positions=2)
+        >>> policy.prefix_probabilities(np.array([[0, 1]]))
+        array([[0.5 , 0.25]])
+    """
+
+    def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
+        scores = np.asarray(scores, np.float64)
+        if scores.ndim != 1 or not len(scores) or np.isnan(scores).any() or not np.isfinite(scores.max()):
+            raise ValueError("scores must be a vector of numbers or minus infinity, at least one of them finite")
+        items = np.arange(len(scores)) if items is None else _items(items, len(scores))
+        weights = np.exp(scores - scores.max())
+        order = np.argsort(items)
+        order = order[weights[order] > 0]
+        self.items, self._weights = items[order], weights[order]
+        self.n_positions = check_positions(n_positions, len(self.items))
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        result = np.empty(lists.shape)
+        index = np.searchsorted(self.items, lists).clip(max=len(self.items) - 1)
+        candidate = self.items[index] == lists
+        block = 1 + 2**22 // len(self.items)
+        for start in range(0, len(lists), block):
+            part = slice(start, start + block)
+            rows = np.arange(len(lists[part]))
+            left = np.tile(self._weights, (len(rows), 1))  # of the items not yet shown; a running difference would cancel
+            probability = np.ones(len(rows))
+            for k in range(lists.shape[1]):
+                chosen = np.where(candidate[part, k], left[rows, index[part, k]], 0.0)
+                probability = probability * chosen / left.sum(axis=1)
+                result[part, k] = probability
+                left[rows[chosen > 0], index[part, k][chosen > 0]] = 0.0
+        return result
+
+    def support(self) -> tuple[Integers, Floats]:
+        n_lists = math.perm(len(self.items), self.n_positions)
+        if n_lists > MAX_LISTS:
+            raise ValueError(
+                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of {self.n_positions} out of "
+                f"{len(self.items)} items are more than the limit of {MAX_LISTS}"
+            )
+        lists = np.array(list(itertools.permutations(self.items.tolist(), self.n_positions)))
+        return lists, self.prefix_probabilities(lists)[:, -1]
+
+
+class UniformPolicy(PlackettLucePolicy):
+    """Shows every list of distinct items with the same probability.
+
+    Args:
+        items: the number L of items ``0..L-1``, or their ids.
+        n_positions: K.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> UniformPolicy(4, n_positions=2).prefix_probabilities(np.array([[0, 3]])).round(4)
+        array([[0.25  , 0.0833]])
+    """
+
+    def __init__(self, items: int | ArrayLike, n_positions: int) -> None:
+        ids = np.arange(items) if isinstance(items, int) else np.asarray(items)
+        super().__init__(np.zeros(ids.shape), n_positions, ids)
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position: all ``1/L``."""
+        return np.full((len(self.items), self.n_positions), 1.0 / len(self.items))
+
+
+class ItemPositionPolicy(Policy):
+    """A policy of which only the item-position probabilities are known.
+
+    Args:
+        action_dist: ``(L, K)`` probability of each item at each position; every column sums to 1.
+        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> policy = ItemPositionPolicy([[0.9, 0.1], [0.1, 0.9]])
+        >>> policy.item_position_probabilities(np.array([0, 0, 5]), np.array([0, 1, 0]))
+        array([0.9, 0.1, 0. ])
+    """
+
+    def __init__(self, action_dist: ArrayLike, items: ArrayLike | None = None) -> None:
+        action_dist = np.asarray(action_dist, np.float64)
+        if action_dist.ndim != 2 or not action_dist.size:
+            raise ValueError(f"action_dist has shape {action_dist.shape}; expected (items, positions)")
+        for k, column in enumerate(action_dist.T):
+            _distribution(f"action_dist at position {k + 1}", column, column.shape)
+        items = np.arange(len(action_dist)) if items is None else _items(items, len(action_dist))
+        order = np.argsort(items)
+        order = order[(action_dist[order] > 0).any(axis=1)]
+        self.items, self.n_positions = items[order], action_dist.shape[1]
+        self._action_dist = action_dist[order]
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position."""
+        return self._action_dist
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        raise ValueError(LISTS_UNKNOWN)
+
+    def support(self) -> tuple[Integers, Floats]:
+        raise ValueError(LISTS_UNKNOWN)
+
+
+def empirical_policies(log: ClickLog) -> dict[str, Policy]:
+    """What the log shows: for each query the policy that draws one of its sessions' lists.
+
+    Args:
+        log: sessions of any queries.
+
+    Returns:
+        The policies by query label.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0], [0, 1], [0, 1]], np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
+        >>> empirical_policies(log)["q"].item_positions[0]
+        array([0.75, 0.25])
+    """
+    policies: dict[str, Policy] = {}
+    for query, sessions in sessions_by_query(log):
+        lists, counts = np.unique(log.items[sessions], axis=0, return_counts=True)
+        policies[query] = ListPolicy(lists, counts / len(sessions))
+    return policies
+
+
+def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
+    """Each query of the log that has sessions: its label and the indices of those sessions."""
+    order = np.argsort(log.queries, kind="stable")
+    queries, starts = np.unique(log.queries[order], return_index=True)
+    for query, sessions in zip(queries.tolist(), np.split(order, starts[1:]), strict=True):
+        yield log.query_labels[query], sessions
+
+
+def _integers(name: str, values: ArrayLike, dimensions: int) -> Integers:
+    array = np.asarray(values)
+    if array.ndim != dimensions or not array.size or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be integer item ids in {dimensions} dimension{'s'[: dimensions - 1]}, at least one")
+    return array.astype(np.int64)
+
+
+def _items(values: ArrayLike, size: int) -> Integers:
+    items = _integers("items", values, 1)
+    if len(items) != size or len(np.unique(items)) != size:
+        raise ValueError(f"items must be {size} distinct ids")
+    return items
+
+
+def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+    if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
+        raise ValueError(f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}")
+    return array

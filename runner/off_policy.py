@@ -1,0 +1,153 @@
+"""What ``clickgym evaluate`` does: policies as words, and estimates as a table."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from ..envs.checks import unknown
+from ..offline import (
+    ClickLog,
+    Evaluation,
+    FixedPolicy,
+    ItemPositionLog,
+    ItemPositionPolicy,
+    PlackettLucePolicy,
+    UniformPolicy,
+    empirical_policies,
+    read_log,
+    read_open_bandit,
+)
+from ..offline.evaluation import Policies
+from ..offline.policies import sessions_by_query
+from ..offline.readers import LOG_FORMATS
+
+__all__ = ["print_evaluations", "read_policy", "read_sessions"]
+
+FORMATS = ("auto", *LOG_FORMATS, "obd")
+
+
+def read_sessions(path: Path, log_format: str, query: str | None = None) -> ClickLog | ItemPositionLog:
+    """Read a log.
+
+    Args:
+        path: its file.
+        log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
+        query: keep only the sessions of the query with this label; None keeps all.
+
+    Raises:
+        ValueError: on an unknown format or query, or as the reader.
+    """
+    if log_format not in FORMATS:
+        raise ValueError(unknown("log format", log_format, FORMATS))
+    if log_format == "obd":
+        if query is not None:
+            raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
+        return read_open_bandit(path)
+    log = read_log(path, log_format)
+    if query is None:
+        return log
+    if query not in log.query_labels:
+        raise ValueError(unknown("query", query, log.query_labels))
+    return log[log.queries == log.query_labels.index(query)]
+
+
+def read_policy(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
+    """The policy, or one for each query, that a word of the command line stands for.
+
+    Args:
+        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),
+            ``fixed:<item>,<item>,...`` (the items by label), or an ``.npz`` file with ``action_dist`` (items × positions) or
+            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...).
+        log: the log whose items the policy ranks.
+
+    Raises:
+        ValueError: if nothing is called so, or if the file or an item does not fit.
+    """
+    if spec == "uniform":
+        if isinstance(log, ItemPositionLog):
+            return UniformPolicy(log.n_items, log.n_positions)
+        return {
+            query: UniformPolicy(np.unique(log.items[sessions]), log.n_positions) for query, sessions in sessions_by_query(log)
+        }
+    if spec == "empirical" and isinstance(log, ClickLog):
+        return empirical_policies(log)
+    if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
+        raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
+    if spec.startswith("fixed:"):
+        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+    if not spec.endswith(".npz"):
+        raise ValueError(f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or an .npz file")
+    try:
+        with np.load(spec, allow_pickle=False) as arrays:
+            held = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"cannot read the policy {spec}: {error}") from None
+    for name in ("action_dist", "scores"):
+        if name in held:
+            labels = held.get("items", np.arange(len(np.atleast_1d(held[name]))))
+            items = _numbers([str(label) for label in labels.ravel().tolist()], log)
+            if name == "scores":
+                return PlackettLucePolicy(held[name], log.n_positions, items)
+            return ItemPositionPolicy(held[name], items)
+    raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(held) or 'nothing'}")
+
+
+def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:
+    """How the log numbers the items with these labels."""
+    if isinstance(log, ItemPositionLog):
+        if not all(label.isdecimal() for label in labels):
+            raise ValueError(f"the items of this log are numbers; got {', '.join(labels)}")
+        return np.array([int(label) for label in labels])
+    number = {label: index for index, label in enumerate(log.item_labels)}
+    for label in labels:
+        if label not in number:
+            raise ValueError(unknown("item", label, number))
+    return np.array([number[label] for label in labels])
+
+
+def print_evaluations(
+    results: Sequence[Evaluation], on_policy: float | None, level: float, what: str, console: Console
+) -> None:
+    """Show estimates as a table.
+
+    Args:
+        results: the estimates by different estimators from one log.
+        on_policy: the clicks per session in a log of the evaluated policy itself; None if there is none.
+        level: confidence level of the intervals.
+        what: ``"session"`` or ``"row"``.
+        console: where to print.
+    """
+    table = Table(box=None, pad_edge=False, title=f"Clicks per {what} under the policy", title_justify="left")
+    interval = f"{level:.4g} interval"
+    for name in ("estimator", "estimate", interval, "self-normalised", interval, "effective size", "mean weight", "largest"):
+        table.add_column(name, justify="left" if name == "estimator" else "right")
+    for result in results:
+        table.add_row(
+            result.estimator,
+            f"{result.value:.7g}",
+            "{:.4g} to {:.4g}".format(*result.interval),
+            f"{result.self_normalised:.7g}",
+            "{:.4g} to {:.4g}".format(*result.self_normalised_interval),
+            f"{result.effective_sample_size:.0f}",
+            f"{result.mean_weight:.3f}",
+            f"{result.max_weight:.4g}",
+        )
+    say = partial(console.print, highlight=False)
+    say(table)
+    say(f"On-policy, clicks per {what} of the log: {results[0].on_policy:.7g} (of {results[0].n_sessions:,})")
+    if on_policy is not None:
+        say(f"On-policy, of the evaluated policy's own log: {on_policy:.7g}")
+    for result in results:
+        if abs(result.mean_weight - 1.0) > 0.1:
+            say(
+                f"Caution: the mean weight of {result.estimator} is {result.mean_weight:.3f}, where 1 is expected: the log is "
+                f"too short for this policy, or lacks what it shows."
+            )

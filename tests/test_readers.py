@@ -1,0 +1,561 @@
+"""Click logs as tables and files: what is written is read back, what is malformed is named or counted, and mutated files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import re
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import clickgym
+from clickgym.offline import (
+    ClickLog,
+    ItemPositionLog,
+    read_open_bandit,
+    read_tidy,
+    read_yandex_personalized,
+    read_yandex_relevance,
+    write_tidy,
+)
+from clickgym.runner.record import record
+
+
+def rows(log):
+    """A log as ``(query, items, clicks)`` of each session, by labels."""
+    return [
+        (log.query_labels[query], [log.item_labels[item] for item in items], clicks.tolist())
+        for query, items, clicks in zip(log.queries, log.items, log.clicks, strict=True)
+    ]
+
+
+def some_log(**fields):
+    items, clicks = [[0, 1], [2, 0], [1, 2]], [[1, 0], [0, 0], [1, 1]]
+    return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"), **fields)
+
+
+PROPENSITIES = {"propensities": [[0.1, 0.2], [1.0, 1 / 3], [1e-9, 0.5]], "list_propensities": [0.01, 1.0, 1 / 7]}
+
+# ------------------------------------------------------------------------------------------------------ logs in memory
+
+
+def test_propensities_follow_the_sessions():
+    log = some_log(**PROPENSITIES, off_list_clicks=3, skipped={"reason": 2})
+    part = log[[2, 0]]
+    np.testing.assert_array_equal(part.propensities, [[1e-9, 0.5], [0.1, 0.2]])
+    np.testing.assert_array_equal(part.list_propensities, [1 / 7, 0.01])
+    assert (part.off_list_clicks, part.skipped) == (0, {})
+    assert some_log()[1:].propensities is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"propensities": [[0.1, 0.2]]}, r"propensities has shape \(1, 2\); expected \(3, 2\)"),
+        (
+            {"propensities": [[0.1, 0.2], [0.0, 1.0], [1, 1]]},
+            r"propensities\[1, 0\] is 0.0; expected a probability in \(0, 1\]",
+        ),
+        ({"propensities": [[0.1, 0.2], [1.0, 1.0], [1, 1.5]]}, r"propensities\[2, 1\] is 1.5"),
+        ({"list_propensities": [1.0, 0.5]}, r"list_propensities has shape"),
+        ({"list_propensities": [1.0, 0.5, math.nan]}, r"list_propensities\[2\] is nan"),
+    ],
+)
+def test_bad_propensities_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        some_log(**fields)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([[0]], [0], [0], [1.0]), "items has shape"),
+        (([0, 1], [0], [0, 0], [1.0, 1.0]), r"positions has shape \(1,\); expected \(2,\)"),
+        (([0, -1], [0, 0], [0, 0], [1.0, 1.0]), "items has entries from -1"),
+        (([0, 1], [0, 0], [0, 2], [1.0, 1.0]), "clicks has entries from 0 to 2; expected 0 to 1"),
+        (([0, 1], [0, 0], [0, 1], [1.0, 0.0]), r"propensities\[1\] is 0.0"),
+    ],
+)
+def test_a_log_of_single_items_is_checked(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        ItemPositionLog(*arrays)
+
+
+def test_the_frame_is_tidy():
+    frame = some_log(**PROPENSITIES).to_frame()
+    assert frame.columns == ["session", "query", "position", "item", "clicked", "propensity", "list_propensity"]
+    assert frame.row(3) == (1, "r", 2, "a", 0, 1 / 3, 1.0)
+    assert some_log().to_frame().width == 5
+
+
+# ------------------------------------------------------------------------------------------------------------ recording
+
+
+def test_a_recorded_random_agent_has_the_propensities_it_shows():
+    env = gym.make("PBMRank-v0", attraction=[0.9, 0.5, 0.3, 0.1], examination=[1.0, 0.5])
+    log = record(clickgym.make_agent("Random", env, seed=1), env, 2400, seed=2)
+    assert np.all(log.propensities == 1 / 4)
+    assert np.all(log.list_propensities == 1 / 12)
+    lists, counts = np.unique(log.items, axis=0, return_counts=True)
+    assert len(lists) == 12
+    assert np.abs(counts - 200).max() < 5.5 * math.sqrt(200 * 11 / 12)
+    shown_first = log.items[:, 0] == 0
+    assert abs(log.clicks[shown_first, 0].mean() - 0.9) < 5.5 * math.sqrt(0.09 / shown_first.sum())
+
+
+def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
+    env = gym.make("DCMRank-v0")
+    log = record(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    result = clickgym.run(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    assert log.clicks.sum() == result.clicks[-1]
+    assert log.propensities is None
+    assert log.list_propensities is None
+    assert log.query_labels == ("yandex-9982",)
+
+
+def test_recording_refuses_what_it_cannot_record():
+    env = gym.make("PBMRank-v0")
+    with pytest.raises(ValueError, match="sessions is 0"):
+        record(clickgym.make_agent("Random", env), env, 0)
+    with pytest.raises(ValueError, match="expected an environment of clickgym"):
+        record(clickgym.make_agent("Random", env), gym.make("CartPole-v1"), 1)
+
+    class Twice(clickgym.agents.Agent):
+        def rank(self, observation):
+            return np.zeros(5, np.int64)
+
+        def update(self, observation, ranking, clicks, reward):
+            pass
+
+    with pytest.raises(clickgym.AgentError, match="Twice, session 1"):
+        record(Twice(), env, 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- tidy
+
+
+@pytest.mark.parametrize("fields", [{}, PROPENSITIES], ids=["without", "with propensities"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_what_is_written_is_read_back(tmp_path, ending, fields):
+    log = some_log(**fields)
+    write_tidy(log, tmp_path / f"log.{ending}")
+    again = read_tidy(tmp_path / f"log.{ending}")
+    assert rows(again) == rows(log)
+    assert [file.name for file in tmp_path.iterdir()] == [f"log.{ending}"]
+    for name in ("propensities", "list_propensities"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+
+
+LABELS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@given(labels=st.lists(LABELS, min_size=3, max_size=3, unique=True), query=LABELS)
+def test_any_label_is_read_back(tmp_path_factory, ending, labels, query):
+    path = tmp_path_factory.getbasetemp() / f"labels.{ending}"
+    log = ClickLog([[0, 1], [2, 0]], [[1, 0], [0, 1]], [0, 0], tuple(labels), (query,))
+    write_tidy(log, path)
+    assert rows(read_tidy(path)) == rows(log)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "log.csv"
+    write_tidy(some_log(), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"does not fit into a line of log\.csv; write \.parquet"):
+        write_tidy(ClickLog([[0]], [[0]], [0], ("a\nb",), ("q",)), path)
+    with pytest.raises(ValueError, match="a label is empty"):
+        write_tidy(ClickLog([[0]], [[0]], [0], ("",), ("q",)), path)
+    with pytest.raises(ValueError, match=r"must end with .csv, .csv.gz or .parquet"):
+        write_tidy(some_log(), tmp_path / "log.txt")
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_parquet_with_other_types_and_damaged(tmp_path):
+    path = tmp_path / "log.parquet"
+    frame = some_log().to_frame().with_columns(pl.col("clicked").cast(pl.Boolean), pl.col("item").cast(pl.Categorical))
+    frame.write_parquet(path)
+    assert rows(read_tidy(path)) == rows(some_log())
+    frame.with_columns(item=pl.when(pl.col("session") == 2).then(None).otherwise(pl.col("item"))).write_parquet(path)
+    with pytest.raises(ValueError, match=r"log\.parquet, row 5: the column 'item' is empty"):
+        read_tidy(path)
+    assert read_tidy(path, strict=False).skipped == {"a missing value": 2}
+    path.write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(ValueError, match="not a Parquet table"):
+        read_tidy(path)
+
+
+TIDY = """\
+session,query,position,item,clicked,propensity
+0,q,2,b,1,0.25
+0,q,1,a,0,0.5
+1,r,1,b,0,0.5
+1,r,2,"c,d",1,0.125
+2,q,1,a,0,1
+2,q,2,c,0,1e-3
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("3,q,1,a,0", "line 8: 5 fields; expected 6"),
+        ('3,q,1,"a,0,1', "line 8: not CSV in UTF-8"),
+        ("3,q,1,a,0,0", r"line 8: propensity is '0'; expected a probability in \(0, 1\]"),
+        ("3,q,1,a,0,1_0", "line 8: propensity is '1_0'"),
+        ("3,q,1,a,yes,1", "line 8: clicked is 'yes'; expected 0 or 1"),
+        ("3,q,01x,a,0,1", "line 8: position is '01x'; expected a whole number from 1"),
+        ("3,q,1,,0,1", "line 8: the column 'item' is empty"),
+        ("3,q,1,a,0,1\n3,q,1,b,0,1", "near line 9: session 3 does not have each position from 1 to 2"),
+        ("3,q,1,a,0,1\n3,q,2,a,0,1", "near line 9: session 3 shows an item twice"),
+        ("3,q,1,a,0,1\n3,r,2,b,0,1", "near line 9: session 3 has two queries"),
+    ],
+)
+def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(tmp_path, line, message):
+    path = tmp_path / "log.csv"
+    path.write_text(TIDY + line + "\n4,q,1,a,1,1\n4,q,2,b,0,1\n")
+    with pytest.raises(ValueError, match=message):
+        read_tidy(path)
+    log = read_tidy(path, strict=False)
+    assert len(log) == 4
+    assert rows(log)[3] == ("q", ["a", "b"], [1, 0])
+    assert sum(log.skipped.values()) == line.count("\n") + 1
+
+
+def test_a_first_session_that_lost_a_line_does_not_say_how_many_positions_there_are(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(TIDY.replace("0,q,2,b,1,", "0,q,2,b,7,"))
+    log = read_tidy(path, strict=False)
+    assert log.n_positions == 2
+    assert len(log) == 2
+    assert log.skipped == {"clicked is not 0 or 1": 1, "an incomplete session": 1}
+
+
+def test_two_list_propensities_in_a_session(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("session,query,position,item,clicked,list_propensity\n0,q,1,a,0,0.5\n0,q,2,b,0,0.25\n")
+    with pytest.raises(ValueError, match="session 0 has two list propensities"):
+        read_tidy(path)
+
+
+# ------------------------------------------------------------------------------------------------------------- Yandex
+
+RELEVANCE = (
+    "0\t0\tQ\t7\t1\t11\t12\t13\n0\t5\tC\t13\n0\t6\tC\t99\n1\t0\tQ\t7\t2\t12\t11\t13\n1\t9\tQ\t8\t2\t12\t11\t14\n1\t12\tC\t13\n"
+)
+PERSONALIZED = (
+    "0\tM\t3\t77\n0\t0\tQ\t0\t5\t40,41\t11,1\t12,1\t13,2\n0\t3\tC\t0\t12\n0\t9\tQ\t1\t6\t42\t12,1\t11,1\t14,3\n"
+    "0\t10\tC\t1\t11\n0\t11\tC\t0\t13\n0\t12\tC\t1\t99\n1\tM\t4\t78\n1\t0\tQ\t0\t5\t40,41\t13,2\t12,1\t11,1\n"
+    "1\t20\tT\t1\t6\t42\t12,1\t11,1\t14,3\n"
+)
+
+
+def test_personalized_reader_gives_clicks_to_their_pages(tmp_path):
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(PERSONALIZED.encode()))
+    log = read_yandex_personalized(path)
+    assert rows(log) == [
+        ("5", ["11", "12", "13"], [0, 1, 1]),
+        ("6", ["12", "11", "14"], [0, 1, 0]),
+        ("5", ["13", "12", "11"], [0, 0, 0]),
+    ]
+    assert log.off_list_clicks == 1
+    assert log.skipped == {"a test query, its clicks withheld": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("2\t1\tX\t0\t5", "line 11: expected 'session, M, ...' or"),
+        ("", "line 11: expected 'session, M, ...' or"),
+        ("2\t0\tQ\t0\t5\t40\t11,1\t12,1\t13,1", "line 11: session 2 does not begin with a line M"),
+        ("1\tM\t4\t78", "line 11: session 1 begins twice"),
+        ("1\tM\t4", "line 11: a line M has 4 fields, got 3"),
+        ("1\t30\tC\t0", "line 11: a line C has 5 fields, got 4"),
+        ("1\t30\tQ\t2\t5\t40", "line 11: a line Q has 7 fields or more, got 6"),
+        ("1\t30\tC\t1\t12", "line 11: a click before page 1 of session 1"),
+        ("1\t30\tQ\t0\t5\t40\t11,1\t12,1\t13,1", "line 11: page 0 stands twice in session 1"),
+        ("1\t30\tQ\t2\t5\t40\t11\t12,1\t13,1", "line 11: expected a URL, a comma and its domain, got '11'"),
+        ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t13,x", "line 11: expected a number, got 'x'"),
+        ("1\t30\tQ\t2\t5\t40\t11,1\t12,1", "line 11: a query with 2 URLs; expected 3, as before"),
+        ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t11,1", "line 11: a URL stands twice"),
+    ],
+)
+def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(tmp_path, line, message):
+    path = tmp_path / "log.tsv"
+    path.write_text(PERSONALIZED + line + "\n3\tM\t5\t77\n3\t0\tQ\t0\t9\t1\t1,1\t2,2\t3,3\n3\t1\tC\t0\t3\n")
+    with pytest.raises(ValueError, match=message):
+        read_yandex_personalized(path)
+    log = read_yandex_personalized(path, strict=False)
+    assert [row[0] for row in rows(log)] == ["5", "6", "9"]
+    assert sum(log.skipped.values()) == 1 + 1 + 2  # the test query, the bad line, and two more lines of session 1
+
+
+def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(RELEVANCE + "1\t13\tC\t12\tx\n1\t14\tC\t12\n2\t0\tQ\t7\t1\t11\t12\t13\n2\t1\tC\t12\n")
+    log = read_yandex_relevance(path, strict=False)
+    assert rows(log) == [("7-1", ["11", "12", "13"], [0, 0, 1]), ("7-1", ["11", "12", "13"], [0, 1, 0])]
+    assert log.skipped == {"wrong number of fields": 1, "in a session with a malformed line": 4}
+    assert log.off_list_clicks == 1
+
+
+@pytest.mark.parametrize("reader", [read_yandex_relevance, read_tidy, read_open_bandit])
+def test_a_damaged_gzip_file_is_named(tmp_path, reader):
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(RELEVANCE.encode() * 1000)[:-40])
+    with pytest.raises(ValueError, match=r"log\.gz"):
+        reader(path, strict=False)
+
+
+def test_files_without_a_session(tmp_path):
+    path = tmp_path / "empty"
+    path.write_text("")
+    for reader in (read_yandex_relevance, read_yandex_personalized):
+        with pytest.raises(ValueError, match="no query in the file"):
+            reader(path)
+    path.write_text(TIDY.splitlines()[0])
+    with pytest.raises(ValueError, match="no session in the file"):
+        read_tidy(path)
+
+
+# -------------------------------------------------------------------------------------------------------- Open Bandit
+
+BANDIT = """\
+,timestamp,item_id,position,click,propensity_score,user_feature_0
+0,2019-11-24 00:00:34+00:00,14,3,0,0.0125,81ce
+1,2019-11-24 00:00:35+00:00,2,1,1,0.25,03a5
+"""
+
+
+def test_open_bandit_reader(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(BANDIT)
+    log = read_open_bandit(path)
+    assert (log.items.tolist(), log.positions.tolist(), log.clicks.tolist()) == ([14, 2], [2, 0], [0, 1])
+    assert log.propensities.tolist() == [0.0125, 0.25]
+    path.write_text(BANDIT + "2,t,3,0,0,0.5,x\n3,t,3,1,0,0.5\n4,t,3,1,0,0.5,x\n")
+    with pytest.raises(ValueError, match=r"line 4: position is '0'; expected a whole number from 1"):
+        read_open_bandit(path)
+    log = read_open_bandit(path, strict=False)
+    assert len(log) == 3
+    assert sum(log.skipped.values()) == 2
+
+
+def test_open_bandit_sample_has_the_known_click_rates(data_folder):
+    for name, rate in (("random_all", 0.0038), ("bts_all", 0.0042), ("bts_men", 0.0069)):
+        path = data_folder / "open_bandit" / f"{name}.csv.gz"
+        if not path.is_file():
+            pytest.skip(f"no Open Bandit sample: {path} is absent")
+        log = read_open_bandit(path)
+        assert len(log) == 10_000
+        assert log.n_positions == 3
+        assert log.clicks.mean() == pytest.approx(rate, abs=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------------- fuzz
+
+
+def number(text):
+    if not re.fullmatch("[0-9]+", text):
+        raise ValueError(text)
+    return text
+
+
+def lines_of(content):
+    lines = content.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line[:-1] if line.endswith("\r") else line for line in lines]
+
+
+def slow_relevance(content):
+    """Written from the format's description alone, a session at a time; latin-1 keeps every byte."""
+    pages, session = [], None
+    for line in lines_of(content.decode("latin-1")):
+        this, time, kind, *rest = line.split("\t")
+        number(this), number(time), [number(field) for field in rest]
+        if this != session:
+            session, own = this, []
+        if kind == "Q":
+            query, region, *urls = rest
+            assert urls
+            assert len(set(urls)) == len(urls)
+            assert not pages or len(urls) == len(pages[0][1])
+            own.append((f"{query}-{region}", urls, [0] * len(urls)))
+            pages.append(own[-1])
+        else:
+            (url,) = rest
+            assert kind == "C"
+            assert own
+            holders = [page for page in own if url in page[1]]
+            if holders:
+                holders[-1][2][holders[-1][1].index(url)] = 1
+    assert pages
+    return pages
+
+
+def slow_personalized(content):
+    pages, session = [], None
+    for line in lines_of(content.decode("latin-1")):
+        fields = line.split("\t")
+        if fields[1] == "M":
+            this, _, day, user = fields
+            number(this), number(day), number(user)
+            assert this != session
+            session, own = this, {}
+            continue
+        this, time, kind, page, *rest = fields
+        number(this), number(time), number(page)
+        assert this == session
+        if kind == "C":
+            (url,) = rest
+            query, urls, clicks = own[page]
+            if number(url) in urls:
+                clicks[urls.index(url)] = 1
+            continue
+        query, terms, *pairs = rest
+        [number(term) for term in (query, *terms.split(","))]
+        urls = [url for url, domain in (pair.split(",") for pair in pairs) if number(url) and number(domain)]
+        assert urls
+        if kind == "T":
+            continue
+        assert kind == "Q"
+        assert page not in own
+        assert len(set(urls)) == len(urls)
+        assert not pages or len(urls) == len(pages[0][1])
+        own[page] = (query, urls, [0] * len(urls))
+        pages.append(own[page])
+    assert pages
+    return pages
+
+
+def slow_table(content):
+    lines = lines_of(content.decode("utf-8-sig"))
+    assert not any("\r" in line for line in lines)
+    table = [next(csv.reader(io.StringIO(line), strict=True)) if line else [""] for line in lines]
+    header, *body = table
+    assert len(set(header)) == len(header)
+    assert all(len(row) == len(header) for row in body)
+    return header, [dict(zip(header, row, strict=True)) for row in body]
+
+
+def slow_tidy(content):
+    header, body = slow_table(content)
+    assert all(header.count(name) == 1 for name in ("session", "query", "position", "item", "clicked"))
+    sessions = []
+    for row in body:
+        if not sessions or sessions[-1][0]["session"] != row["session"]:
+            sessions.append([])
+        sessions[-1].append(row)
+    pages = []
+    for session in sessions:
+        session.sort(key=lambda row: int(number(row["position"])))
+        assert [row["position"].lstrip("0") for row in session] == [str(k + 1) for k in range(len(sessions[0]))]
+        assert all(row["clicked"] in ("0", "1") and row["item"] and row["query"] and row["session"] for row in session)
+        assert len({row["query"] for row in session}) == 1
+        items = [row["item"] for row in session]
+        assert len(set(items)) == len(items)
+        if "propensity" in header:
+            assert all(re.fullmatch("[0-9.eE+-]+", row["propensity"]) and 0 < float(row["propensity"]) <= 1 for row in session)
+        if "list_propensity" in header:
+            assert len({float(row["list_propensity"]) for row in session}) == 1
+        shown_with = [float(row["propensity"]) for row in session] if "propensity" in header else None
+        pages.append((session[0]["query"], items, [int(row["clicked"]) for row in session], shown_with))
+    assert pages
+    return pages
+
+
+def slow_bandit(content):
+    header, body = slow_table(content)
+    assert body
+    assert all(header.count(name) == 1 for name in ("item_id", "position", "click", "propensity_score"))
+    result = []
+    for row in body:
+        item, position = number(row["item_id"]), number(row["position"])
+        assert len(item) < 10 > len(position)
+        assert int(position) > 0
+        assert row["click"] in ("0", "1")
+        assert re.fullmatch("[0-9.eE+-]+", row["propensity_score"])
+        assert 0 < float(row["propensity_score"]) <= 1
+        result.append((int(item), int(position) - 1, int(row["click"]), float(row["propensity_score"])))
+    return result
+
+
+def tidy_rows(log):
+    propensities = [None] * len(log) if log.propensities is None else log.propensities.tolist()
+    return [(*row, shown_with) for row, shown_with in zip(rows(log), propensities, strict=True)]
+
+
+def bandit_rows(log):
+    return list(zip(log.items.tolist(), log.positions.tolist(), log.clicks.tolist(), log.propensities.tolist(), strict=True))
+
+
+FORMATS = {
+    "relevance": (read_yandex_relevance, slow_relevance, rows, RELEVANCE),
+    "personalized": (read_yandex_personalized, slow_personalized, rows, PERSONALIZED),
+    "tidy": (read_tidy, slow_tidy, tidy_rows, TIDY),
+    "open bandit": (read_open_bandit, slow_bandit, bandit_rows, BANDIT),
+}
+
+
+def mutated(content, rng):
+    """The bytes with one to four random changes: a byte replaced, put in or taken out, a piece doubled, or the end cut off."""
+    data = bytearray(content)
+    for _ in range(rng.integers(1, 5)):
+        at, kind = int(rng.integers(len(data) + 1)), rng.integers(10)
+        byte = int(
+            rng.choice(np.frombuffer(b'0123456789\t\n\r,.-"QCTMe \x00\xff', np.uint8)) if kind < 6 else rng.integers(256)
+        )
+        if kind in (0, 1, 2, 6):
+            data[at : at + 1] = bytes([byte])
+        elif kind in (3, 4, 7):
+            data[at:at] = bytes([byte])
+        elif kind == 8:
+            end = at + int(rng.integers(1, 40))
+            data[at:at] = data[at:end]
+        elif kind == 9 and rng.random() < 0.3:
+            del data[at:]
+        else:
+            del data[at : at + 1]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("n_inputs", [750, pytest.param(26_000, marks=pytest.mark.slow)])
+def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name, n_inputs):
+    reader, slow, content_of, text = FORMATS[name]
+    rng = np.random.default_rng(n_inputs)
+    path = tmp_path / "log.csv"
+    accepted = 0
+    for _ in range(n_inputs):
+        content = mutated(text.encode(), rng)
+        path.write_bytes(content)
+        try:
+            expected = slow(content)
+        except Exception:
+            expected = None
+        try:
+            log = reader(path)
+        except ValueError as error:
+            refusal = str(error)
+            assert expected is None, (content, refusal)
+            assert re.search(r"line \d|no column|two columns|no query in the file|no session in|no row in", refusal), refusal
+        else:
+            assert content_of(log) == expected, content
+            accepted += 1
+        try:
+            counted = reader(path, strict=False)
+        except ValueError:
+            assert expected is None
+        else:
+            assert expected is None or content_of(counted) == expected
+    assert 0.02 * n_inputs < accepted < 0.98 * n_inputs
