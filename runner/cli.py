@@ -1,4 +1,4 @@
-"""The command line: ``clickgym list``, ``clickgym run``, ``clickgym report``."""
+"""The command line: ``clickgym list``, ``run``, ``study``, ``fit``, ``evaluate`` and ``report``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperCommand
 
-from ..agents import AGENTS, LEARNERS
-from ..envs import ENVIRONMENTS, list_instances
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from ..envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from ..envs.checks import unknown
 
 __all__ = ["about", "main"]
@@ -59,30 +59,34 @@ class _SeveralValues(TyperCommand):
 def list_(
     what: Annotated[str, typer.Argument(
         metavar="KIND", show_default=False,
-        help="Only [bold]environments[/], [bold]instances[/] or [bold]agents[/]; by default all.",
+        help="Only [bold]environments[/], [bold]instances[/], [bold]agents[/] or [bold]studies[/]; by default all.",
     )] = "",
 ) -> None:  # fmt: skip
-    """What there is to run: environments, instances and agents, one line each.
+    """What there is to run: environments, instances, agents and studies, one line each.
 
     The parameters of an environment are on its documentation page, those of an agent in its docstring:
     [bold]python -c "import clickgym; help(clickgym.agents.BatchRank)"[/]
     """
-    kinds = ["environments", "instances", "agents"]
+    kinds = ["environments", "instances", "agents", "studies"]
     if what not in ["", *kinds]:
         raise ValueError(unknown("kind", what, kinds))
     console = _wide(Console())
     if what in ("", "environments"):
-        rows = [(name, about(scalar)) for name, (scalar, _) in ENVIRONMENTS.items()]
+        rows = [(name, about(scalar)) for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()]
         _print_rows(console, "Environments, by their users", rows)
     if what in ("", "instances"):
         _print_rows(console, "Instances (--instance)", list(list_instances().items()))
     if what in ("", "agents"):
-        ranks: dict[str, Any] = {**AGENTS, **LEARNERS}
+        ranks: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
         told = {name: ", ".join(getattr(agent, "told", {})) for name, agent in ranks.items()}
         _print_rows(console, "Agents (--agents)", [
             (name, agent.paper, f"for {agent.click_models}", f"is told {told[name]}" if told[name] else "")
             for name, agent in ranks.items()
         ])  # fmt: skip
+    if what in ("", "studies"):
+        from .studies import STUDIES
+
+        _print_rows(console, "Studies", [(name, study.title, study.paper) for name, study in STUDIES.items()])
 
 
 @app.command(cls=_SeveralValues)
@@ -108,6 +112,10 @@ def run(
     engine: Annotated[Any, typer.Option(
         metavar="auto|compiled|python", help="The compiled loop, or one session at a time in Python; the numbers are the same.",
     )] = "auto",
+    metrics: Annotated[list[str] | None, typer.Option(
+        "--metrics", "-m", metavar="METRIC...", show_default="none",
+        help="What to measure besides: [bold]any_click[/], [bold]ndcg[/], [bold]violations[/], [bold]optimal_lists[/].",
+    )] = None,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
 
@@ -137,7 +145,7 @@ def run(
         with progress:
             sweep(
                 envs, agents, _number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-                engine=engine, watcher=progress,
+                engine=engine, metrics=metrics or (), watcher=progress,
             )  # fmt: skip
     except AgentError as error:
         raise typer.Exit(_fail(f"{error}; {progress.kept(out)}", AGENT_FAULT)) from None
@@ -150,6 +158,181 @@ def run(
             raise
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
     write_report(out, _wide(Console()))
+
+
+@app.command(cls=_SeveralValues)
+def study(
+    names: Annotated[list[str] | None, typer.Argument(
+        metavar="ID...", help="Studies, before the options; [bold]clickgym list studies[/] names them.", show_default=False,
+    )] = None,
+    scale: Annotated[float, typer.Option(
+        metavar="S", help="Fraction of the horizon; queries and runs are reduced by its fourth root. 1 is the paper's work.",
+    )] = 0.01,
+    out: Annotated[Path | None, typer.Option(
+        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.", show_default=False,
+    )] = None,
+    instances: Annotated[list[str] | None, typer.Option(
+        "--instances", "-i", metavar="NAME|FILE...", show_default="the shipped real queries",
+        help="The queries: names, or JSON files of your own.",
+    )] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the studies, and run nothing.")] = False,
+) -> None:  # fmt: skip
+    """Do a paper's experiment again, draw its figure, and judge what the paper says about it.
+
+    [bold]Examples[/]
+
+    A hundredth of the paper's horizon:
+
+      clickgym study zoghi-fig1 --scale 0.01 --out results/zoghi
+
+    Three figures of the same runs, which are done once, on queries of your own:
+
+      clickgym study bubble-fig1 bubble-fig2 bubble-fig4 --instances queries/*.json --out results/bubble
+
+    Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
+    """
+    from .study_run import StudyProgress, run_study
+
+    if list_them:
+        return list_("studies")
+    if not names:
+        raise ValueError("no study was named; clickgym study --list names them")
+    if out is None:
+        raise ValueError("the results need a folder; give --out DIR")
+    progress = StudyProgress(_wide(Console(stderr=True)))
+    try:
+        run_study(names, scale, out, _wide(Console()), queries=instances, seed=seed, n_jobs=jobs, watcher=progress)
+    except KeyboardInterrupt:
+        raise typer.Exit(
+            _fail(f"stopped; what is finished is kept in {out}, and the same command goes on from there", INTERRUPTED)
+        ) from None
+    except (ValueError, TypeError, OSError) as error:
+        if progress.started:
+            raise
+        raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
+    finally:
+        progress.stop()
+
+
+@app.command(cls=_SeveralValues)
+def evaluate(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log of another policy, before the options.")],
+    policy: Annotated[str, typer.Option(
+        "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.npz",
+        help="The policy to evaluate. A file holds [bold]action_dist[/] (items, positions) or [bold]scores[/] (items; "
+        "Plackett-Luce), and perhaps the labels of the [bold]items[/].",
+    )],
+    estimator: Annotated[list[str], typer.Option(
+        "--estimator", "-e", metavar="NAME...", show_default="item-position",
+        help="One or more of ips, cascade, item-position, pbm, cm, dcm, ubm, sdbn, dbn.",
+    )] = ["item-position"],  # noqa: B006
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar="auto|yandex-relevance|yandex-personalized|tidy|obd",
+        help="As for [bold]clickgym fit[/]; [bold]obd[/] is the Open Bandit Dataset.",
+    )] = "auto",
+    query: Annotated[str | None, typer.Option(
+        metavar="NAME", help="Only the sessions of one query.", show_default="all",
+    )] = None,
+    logging: Annotated[str | None, typer.Option(
+        metavar="POLICY", show_default="what the log recorded",
+        help="The policy that made the log: as --policy, or [bold]empirical[/], how often the log shows each list.",
+    )] = None,
+    on_policy: Annotated[Path | None, typer.Option(
+        metavar="LOG", help="A log of the evaluated policy itself, to compare with.", show_default=False,
+    )] = None,
+    bootstrap: Annotated[int, typer.Option(metavar="N", help="Resamplings for the intervals.")] = 1000,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+) -> None:  # fmt: skip
+    """Estimate from a log what another ranking policy would have earned.
+
+    [bold]Examples[/]
+
+    The Open Bandit Dataset: one policy from the log of another, beside its own log:
+
+      clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
+
+    One list for one query, from a log that does not know how it was made; three click models side by side:
+
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
+
+    Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused.
+    """
+    from ..offline import ItemPositionLog
+    from ..offline import evaluate as estimate
+    from .off_policy import print_evaluations, read_policy, read_sessions
+
+    try:
+        logged = read_sessions(log, log_format, query)
+        target = read_policy(policy, logged)
+        source = None if logging is None else read_policy(logging, logged)
+        results = [
+            estimate(logged, target, name, logging=source, bootstrap=bootstrap, level=level, seed=seed) for name in estimator
+        ]
+        own = None if on_policy is None else read_sessions(on_policy, log_format, query)
+    except (ValueError, OSError) as error:
+        raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
+    ctr = None if own is None else float(own.clicks.sum() / len(own))
+    print_evaluations(results, ctr, level, "row" if isinstance(logged, ItemPositionLog) else "session", _wide(Console()))
+
+
+@app.command(cls=_SeveralValues)
+def fit(
+    log: Annotated[Path, typer.Argument(
+        metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
+    )],
+    model: Annotated[list[str], typer.Option(
+        "--model", "-m", metavar="MODEL...",
+        help="One or more of [bold]CM[/], [bold]DCM[/], [bold]SDBN[/], [bold]PBM[/], [bold]UBM[/], [bold]DBN[/].",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="FILE|DIR", help="The instance file, [bold]name.json[/]; or a folder, for one file per query.",
+    )],
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar="auto|yandex-relevance|yandex-personalized|tidy",
+        help="[bold]tidy[/] is CSV or Parquet with the columns session, query, position, item, clicked.",
+    )] = "auto",
+    queries: Annotated[list[str] | None, typer.Option(
+        "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
+        help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
+    )] = None,
+    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance, those displayed most.")] = 10,
+    test_share: Annotated[float, typer.Option(
+        metavar="S", help="Share of the sessions that is held out for the figures; the files are made from all sessions.",
+    )] = 0.2,
+    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = 1000,
+    tol: Annotated[float, typer.Option(
+        metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
+    )] = 1e-7,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice of the held-out sessions.")] = 0,
+    skip_malformed: Annotated[bool, typer.Option(
+        "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
+    )] = False,
+) -> None:  # fmt: skip
+    """Fit click models to your click log: how well they predict, and an instance file to run agents on.
+
+    [bold]Examples[/]
+
+      clickgym fit log.csv --model PBM UBM --out query.json
+
+      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
+
+    Several queries of a Yandex log, a file each:
+
+      clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
+    """
+    from .fit import fit_log
+
+    try:
+        fit_log(
+            log, model, out, log_format=log_format, queries=queries or (), n_items=items, test_share=test_share,
+            iterations=iterations, tol=tol, seed=seed, strict=not skip_malformed,
+            console=_wide(Console()), progress=_wide(Console(stderr=True)),
+        )  # fmt: skip
+    except OSError as error:
+        raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
 
 
 @app.command()
