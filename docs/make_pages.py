@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from clickgym.agents import AGENTS, LEARNERS
-from clickgym.envs import ENVIRONMENTS
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
 from clickgym.runner.cli import about
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,12 +22,14 @@ def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
     texts = {
         FOLDER / f"{name}.md": f"# {name}\n\n{inspect.cleandoc(scalar.__doc__ or '')}\n"
-        for name, (scalar, _) in ENVIRONMENTS.items()
+        for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()
     }
-    environments = [(f"[`{name}`](docs/environments/{name}.md)", about(scalar)) for name, (scalar, _) in ENVIRONMENTS.items()]
+    environments = [
+        (f"[`{name}`](docs/environments/{name}.md)", about(scalar)) for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()
+    ]
     agents = [
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
-        for name, agent in (AGENTS | LEARNERS).items()
+        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | LEARNERS).items()
     ]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = _fill(readme, "environments", ("id", "users"), environments)

@@ -91,7 +91,7 @@ COMMANDS = [
     (RUN.replace("PBMRank-v0", "PBMRank-v0:reward=satisfaction"), "reward"),
     (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=6"), "cutoff is 6"),
     (RUN.replace("PBMRank-v0", "PBMRank-v0:n_positions=11"), "n_positions is 11, but there are only n_items = 10 items"),
-    (RUN.replace("PBMRank-v0", "PBMRank-v0:attraction=[0.5,0.4]"), "expected key=value after the name"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=2,reward"), "expected key=value after the name"),
     (f"{RUN} --instance yandex-99357 yandex-9935", "unknown instance 'yandex-9935'; did you mean 'yandex-99357'?"),
     (f"{RUN} --instance yandex-9 yandex-9", "two instances have the same name"),
     (f"{RUN} --instance none.json", "there is no instance file none.json"),

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 import clickgym
-from clickgym.agents import AGENTS, LEARNERS
-from clickgym.envs import ENVIRONMENTS, list_instances
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from clickgym.runner.cli import main
 from clickgym.runner.plots import regret_figure, save_figure
 from clickgym.runner.progress import Progress
@@ -48,7 +48,7 @@ def command(*words, **options):
 def test_list_gives_one_line_to_everything(capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    for name in [*ENVIRONMENTS, *list_instances(), *AGENTS, *LEARNERS]:
+    for name in [*ENVIRONMENTS, *CONTEXTUAL, *list_instances(), *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 

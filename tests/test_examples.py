@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, LEARNERS
-from clickgym.envs import ENVIRONMENTS, list_instances
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,6 +71,12 @@ def test_own_parameters(tmp_path):
     assert "shop" in out
 
 
+def test_zoghi_figure1(tmp_path):
+    out = example("zoghi_figure1.py", "--horizon", "2e3", "--runs", "2", "--out", "out", cwd=tmp_path)
+    assert out.count("BatchRank") == 3
+    assert (tmp_path / "out" / "zoghi_figure1.png").exists()
+
+
 @needs_rl
 def test_ppo_against_batchrank(tmp_path):
     out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
@@ -87,7 +93,7 @@ def test_documentation_pages_are_up_to_date():
 
 
 def test_the_readme_names_everything_there_is():
-    for name in [*ENVIRONMENTS, *AGENTS, *LEARNERS]:
+    for name in [*ENVIRONMENTS, *CONTEXTUAL, *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
         assert f"`{name}`" in README
     assert str(sum(name.startswith("yandex-9") for name in list_instances())) in README
 
