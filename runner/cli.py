@@ -114,7 +114,8 @@ def run(
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
         "--metrics", "-m", metavar="METRIC...", show_default="none",
-        help="What to measure besides: [bold]any_click[/], [bold]ndcg[/], [bold]violations[/], [bold]optimal_lists[/].",
+        help="What to measure besides: [bold]any_click[/], [bold]ndcg[/], [bold]violations[/], [bold]optimal_lists[/], "
+        "[bold]window_regret[/].",
     )] = None,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.

@@ -242,7 +242,7 @@ def play_python(
         seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
         agent.update(seen, ranking, clicks, float(reward))
-        if metrics.names:
+        if metrics.summed:
             metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, info["expected_reward"], meter.totals, 3)
         meter.add(info["regret"], float(reward), int(clicks.sum()))
         if terminated or truncated:

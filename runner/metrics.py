@@ -18,8 +18,9 @@ from ..envs.checks import unknown
 from ..envs.click_env import ClickEnv, ClickVectorEnv
 from ..envs.contextual import ContextualClickEnv, ContextualClickVectorEnv
 from ..envs.kernels import kernel, specialise
+from ..envs.wrappers import Meter
 
-__all__ = ["METRICS", "Metric", "Metrics"]
+__all__ = ["DERIVED", "METRICS", "Metric", "Metrics"]
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -133,6 +134,15 @@ METRICS: dict[str, Metric] = {
 """The metrics by name; the table has their running sums."""
 
 
+def window_regret(meter: Meter) -> NDArray[np.float64]:
+    """Regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of 100,000 sessions)."""
+    return np.diff(meter.regret, prepend=0.0) / np.diff(meter.steps, prepend=0)
+
+
+DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": window_regret}
+"""What follows at a checkpoint from the totals there, by name."""
+
+
 # ----------------------------------------------------------------------------------------------------- several, compiled
 
 # Left open in the template below; `specialise` binds them: to the first metric, and to the chain of the others.
@@ -154,7 +164,11 @@ class Metrics:
     """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals, place)``.
 
     Args:
-        names: of `METRICS`.
+        names: of `METRICS` and `DERIVED`.
+
+    Attributes:
+        names: all of them, the columns of the table.
+        summed: those that the kernel sums.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -162,13 +176,20 @@ class Metrics:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = tuple(names)
-        self.kernel = nothing
-        for name in reversed(self.names):
-            if name not in METRICS:
-                raise ValueError(unknown("metric", name, METRICS))
+        for name in self.names:
+            if name not in METRICS and name not in DERIVED:
+                raise ValueError(unknown("metric", name, METRICS | DERIVED))
             if self.names.count(name) > 1:
                 raise ValueError(f"metric {name!r} is named twice")
+        self.summed = tuple(name for name in self.names if name in METRICS)
+        self.kernel = nothing
+        for name in reversed(self.summed):
             self.kernel = specialise(_chain, value=METRICS[name].kernel, rest=self.kernel)
+
+    def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
+        """The values at the checkpoints, by name."""
+        sums = dict(zip(self.summed, meter.metrics.T, strict=True))
+        return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
     def contexts(self, env: Env) -> tuple[Any, ...]:
         """What the kernels need to know of the environment's present task.
@@ -177,7 +198,7 @@ class Metrics:
             ValueError: the environment lacks what a metric needs.
         """
         if isinstance(env, (ContextualClickEnv, ContextualClickVectorEnv)):
-            for name in self.names:
+            for name in self.summed:
                 if METRICS[name].context is not no_context:
                     raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-        return tuple(METRICS[name].context(env) for name in self.names)
+        return tuple(METRICS[name].context(env) for name in self.summed)

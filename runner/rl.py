@@ -180,7 +180,7 @@ def play_learner(agent: Learner, env: gym.Env, meter: Meter, metrics: Metrics, o
     def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
         metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
 
-    recorded.on_session = on_session if metrics.names else None
+    recorded.on_session = on_session if metrics.summed else None
     envs = StableBaselinesVecEnv(LehmerVectorAction(recorded, agent.items))
     envs.seed(int(layer.np_random.integers(2**31)))
     reported = 0

@@ -38,7 +38,7 @@ class Result:
         regret: ``(n,)`` cumulative expected regret of the lists shown.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` cumulative sums of the further metrics, by name.
+        metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` cumulative sums.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
     """
@@ -97,7 +97,7 @@ def run(
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
             give the same lists, clicks and regret, bit for bit. A `Learner` brings its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
-            ``"optimal_lists"``.
+            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
 
     Returns:
@@ -116,7 +116,7 @@ def run(
         (1000, 'compiled')
     """
     measured = Metrics(metrics)
-    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.names))
+    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.summed))
     if engine not in ENGINES:
         raise ValueError(unknown("engine", engine, ENGINES))
     obstacle = why_not_compiled(agent, env)
@@ -153,7 +153,7 @@ def run(
         regret=meter.regret,
         reward=meter.reward,
         clicks=meter.clicks,
-        metrics=dict(zip(measured.names, meter.metrics.T, strict=True)),
+        metrics=measured.columns(meter),
         seconds=seconds,
         engine=used,
     )

@@ -240,3 +240,17 @@ def test_metrics_go_on_across_episodes_of_a_time_limit():
     result = clickgym.run(Random(5, 3, seed=0), env, 120, seed=0, checkpoints=[60], metrics=["optimal_lists", "any_click"])
     assert result.engine == "python"
     assert (np.diff(result.metrics["any_click"], prepend=0) > 0).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_window_regret_is_the_regret_per_session_since_the_checkpoint_before(engine):
+    """Random's list has constant regret on average; by hand from the cumulative regret at uneven checkpoints."""
+    env = gym.make("PBMRank-v0")
+    agent = clickgym.make_agent("Random", env, seed=0)
+    result = clickgym.run(
+        agent, env, 100, seed=0, checkpoints=[10, 40], engine=engine, metrics=["ndcg", "window_regret", "any_click"]
+    )
+    a, b, c = result.regret
+    np.testing.assert_allclose(result.metrics["window_regret"], [a / 10, (b - a) / 30, (c - b) / 60], rtol=1e-12)
+    assert list(result.metrics) == ["ndcg", "window_regret", "any_click"]
+    assert result.metrics["any_click"][-1] <= 100
