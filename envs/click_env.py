@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, unknown
 from .click_model import ClickModel
-from .kernels import kernel, specialise
-from .rendering import ResultPage, to_ansi, to_rgb
+from .kernels import inner, kernel, specialise
+from .rendering import RENDER_MODES, ResultPage, render
 from .spaces import RankedList, check_ranking
 
 __all__ = ["ClickEnv", "ClickVectorEnv", "session"]
@@ -56,15 +56,23 @@ def _sessions(  # type: ignore[no-untyped-def]
         )
 
 
+@inner
+def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
+    """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
+    for k in range(len(ranking)):
+        item = ranking[k]
+        if item < 0 or item >= len(seen) or seen[item] == mark:
+            return False
+        seen[item] = mark
+    return True
+
+
 @kernel
 def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
     """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and negative at entry."""
     for b in range(rankings.shape[0]):
-        for k in range(rankings.shape[1]):
-            item = rankings[b, k]
-            if item < 0 or item >= len(seen) or seen[item] == b:
-                return b
-            seen[item] = b
+        if not is_ranked_list(rankings[b], seen, b):
+            return b
     return -1
 
 
@@ -139,7 +147,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         0.15
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, where the instance knows one."""
@@ -232,7 +240,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
             satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=self._reward,
         )
-        return to_ansi(page) if self.render_mode == "ansi" else to_rgb(page)
+        return render(page, self.render_mode)
 
     @property
     def sessions_to_change(self) -> int:
@@ -298,7 +306,7 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium's)
-        "render_modes": ["ansi", "rgb_array"],
+        "render_modes": list(RENDER_MODES),
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
@@ -415,10 +423,9 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; give one to gym.make_vec(...)")
             return None
-        draw: Callable[[ResultPage], Any] = to_ansi if self.render_mode == "ansi" else to_rgb
         name = self.spec.id if self.spec else type(self.model).__name__
         return tuple(
-            draw(
+            render(
                 ResultPage(
                     title=f"{name} · {self.instance} · {b}",
                     n_items=self.model.n_items,
@@ -430,7 +437,8 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
                     examined=tuple(self._examined[b].tolist()),
                     satisfied=None,
                     reward=float(self._rewards[b]),
-                )
+                ),
+                self.render_mode,
             )
             for b in range(self.num_envs)
         )

@@ -12,7 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, ContextualAgent
 from ..envs import ClickEnv, ContextualClickEnv, check_ranking
-from ..envs.click_env import session
+from ..envs.click_env import is_ranked_list, session
 from ..envs.kernels import specialise
 from ..envs.wrappers import Meter
 from .metrics import Metrics
@@ -39,19 +39,12 @@ def _sessions(  # type: ignore[no-untyped-def]
     state, agent_rng, ranking, seen, contexts, n_sessions, totals,
 ):  # fmt: skip
     """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
-    n_items, n_positions = len(seen), len(ranking)
+    n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, 0
     while played < n_sessions:
         rank(state, agent_rng, ranking)
-        good = True
-        for k in range(n_positions):
-            item = ranking[k]
-            if item < 0 or item >= n_items or seen[item] == played:
-                good = False
-                break
-            seen[item] = played
-        if not good:
+        if not is_ranked_list(ranking, seen, played):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
@@ -84,19 +77,12 @@ def _rounds(  # type: ignore[no-untyped-def]
     state, agent_rng, ranking, seen, contexts, n_sessions, totals,
 ):  # fmt: skip
     """As `_sessions`, with the candidates of each session drawn after the one before."""
-    n_items, n_positions = len(seen), len(ranking)
+    n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, 0
     while played < n_sessions:
         rank(state, agent_rng, drawn.features, ranking)
-        good = True
-        for k in range(n_positions):
-            item = ranking[k]
-            if item < 0 or item >= n_items or seen[item] == played:
-                good = False
-                break
-            seen[item] = played
-        if not good:
+        if not is_ranked_list(ranking, seen, played):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
