@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent, ContextualAgent
 from ..envs import ClickEnv, ContextualClickEnv, check_ranking
 from ..envs.click_env import is_ranked_list, session
-from ..envs.kernels import specialise
+from ..envs.kernels import inner, specialise
 from ..envs.wrappers import Meter
 from .metrics import Metrics
 
@@ -21,7 +22,7 @@ __all__ = ["AgentError", "play_compiled", "play_python", "why_not_compiled"]
 
 OnChunk = Callable[[int], object]
 
-# Left open in the template below; `specialise` binds them to the kernels of a model and an agent.
+# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
 rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
@@ -34,49 +35,18 @@ class AgentError(Exception):
     """An agent's fault in mid-run; the message names the agent, the step and the fault."""
 
 
+class Unchanged(NamedTuple):
+    """The round of an environment whose items stay: as the compiled loop sees a contextual environment's `Round`."""
+
+    features: NDArray[np.float64]  # (0, 0)
+    optimum: NDArray[np.float64]  # (1,) the best list's expected reward
+
+
 def _sessions(  # type: ignore[no-untyped-def]
-    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
-    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-):  # fmt: skip
-    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
-    n_positions = len(ranking)
-    regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-    satisfied, realised, played = -1, 0.0, 0
-    while played < n_sessions:
-        rank(state, agent_rng, ranking)
-        if not is_ranked_list(ranking, seen, played):
-            break
-        for k in range(n_positions):
-            uniforms[k] = env_rng.random()
-        realised, expectation, satisfied = play_session(
-            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
-        )
-        update(state, ranking, clicks)
-        measure(contexts, ranking, clicks, expectation, totals, 3)
-        regret += optimum - expectation
-        rewards += realised
-        for k in range(n_positions):
-            n_clicks += clicks[k]
-        played += 1
-    totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-    return played, realised, satisfied
-
-
-def _play(  # type: ignore[no-untyped-def]
-    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
-    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-):  # fmt: skip
-    return sessions(
-        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, optimum,
-        state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-    )  # fmt: skip
-
-
-def _rounds(  # type: ignore[no-untyped-def]
     parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
     state, agent_rng, ranking, seen, contexts, n_sessions, totals,
 ):  # fmt: skip
-    """As `_sessions`, with the candidates of each session drawn after the one before."""
+    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
     n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, 0
@@ -101,7 +71,7 @@ def _rounds(  # type: ignore[no-untyped-def]
     return played, realised, satisfied
 
 
-def _play_rounds(  # type: ignore[no-untyped-def]
+def _play(  # type: ignore[no-untyped-def]
     parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
     state, agent_rng, ranking, seen, contexts, n_sessions, totals,
 ):  # fmt: skip
@@ -109,6 +79,11 @@ def _play_rounds(  # type: ignore[no-untyped-def]
         parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
         state, agent_rng, ranking, seen, contexts, n_sessions, totals,
     )  # fmt: skip
+
+
+@inner
+def _same_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    pass
 
 
 def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
@@ -159,30 +134,32 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
     parameters: Any
-    yardstick: tuple[Any, ...]  # from which the kernel knows the best list's expected reward
+    pool: Any
+    drawn: Any
 
     def play(size: int) -> tuple[int, float, int]:
         return compiled(
             parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
-            *yardstick, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
+            pool, drawn, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
 
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            kernels: dict[str, Any] = {"play_session": session(task.model), "measure": metrics.kernel}
-            kernels |= {"rank": agent.rank_kernel, "update": agent.update_kernel}
+            kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
+            if not isinstance(agent, ContextualAgent):
+                kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
+                kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
+            kernels |= {"play_session": session(task.model), "measure": metrics.kernel}
             if isinstance(click_env, ContextualClickEnv):
-                if not isinstance(agent, ContextualAgent):
-                    kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
-                    kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
-                parameters, yardstick = task.parameters, (task.pool, task.round)
-                loop = specialise(_rounds, next_round=task.next_round, **kernels)
-                compiled = specialise(_play_rounds, sessions=loop, counted=True)
+                parameters, pool, drawn = task.parameters, task.pool, task.round
+                kernels["next_round"] = task.next_round
             else:
-                parameters, yardstick = task.model.parameters, (task.optimal_reward,)
-                compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+                parameters, pool = task.model.parameters, None
+                drawn = Unchanged(np.zeros((0, 0)), np.array([task.optimal_reward]))
+                kernels["next_round"] = _same_round
+            compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
