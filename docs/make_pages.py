@@ -34,7 +34,29 @@ def pages() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = _fill(readme, "environments", ("id", "users"), environments)
     readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
-    return texts | {ROOT / "README.md": readme}
+    return texts | {ROOT / "README.md": readme, ROOT / "docs" / "rl.md": _learners()}
+
+
+def _learners() -> str:
+    """The page of generic reinforcement learning, with the tables of its algorithms and of their defaults."""
+    text = (ROOT / "docs" / "rl.md").read_text(encoding="utf-8")
+    algorithms = [
+        (
+            f"`{name}`",
+            learner.library,
+            f"`{learner.ways[0]}`",
+            f"{learner.measured.regret} %",
+            f"{learner.measured.seconds:.0f}",
+        )
+        for name, learner in LEARNERS.items()
+    ]
+    text = _fill(text, "algorithms", ("name", "library", "a list is", "regret", "seconds"), algorithms)
+    defaults = [
+        (f"`{name}`" if row == 0 else "", f"`{argument}`", str(setting.default), setting.why)
+        for name, learner in LEARNERS.items()
+        for row, (argument, setting) in enumerate(learner.settings.items())
+    ]
+    return _fill(text, "defaults", ("", "argument", "default", "why"), defaults)
 
 
 def _fill(text: str, name: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -1,13 +1,24 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
-from .action_wrappers import LehmerAction, LehmerVectorAction
+from .action_wrappers import (
+    EnumeratedAction,
+    EnumeratedVectorAction,
+    ItemByItem,
+    ItemByItemVector,
+    LehmerAction,
+    LehmerVectorAction,
+    ScoresAction,
+    ScoresVectorAction,
+)
 from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import MAX_SEARCH, REWARDS, ClickModel
-from .contextual import CONTEXTUAL, ContextualClickEnv, ContextualClickVectorEnv
-from .contextual_model import LinearModel
+from .contextual import ContextualClickEnv, ContextualClickVectorEnv
+from .contextual_model import ContextualModel, LabelledModel, LinearModel
+from .contextual_rank import CONTEXTUAL
 from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
 from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
+from .history import HistoryObservation, HistoryVectorObservation
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
 from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
@@ -38,9 +49,17 @@ __all__ = [
     "ClickVectorEnv",
     "ContextualClickEnv",
     "ContextualClickVectorEnv",
+    "ContextualModel",
     "DependentClickModel",
     "DynamicBayesianModel",
+    "EnumeratedAction",
+    "EnumeratedVectorAction",
+    "HistoryObservation",
+    "HistoryVectorObservation",
     "Instance",
+    "ItemByItem",
+    "ItemByItemVector",
+    "LabelledModel",
     "LehmerAction",
     "LehmerVectorAction",
     "LinearModel",
@@ -51,6 +70,8 @@ __all__ = [
     "RankedList",
     "RecordRegret",
     "RecordVectorRegret",
+    "ScoresAction",
+    "ScoresVectorAction",
     "UserBrowsingModel",
     "check_ranking",
     "list_instances",

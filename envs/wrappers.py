@@ -135,7 +135,7 @@ class RecordVectorRegret(VectorWrapper):
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         last = infos.get("final_info", infos)
         if "regret" in last:  # absent where the step was the reset of NEXT_STEP
-            shown = np.stack(infos["final_obs"]) if "final_obs" in infos else _clicks(observations)
+            shown = [_clicks(final) for final in infos["final_obs"]] if "final_obs" in infos else _clicks(observations)
             for b, (regret, reward, clicks) in enumerate(zip(last["regret"], rewards, shown, strict=True)):
                 if self.on_session is not None and self.meter.step < self.meter.horizon:
                     self.on_session(actions[b], clicks, last["expected_reward"][b])

@@ -9,9 +9,12 @@ Example:
 
 from .browsing import PBMEstimator, UBMEstimator
 from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .contextual import contextual_instance, label_attraction
 from .estimation import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
+from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import hold_out, query_instance
+from .judgements import Judgements, read_letor, read_ratings
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import (
     FixedPolicy,
@@ -32,26 +35,33 @@ __all__ = [
     "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
+    "DenoisingAutoencoder",
     "Estimator",
     "Evaluation",
     "FixedPolicy",
     "ItemPositionLog",
     "ItemPositionPolicy",
+    "Judgements",
     "ListPolicy",
     "PBMEstimator",
     "PlackettLucePolicy",
     "Policy",
     "SDBNEstimator",
+    "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
+    "contextual_instance",
     "contributions",
     "convert_yandex60",
     "empirical_policies",
     "evaluate",
     "hold_out",
+    "label_attraction",
     "query_instance",
+    "read_letor",
     "read_log",
     "read_open_bandit",
+    "read_ratings",
     "read_tidy",
     "read_yandex_personalized",
     "read_yandex_relevance",

@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ class ClickLog:
         propensities: ``(N, K)`` in (0, 1], the probability with which the policy that was logged shows this item at this
             position; None where it is not known.
         list_propensities: ``(N,)`` in (0, 1], the same of the whole list.
+        context: ``(N, K, d)`` features of the item at each position, those of the user among them: what an agent would have
+            seen of the shown items; None where there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.
 
     Raises:
@@ -56,6 +59,7 @@ class ClickLog:
     off_list_clicks: int = 0
     propensities: NDArray[np.float64] | None = None
     list_propensities: NDArray[np.float64] | None = None
+    context: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +77,8 @@ class ClickLog:
         for name, shape in (("propensities", self.items.shape), ("list_propensities", self.items.shape[:1])):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check_propensities(name, getattr(self, name), shape))
+        if self.context is not None:
+            object.__setattr__(self, "context", _check_features("context", self.context, self.items.shape))
 
     def __len__(self) -> int:
         return len(self.items)
@@ -91,6 +97,7 @@ class ClickLog:
             queries=self.queries[sessions],
             propensities=None if self.propensities is None else self.propensities[sessions],
             list_propensities=None if self.list_propensities is None else self.list_propensities[sessions],
+            context=None if self.context is None else self.context[sessions],
             off_list_clicks=0,
             skipped={},
         )
@@ -116,7 +123,7 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
-            ``propensity`` and ``list_propensity``.
+            ``propensity``, ``list_propensity``, and the context as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -139,6 +146,9 @@ class ClickLog:
             columns["propensity"] = self.propensities.ravel()
         if self.list_propensities is not None:
             columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
+        if self.context is not None:
+            for j in range(self.context.shape[2]):
+                columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
         return pl.DataFrame(columns)
 
 
@@ -152,6 +162,8 @@ class ItemPositionLog:
         clicks: ``(N,)`` int8, 1 for a click.
         propensities: ``(N,)`` in (0, 1], the probability with which the policy that was logged shows this item at this
             position.
+        user_features: ``(N, d_u)`` features of the user to whom it was shown; with them also
+        item_features: ``(L, d_v)`` features of all items. None: there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.
 
     Raises:
@@ -167,6 +179,8 @@ class ItemPositionLog:
     positions: NDArray[np.int32]
     clicks: NDArray[np.int8]
     propensities: NDArray[np.float64]
+    user_features: NDArray[Any] | None = None
+    item_features: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -182,14 +196,23 @@ class ItemPositionLog:
                 raise ValueError(f"{name} has entries from {array.min()} to {array.max()}; expected 0 to {most}")
         checked = check_propensities("propensities", self.propensities, self.items.shape)
         object.__setattr__(self, "propensities", checked)
+        if (self.user_features is None) != (self.item_features is None):
+            raise ValueError("user_features and item_features come together, or not at all")
+        if self.user_features is not None and self.item_features is not None:
+            users = _check_features("user_features", self.user_features, self.items.shape, None)
+            items = _check_features("item_features", self.item_features, np.shape(self.item_features)[:1])
+            if self.items.size and self.items.max() >= len(items):
+                raise ValueError(f"items has entries up to {self.items.max()}; item_features has {len(items)} rows")
+            object.__setattr__(self, "user_features", users)
+            object.__setattr__(self, "item_features", items)
 
     def __len__(self) -> int:
         return len(self.items)
 
     @property
     def n_items(self) -> int:
-        """One more than the largest item."""
-        return int(self.items.max(initial=-1)) + 1
+        """The number of items that have features; without any, one more than the largest item."""
+        return int(self.items.max(initial=-1)) + 1 if self.item_features is None else len(self.item_features)
 
     @property
     def n_positions(self) -> int:
@@ -198,9 +221,51 @@ class ItemPositionLog:
 
     def __getitem__(self, displays: Any) -> ItemPositionLog:
         """The log of some displays: a boolean mask, a slice or a sequence of indices."""
-        return ItemPositionLog(
-            self.items[displays], self.positions[displays], self.clicks[displays], self.propensities[displays]
+        return replace(
+            self,
+            items=self.items[displays],
+            positions=self.positions[displays],
+            clicks=self.clicks[displays],
+            propensities=self.propensities[displays],
+            user_features=None if self.user_features is None else self.user_features[displays],
+            skipped={},
         )
+
+    @cached_property
+    def _norm(self) -> float:
+        """The largest norm of a user's and an item's features."""
+        assert self.user_features is not None
+        assert self.item_features is not None
+        squares = (self.user_features.astype(np.float64) ** 2).sum(axis=1).max(initial=0.0)
+        return float(np.sqrt(squares + (self.item_features**2).sum(axis=1).max(initial=0.0))) or 1.0
+
+    def features(self, display: int) -> NDArray[np.float64]:
+        """What an agent would have seen of all L items at a display: ``(L, d)``, with norms of at most 1.
+
+        Raises:
+            ValueError: the log has no features.
+
+        Example:
+            >>> log = ItemPositionLog([1], [0], [1], [0.5], user_features=[[3]], item_features=[[4.0], [0.0]])
+            >>> log.features(0)
+            array([[0.6, 0.8],
+                   [0.6, 0. ]])
+        """
+        if self.user_features is None or self.item_features is None:
+            raise ValueError("the log has no features of users and items")
+        users = np.broadcast_to(self.user_features[display], (len(self.item_features), self.user_features.shape[1]))
+        return np.hstack([users, self.item_features]) / self._norm
+
+
+def _check_features(name: str, values: Any, shape: tuple[int, ...], dtype: type | None = np.float64) -> NDArray[Any]:
+    """``values`` as an array of finite numbers with one dimension more than ``shape``; dtype None keeps theirs."""
+    array = np.asarray(values, dtype)
+    if array.ndim != len(shape) + 1 or array.shape[:-1] != shape or not array.shape[-1]:
+        raise ValueError(f"{name} has shape {array.shape}; expected {(*shape, 'd')}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise ValueError(f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected a finite number")
+    return array
 
 
 def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

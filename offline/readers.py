@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import re
 import zlib
 from array import array
@@ -29,6 +30,7 @@ __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yan
 
 REST = "in a session with a malformed line"
 NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+CONTEXT = re.compile(r"feature_[1-9]\d*", re.ASCII)
 
 
 class _Fault(Exception):
@@ -270,7 +272,7 @@ def _text(line: bytes) -> str:
 def _table(path: Path, skipped: _Skipped, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
     """The header of a table, numbered 1, then its rows; missing values are ``""``.
 
-    Rows of the wrong width are counted and left out. A Parquet table gives only the columns asked for.
+    Rows of the wrong width are counted and left out. A Parquet table gives only the columns asked for, and the context.
     """
     if path.suffix == ".parquet":
         yield from _parquet(path, columns)
@@ -300,7 +302,7 @@ def _parquet(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
     try:
         table = pl.scan_parquet(path)
         schema = table.collect_schema()
-        names = [name for name in columns if name in schema]
+        names = [name for name in schema if name in columns or CONTEXT.fullmatch(name)]
         yield 1, names
         # A truth value is written as a word, unless it is a number.
         flags = [pl.col(name).cast(pl.Int8) for name in names if schema[name] == pl.Boolean]
@@ -323,7 +325,8 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
     Args:
         path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet (``.parquet``), with the columns
             ``session``, ``query``, ``position`` (from 1), ``item``, ``clicked`` (0 or 1); optionally ``region``, which makes
-            the query label ``query-region``; ``propensity`` and ``list_propensity``, see `ClickLog`; and ``split``.
+            the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
+            ``feature_2``, ..., see `ClickLog`; and ``split``.
         split: keep only the rows whose column ``split`` says so; None keeps all.
         strict: refuse a malformed row; else leave it and its session out, and count.
 
@@ -346,11 +349,13 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
     _, header = next(rows, (0, []))
     column = _columns(path, header, wanted)
     pages, sessions = _Pages(), _Sessions(skipped)
-    propensities, list_propensities = array("d"), array("d")
+    propensities, list_propensities, contexts = array("d"), array("d"), array("d")
     ranks: dict[str, int] = {}
     in_split, region = column.get("split"), column.get("region")
     propensity, list_propensity = column.get("propensity"), column.get("list_propensity")
     at_session, at_query, at_position, at_item, at_clicked = (column[name] for name in wanted[:5])
+    n_features = sum(CONTEXT.fullmatch(name) is not None for name in header)
+    at_features = [_columns(path, header, [f"feature_{j + 1}"])[f"feature_{j + 1}"] for j in range(n_features)]
     for number, fields in rows:
         if in_split is not None and split is not None and fields[in_split] != split:
             continue
@@ -370,17 +375,18 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
                 fields[at_query] if region is None else f"{fields[at_query]}-{fields[region]}",
                 0.0 if propensity is None else _propensity("propensity", fields[propensity]),
                 0.0 if list_propensity is None else _propensity("list_propensity", fields[list_propensity]),
+                [_number(header[at], fields[at]) for at in at_features] if at_features else (),
             )
         except _Fault as fault:
             skipped.add(fault, number)
             continue
         label = fields[at_session] if in_split is None else f"{fields[in_split]} {fields[at_session]}"
         if label != sessions.label:
-            sessions.close(pages, propensities, list_propensities)
+            sessions.close(pages, propensities, list_propensities, contexts)
             sessions.label = label
         sessions.rows.append(row)
         sessions.number = number
-    sessions.close(pages, propensities, list_propensities)
+    sessions.close(pages, propensities, list_propensities, contexts)
     if not len(pages):
         raise ValueError(f"{path}: no row with split {split!r}" if split is not None else f"{path}: no session in the file")
     shape = (-1, pages.n_positions)
@@ -388,6 +394,7 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
         *pages.arrays(),
         propensities=None if propensity is None else np.frombuffer(propensities).reshape(shape),
         list_propensities=None if list_propensity is None else np.frombuffer(list_propensities),
+        context=np.frombuffer(contexts).reshape(*shape, n_features) if n_features else None,
         skipped=dict(skipped),
     )
 
@@ -398,18 +405,18 @@ class _Sessions:
     def __init__(self, skipped: _Skipped) -> None:
         self.skipped = skipped
         self.label: str | None = None
-        self.rows: list[tuple[int, str, bool, str, float, float]] = []
+        self.rows: list[tuple[int, str, bool, str, float, float, Sequence[float]]] = []
         self.number = 0
         self.skipped_before = 0
 
-    def close(self, pages: _Pages, propensities: array[float], list_propensities: array[float]) -> None:
+    def close(self, pages: _Pages, propensities: array[float], list_propensities: array[float], contexts: array[float]) -> None:
         """Add the session to the log, if it is complete."""
         rows, self.rows = sorted(self.rows), []
         if not rows:
             return
         try:
             n_positions = pages.n_positions or len(rows)
-            ranks, items, clicked, queries, each, whole = zip(*rows, strict=True)
+            ranks, items, clicked, queries, each, whole, features = zip(*rows, strict=True)
             # The first session says how many positions there are, unless a line was left out that may have been one of its own.
             doubtful = not pages.n_positions and self.skipped.total() > self.skipped_before
             if ranks != tuple(range(1, n_positions + 1)) or doubtful:
@@ -430,6 +437,9 @@ class _Sessions:
             pages.add(queries[0], items, bytes(clicked))
             propensities.extend(each)
             list_propensities.append(whole[0])
+            if features[0]:
+                for values in features:
+                    contexts.extend(values)
         self.skipped_before = self.skipped.total()
 
 
@@ -457,7 +467,15 @@ def _propensity(name: str, text: str) -> float:
     return float(text)
 
 
-def read_open_bandit(path: str | PathLike[str], *, strict: bool = True) -> ItemPositionLog:
+def _number(name: str, text: str) -> float:
+    if not (NUMBER.fullmatch(text.removeprefix("-")) and math.isfinite(float(text))):
+        raise _Fault(f"{name} is not a finite number", f"{name} is {text!r}; expected a finite number")
+    return float(text)
+
+
+def read_open_bandit(
+    path: str | PathLike[str], item_context: str | PathLike[str] | None = None, *, strict: bool = True
+) -> ItemPositionLog:
     """Read a log of the Open Bandit Dataset: one row is one item that was shown at one position.
 
     Which rows belonged to one list is not in the data, so only what is estimated from single displays can use it. Items keep
@@ -465,8 +483,11 @@ def read_open_bandit(path: str | PathLike[str], *, strict: bool = True) -> ItemP
 
     Args:
         path: CSV file, gzipped if its name ends with ``.gz``, with the columns ``item_id``, ``position`` (from 1), ``click``
-            and ``propensity_score``; others are not read.
-        strict: refuse a malformed row; else leave it out, and count.
+            and ``propensity_score``; with an item context also ``user_feature_0``, ``user_feature_1``, ..., which are words.
+        item_context: CSV file of the dataset with the columns ``item_id``, ``item_feature_0`` (a number) and
+            ``item_feature_1``, ... (words), an item a line in their order. The log then has the features of users and items,
+            a 0 or 1 for every word of a column, and the number standardised. None: no features are read.
+        strict: refuse a malformed row; else leave it out, and count. The item context is always read strictly.
 
     Raises:
         ValueError: naming the file and the missing column, or the line and the reason.
@@ -478,17 +499,28 @@ def read_open_bandit(path: str | PathLike[str], *, strict: bool = True) -> ItemP
     names = ["item_id", "position", "click", "propensity_score"]
     rows = _table(path, skipped, names)
     _, header = next(rows, (0, []))
-    at_item, at_position, at_click, at_propensity = map(_columns(path, header, names).__getitem__, names)
+    column = _columns(path, header, names)
+    at_item, at_position, at_click, at_propensity = (column[name] for name in names)
     items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
+    item_features = None if item_context is None else _item_features(Path(item_context))
+    at_words = [] if item_features is None else [column[name] for name in header if re.fullmatch(r"user_feature_\d+", name)]
+    if item_features is not None and not at_words:
+        raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
+    words = _Words(len(at_words))
     for number, fields in rows:
         try:
             item, position = _whole("item_id", fields[at_item], 0), _whole("position", fields[at_position], 1) - 1
             if fields[at_click] not in ("0", "1"):
                 raise _Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
             propensity = _propensity("propensity_score", fields[at_propensity])
+            if item_features is not None and item >= len(item_features):
+                raise _Fault(
+                    "an item without context", f"item_id is {item}; the item context has 0 to {len(item_features) - 1}"
+                )
         except _Fault as fault:
             skipped.add(fault, number)
             continue
+        words.add([fields[at] for at in at_words])
         items.append(item)
         positions.append(position)
         clicks.append(fields[at_click] == "1")
@@ -500,8 +532,49 @@ def read_open_bandit(path: str | PathLike[str], *, strict: bool = True) -> ItemP
         np.frombuffer(positions, np.int32),
         np.frombuffer(clicks, np.int8),
         np.frombuffer(propensities),
+        None if item_features is None else words.indicators(),
+        item_features,
         dict(skipped),
     )
+
+
+class _Words:
+    """Columns of words, to become a 0 or 1 for every word of a column."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.index: list[dict[str, int]] = [{} for _ in range(n_columns)]
+        self.codes = array("i")
+
+    def add(self, words: Sequence[str]) -> None:
+        self.codes.extend(index.setdefault(word, len(index)) for index, word in zip(self.index, words, strict=True))
+
+    def indicators(self) -> np.ndarray:
+        """``(rows, words)``, the words of each column in order of appearance."""
+        codes = np.frombuffer(self.codes, np.int32).reshape(-1, len(self.index))
+        return np.hstack([codes[:, [j]] == np.arange(len(index)) for j, index in enumerate(self.index)]).astype(np.uint8)
+
+
+def _item_features(path: Path) -> np.ndarray:
+    """The item context of the Open Bandit Dataset: ``(items, features)``."""
+    skipped = _Skipped(path, strict=True)
+    rows = _table(path, skipped, [])
+    _, header = next(rows, (0, []))
+    column = _columns(path, header, ["item_id", "item_feature_0"])
+    at_words = [at for name, at in column.items() if re.fullmatch(r"item_feature_[1-9]\d*", name)]
+    words, numbers = _Words(len(at_words)), array("d")
+    for number, fields in rows:
+        try:
+            if fields[column["item_id"]] != str(len(numbers)):
+                raise _Fault(f"item_id is {fields[column['item_id']]!r}; expected {len(numbers)}, for items stand in order")
+            numbers.append(_number("item_feature_0", fields[column["item_feature_0"]]))
+        except _Fault as fault:
+            skipped.add(fault, number)
+        words.add([fields[at] for at in at_words])
+    if not numbers:
+        raise ValueError(f"{path}: no row in the file")
+    values = np.frombuffer(numbers)
+    standard = (values - values.mean()) / (values.std() or 1.0)
+    return np.hstack([standard[:, None], *([words.indicators()] if at_words else [])])
 
 
 # ------------------------------------------------------------------------------------------------------------ any format

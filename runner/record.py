@@ -10,7 +10,7 @@ import numpy as np
 
 from ..agents import Agent
 from ..agents.baselines import Random
-from ..envs import ClickEnv, check_ranking
+from ..envs import ClickEnv, ContextualClickEnv, check_ranking
 from ..envs.checks import check_count
 from ..offline import ClickLog
 from .loop import AgentError
@@ -23,16 +23,18 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Args:
         agent: any `Agent`; it learns as it goes on, from the state it is in.
-        env: an environment of this package, wrapped or not, whose items are the same in every session. It is reset first.
+        env: an environment of this package, wrapped or not. It is reset first.
         sessions: how many.
         seed: of ``env.reset``; the agent has its own.
 
     Returns:
-        The log: the items labelled by their ids, the query by the environment's instance. For `Random` it holds the exact
-        propensities, 1/L of every item at every position and (L - K)!/L! of every list; for other agents none.
+        The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
+        context holds the features of the items shown, a query is a user, and users and items are labelled by their rows in the
+        model. For `Random` the log holds the exact propensities, 1/L of every item at every position and (L - K)!/L! of every
+        list, given the session's candidates; for other agents none.
 
     Raises:
-        ValueError: on a number of sessions below 1, or an environment without fixed items.
+        ValueError: on a number of sessions below 1, or an environment of another kind.
         AgentError: the agent proposed a bad list; the message names the session and the fault.
 
     Example:
@@ -43,13 +45,16 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), 0.1, ('yandex-9982',))
     """
     check_count("sessions", sessions)
+    if not isinstance(env.unwrapped, ClickEnv):
+        raise ValueError(f"env is {env}; expected an environment of clickgym")
     click_env: Any = env.unwrapped
-    if not isinstance(click_env, ClickEnv) or isinstance(click_env.observation_space, gym.spaces.Dict):
-        raise ValueError(f"env is {env}; expected an environment of clickgym with the same items in every session")
+    contextual = isinstance(click_env, ContextualClickEnv)
     space: Any = click_env.action_space
     n_items, n_positions = space.n_items, space.n_positions
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
+    queries = np.zeros(sessions, np.int32)
+    context = np.empty((sessions, n_positions, click_env.n_features)) if contextual else None
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         ranking = agent.rank(observation)
@@ -57,19 +62,25 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
             check_ranking(ranking, n_items, n_positions)
         except (TypeError, ValueError) as error:
             raise AgentError(f"{type(agent).__name__}, session {session + 1}: {error}") from None
-        items[session] = ranking
+        if context is None:
+            items[session] = ranking
+        else:
+            drawn = click_env.task.round
+            items[session], queries[session] = drawn.items[ranking], drawn.user[0]
+            context[session] = drawn.features[ranking]
         seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
-        clicks[session] = observation
-        agent.update(seen, ranking, observation, float(reward))
+        clicks[session] = observation["clicks"] if contextual else observation
+        agent.update(seen, ranking, clicks[session], float(reward))
         if terminated or truncated:
             observation, _ = env.reset()
     uniform = type(agent) is Random
     return ClickLog(
         items,
         clicks,
-        np.zeros(sessions, np.int32),
-        tuple(map(str, range(n_items))),
-        (click_env.instance or click_env.model.kind,),
+        queries,
+        tuple(map(str, range(len(click_env.model.items) if contextual else n_items))),
+        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (click_env.instance or click_env.model.kind,),
         propensities=np.full(items.shape, 1 / n_items) if uniform else None,
         list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
+        context=context,
     )

@@ -26,6 +26,8 @@ from clickgym.envs import (
     ContextualClickVectorEnv,
     DependentClickModel,
     DynamicBayesianModel,
+    Instance,
+    LabelledModel,
     LinearModel,
     PositionBasedModel,
     UserBrowsingModel,
@@ -44,7 +46,13 @@ BASES = {
     "DCM": DependentClickModel(np.zeros(L), [0.9, 0.2, 0.6]),
 }
 MODELS = {name: LinearModel(base, THETA, ITEMS, USERS) for name, base in BASES.items()}
+CANDIDATES = [[6, 0, 2, 3, 5], [1, 0, 3, 4, 2, 6]]
+LABELLED = {
+    name: LabelledModel(base, CANDIDATES, [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]], ITEMS, USERS)
+    for name, base in BASES.items()
+}
 REWARDS = [(name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)]
+ITEMS_OF_MEAN = np.concatenate([np.mean(USERS, axis=0), np.mean(ITEMS, axis=0)])
 by_id = pytest.mark.parametrize("env_id", CONTEXTUAL)
 by_model = pytest.mark.parametrize("name", MODELS)
 by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
@@ -65,20 +73,20 @@ def test_the_model_of_a_session_has_the_attraction_of_its_features(name):
     model = MODELS[name].at(features)
     assert type(model) is type(BASES[name])
     np.testing.assert_allclose(model.attraction, features @ THETA)
-    ranking = [4, 0, 3]
-    for method in ("click_probabilities", "examination_probabilities"):
-        np.testing.assert_array_equal(getattr(MODELS[name], method)(ranking, features), getattr(model, method)(ranking))
-    assert MODELS[name].expected_reward(ranking, features=features) == model.expected_reward(ranking)
-    np.testing.assert_array_equal(MODELS[name].optimal_ranking(features=features), model.optimal_ranking())
-    clicks = [m.sample(ranking, np.random.default_rng(0), *more) for m, more in ((MODELS[name], (features,)), (model, ()))]
-    np.testing.assert_array_equal(*clicks)
+    assert {**model.to_dict(), "attraction": 0} == {**BASES[name].to_dict(), "attraction": 0}
 
 
 @by_model
 def test_without_features_all_candidates_have_the_mean_attraction(name):
     mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
     np.testing.assert_allclose(MODELS[name].attraction, np.full(L, mean))
-    assert len(set(np.round(MODELS[name].at(None).attraction, 12))) == 1
+    users = MODELS[name].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
+    ranking = [4, 0, 3]
+    for method in ("click_probabilities", "examination_probabilities", "expected_reward"):
+        np.testing.assert_allclose(getattr(MODELS[name], method)(ranking), getattr(users, method)(ranking))
+    assert MODELS[name].optimal_ranking().tolist() == users.optimal_ranking().tolist()
+    clicks = [model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name], users)]
+    np.testing.assert_array_equal(*clicks)
 
 
 @by_model
@@ -111,7 +119,89 @@ def test_wrong_parameters_are_named(changed, message):
         LinearModel(**({"base": BASES["PBM"], "theta": THETA, "items": ITEMS, "users": USERS} | changed))
 
 
+@by_model
+def test_a_labelled_model_gives_each_candidate_the_attraction_of_its_user(name):
+    model = LABELLED[name]
+    np.testing.assert_array_equal(model.at(1, [2, 0, 6, 4, 1]).attraction, [0.5, 0.8, 0.7, 1.0, 0.3])
+    np.testing.assert_array_equal(model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2])
+    np.testing.assert_allclose(model.attraction, np.full(L, (0.44 + 0.55) / 2))  # users are equally likely, not candidates
+    assert ClickModel.from_dict(model.to_dict()) == model
+    assert model.kind == f"LabelledModel of {type(BASES[name]).__name__}"
+    shorter = model.with_positions(2)
+    assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
+    with pytest.raises(ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"):
+        model.at(0, [0, 1, 2, 3, 4])
+
+
+WRONG_LABELS = [
+    ({"candidates": [CANDIDATES[0]]}, "candidates has 1 entries; expected 2, one for each row of users"),
+    ({"candidates": [], "users": None}, "candidates has 0 entries; expected one or more"),
+    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3]]}, r"candidates\[1\] has 4 items; expected at least n_items = 5"),
+    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]}, r"candidates\[1\] has numbers from 0 to 7; expected 0 to 6"),
+    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 1, 4]]}, r"candidates\[1\] has an item twice"),
+    ({"candidates": [CANDIDATES[0], [0.5, 1, 2, 3, 4]]}, r"candidates\[1\] must be numbers of items"),
+    ({"attraction": [[0.5] * 5]}, "attraction has 1 entries; expected 2, as candidates"),
+    ({"attraction": [[0.5] * 5, [0.5] * 5]}, r"attraction\[1\] has shape \(5,\); expected \(6,\)"),
+    ({"attraction": [[0.5] * 5, [0.5] * 5 + [1.5]]}, r"attraction\[1\]\[5\] is 1.5; expected a probability"),
+    ({"items": [[1.0, 0.5], *ITEMS[1:]]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), WRONG_LABELS)
+def test_wrong_parameters_of_a_labelled_model_are_named(changed, message):
+    given = {"candidates": CANDIDATES, "attraction": LABELLED["PBM"].attractions, "items": ITEMS, "users": USERS}
+    with pytest.raises(ValueError, match=message):
+        LabelledModel(BASES["PBM"], **(given | changed))
+
+
+def test_norm_and_attraction_are_checked_only_for_those_who_meet():
+    items = [*ITEMS, [1.0, 0.0]]  # too long beside the second user, too attractive beside both
+    LabelledModel(BASES["PBM"], CANDIDATES, LABELLED["PBM"].attractions, items, USERS)
+    LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS, CANDIDATES)
+    with pytest.raises(ValueError, match=r"attractions theta @ x range from -0.*; expected probabilities"):
+        LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS)
+
+
 # --------------------------------------------------------------------------------------------------------- laws of a session
+
+
+@pytest.mark.parametrize(
+    "model", [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)], ids=["labels", "linear"]
+)
+def test_users_meet_their_own_candidates(model):
+    """Each user in half of the sessions, with L of its candidates in random order, their features and attractions.
+
+    Sessions: 6000; the test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
+    """
+    env = ContextualClickEnv(model)
+    env.reset(seed=5)
+    drawn = []
+    for _ in range(6000):
+        now = env.task.round
+        user, items = int(now.user[0]), now.items.tolist()
+        assert set(items) <= set(CANDIDATES[user])
+        assert len(set(items)) == L
+        np.testing.assert_array_equal(now.features, [[*USERS[user], *ITEMS[item]] for item in items])
+        session = model.at(now.features) if isinstance(model, LinearModel) else model.at(user, items)
+        np.testing.assert_allclose(now.attraction, session.attraction)
+        drawn.append((user, items[0]))
+        env.step([0, 1, 2])
+    law = {(user, item): 0.5 / len(items) for user, items in enumerate(CANDIDATES) for item in items}
+    assert_sampled_from(law, drawn)
+
+
+@by_reward
+def test_regret_with_labels_is_against_the_best_of_all_lists(name, reward, cutoff):
+    env = ContextualClickEnv(LABELLED[name], reward, cutoff)
+    env.reset(seed=2)
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        now, ranking = env.task.round, rng.permutation(L)[:K]
+        session = LABELLED[name].at(int(now.user[0]), now.items)
+        best = optimum(session, reward, cutoff)
+        *_, info = env.step(ranking)
+        assert info["optimal_reward"] == pytest.approx(best, abs=1e-12)
+        assert info["regret"] == pytest.approx(best - session.expected_reward(ranking, reward, cutoff), abs=1e-12)
 
 
 def test_candidates_are_uniform_and_independent_of_the_session():
@@ -196,7 +286,7 @@ def test_the_default_instance_is_the_synthetic_one(env_id):
     env = gym.make(env_id).unwrapped
     assert env.instance == "linear"
     assert (env.action_space.n_items, env.action_space.n_positions, env.n_features) == (20, 5, 10)
-    assert env.model.kind == CONTEXTUAL[env_id][0].kind
+    assert env.model.kind == f"LinearModel of {CONTEXTUAL[env_id][0].base_class.__name__}"
     query = load_instance("yandex-9982")
     known = query.model(type(env.model.base), 5).to_dict()
     assert {**env.model.base.to_dict(), "attraction": 0} == {**known, "attraction": 0}
@@ -239,6 +329,22 @@ def test_an_instance_file_holds_the_same_problem(tmp_path):
     assert one.unwrapped.instance == "custom"
 
 
+def test_an_instance_file_with_labels(tmp_path):
+    instance = Instance("labels", {model.kind: model for model in LABELLED.values()}, K)
+    instance.save(tmp_path / "labels.json")
+    for name, model in LABELLED.items():
+        env_id = f"Contextual{name}Rank-v0"
+        env = gym.make(env_id, instance=str(tmp_path / "labels.json")).unwrapped
+        assert env.model == model
+        parameters = {key: value for key, value in model.to_dict().items() if key != "model"}
+        assert gym.make(env_id, **parameters).unwrapped.model == model
+        envs = gym.make_vec(env_id, num_envs=2, instance=str(tmp_path / "labels.json"))
+        assert envs.unwrapped.model == model
+        _, infos = envs.reset(seed=0)
+        *_, later = envs.step(infos["optimal_ranking"])
+        np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
+
+
 def test_wrong_arguments_of_an_id_are_named():
     with pytest.raises(ValueError, match="the parameters make a LinearModel of CascadeModel; expected a LinearModel of User"):
         gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
@@ -248,7 +354,7 @@ def test_wrong_arguments_of_an_id_are_named():
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
     with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
         gym.make("ContextualUBMRank-v0", reward="satisfaction")
-    with pytest.raises(TypeError, match="model must be a LinearModel, got PositionBasedModel"):
+    with pytest.raises(TypeError, match="model must be a ContextualModel, got PositionBasedModel"):
         ContextualClickEnv(BASES["PBM"])
 
 
@@ -406,6 +512,13 @@ def test_engines_give_the_same_numbers(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
         lambda: clickgym.make_agent(name, gym.make(env_id), seed=5, **told), lambda: gym.make(env_id, n_positions=5)
+    )
+
+
+@by_model
+def test_engines_agree_with_labels(name):
+    assert_engines_agree(
+        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5), lambda: ContextualClickEnv(LABELLED[name]), horizon=200
     )
 
 

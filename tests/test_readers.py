@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import math
 import re
 
@@ -14,12 +15,16 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import clickgym
 from clickgym.offline import (
     ClickLog,
     ItemPositionLog,
+    Judgements,
+    read_letor,
     read_open_bandit,
+    read_ratings,
     read_tidy,
     read_yandex_personalized,
     read_yandex_relevance,
@@ -469,7 +474,15 @@ def slow_tidy(content):
         if "list_propensity" in header:
             assert len({float(row["list_propensity"]) for row in session}) == 1
         shown_with = [float(row["propensity"]) for row in session] if "propensity" in header else None
-        pages.append((session[0]["query"], items, [int(row["clicked"]) for row in session], shown_with))
+        names = [name for name in header if re.fullmatch("feature_[1-9][0-9]*", name)]
+        assert sorted(names) == sorted(f"feature_{j + 1}" for j in range(len(names)))
+        names.sort(key=lambda name: int(name[8:]))
+        assert all(re.fullmatch("-?[0-9.][0-9.eE+-]*", row[name]) for name in names for row in session)
+        features = [[float(row[name]) for name in names] for row in session]
+        assert np.isfinite(features).all()
+        pages.append(
+            (session[0]["query"], items, [int(row["clicked"]) for row in session], shown_with, features if names else None)
+        )
     assert pages
     return pages
 
@@ -499,11 +512,107 @@ def bandit_rows(log):
     return list(zip(log.items.tolist(), log.positions.tolist(), log.clicks.tolist(), log.propensities.tolist(), strict=True))
 
 
+def slow_ratings(content):
+    header, body = slow_table(content)
+    assert body
+    assert all(header.count(name) == 1 for name in ("userId", "movieId", "rating"))
+    result = {}
+    for row in body:
+        assert row["userId"]
+        assert row["movieId"]
+        assert re.fullmatch("[0-9.][0-9.eE+-]*", row["rating"])
+        assert math.isfinite(float(row["rating"]))
+        assert (row["userId"], row["movieId"]) not in result
+        result[row["userId"], row["movieId"]] = float(row["rating"])
+    return result
+
+
+def slow_document(line):
+    """The query, the label and the features of a line."""
+    line = line.partition("#")[0]
+    assert not line.startswith((" ", "\t"))
+    label, *fields = [field for field in re.split("[ \t]+", line) if field]
+    assert len(number(label)) < 10
+    query = None
+    if fields and fields[0].startswith("qid:"):
+        query = number(fields.pop(0)[4:])
+    features, before = {}, 0
+    for field in fields:
+        name, value = field.split(":")
+        assert before < int(number(name))
+        assert len(name) < 10
+        assert re.fullmatch("[0-9.eE+-]+", value)
+        assert math.isfinite(float(value))
+        features[int(name)] = float(value)
+        before = int(name)
+    return query, int(label), features
+
+
+def slow_letor(content):
+    documents = [slow_document(line) for line in lines_of(content.decode("latin-1"))]
+    queries = [query for query, _, _ in documents]
+    assert None not in queries
+    assert len([query for query, _ in itertools.groupby(queries)]) == len(set(queries))
+    assert any(features for _, _, features in documents)
+    return documents
+
+
+def slow_sizes(content):
+    """The sizes of the queries of a file with five documents, without qid."""
+    sizes = [int(number(line.strip(" \t"))) for line in lines_of(content.decode("latin-1"))]
+    assert sum(sizes) == 5
+    assert min(sizes) > 0
+    assert all(len(line.strip(" \t")) < 10 for line in lines_of(content.decode("latin-1")))
+    return sizes
+
+
+def judged(judgements):
+    return {
+        (judgements.user_labels[user], judgements.item_labels[item]): label
+        for user, item, label in zip(judgements.users, judgements.items, judgements.labels.tolist(), strict=True)
+    }
+
+
+def documents_of(judgements):
+    """Entries that are 0 are kept: they were written."""
+    x = judgements.features
+    rows = [dict(zip((x[[i]].indices + 1).tolist(), x[[i]].data.tolist(), strict=True)) for i in range(x.shape[0])]
+    names = [judgements.user_labels[user] for user in judgements.users]
+    return list(zip(names, map(int, judgements.labels), rows, strict=True))
+
+
+def context_rows(log):
+    contexts = [None] * len(log) if log.context is None else log.context.tolist()
+    return [(*row, features) for row, features in zip(tidy_rows(log), contexts, strict=True)]
+
+
+CONTEXT = """\
+session,query,position,item,clicked,feature_1,feature_2
+0,q,1,a,0,0.5,-1
+0,q,2,b,1,1e-3,2.
+1,q,2,a,0,.5,0
+1,q,1,b,1,1,-2e1
+"""
+
+RATINGS = "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n1,1029,3,1260759179\n7,31,.5,851868750\n"
+LETOR = "2 qid:10 1:0.5 3:-1e-1 # doc = a\n0 qid:10 2:1\n1 qid:8 1:3. 2:0 4:+.5\n"
+STRICT_FORMATS = {
+    "ratings": (lambda path: read_ratings(path), slow_ratings, judged, RATINGS),
+    "documents": (lambda path: read_letor(path), slow_letor, documents_of, LETOR),
+    "sizes": (
+        lambda path: read_letor(path.with_name("documents"), path),
+        slow_sizes,
+        lambda judgements: np.unique(judgements.users, return_counts=True)[1].tolist(),
+        "2\n1\n2\n",
+    ),
+}
+
 FORMATS = {
     "relevance": (read_yandex_relevance, slow_relevance, rows, RELEVANCE),
     "personalized": (read_yandex_personalized, slow_personalized, rows, PERSONALIZED),
-    "tidy": (read_tidy, slow_tidy, tidy_rows, TIDY),
+    "tidy": (read_tidy, slow_tidy, context_rows, TIDY),
     "open bandit": (read_open_bandit, slow_bandit, bandit_rows, BANDIT),
+    "tidy with context": (read_tidy, slow_tidy, context_rows, CONTEXT),
 }
 
 
@@ -559,3 +668,185 @@ def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name,
         else:
             assert expected is None or content_of(counted) == expected
     assert 0.02 * n_inputs < accepted < 0.98 * n_inputs
+
+
+@pytest.mark.parametrize("name", STRICT_FORMATS)
+@pytest.mark.parametrize("n_inputs", [750, pytest.param(26_000, marks=pytest.mark.slow)])
+def test_mutated_judgements_are_read_rightly_or_refused_with_the_line(tmp_path, name, n_inputs):
+    reader, slow, content_of, text = STRICT_FORMATS[name]
+    rng = np.random.default_rng(n_inputs)
+    path = tmp_path / "log.csv"
+    (tmp_path / "documents").write_text("1 1:1\n" * 5)
+    accepted = 0
+    for _ in range(n_inputs):
+        content = mutated(text.encode(), rng)
+        path.write_bytes(content)
+        try:
+            expected = slow(content)
+        except Exception:
+            expected = None
+        try:
+            judgements = reader(path)
+        except ValueError as error:
+            refusal = str(error)
+            assert expected is None, (content, refusal)
+            pattern = r"line \d|no column|two columns|no row in|no document|does not name its queries|the sizes add up"
+            assert re.search(pattern, refusal), refusal
+        else:
+            assert content_of(judgements) == expected, content
+            accepted += 1
+    assert 0.02 * n_inputs < accepted < 0.98 * n_inputs
+
+
+# ------------------------------------------------------------------------------------------------- ratings and documents
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("2,31,x", "line 5: 3 fields; expected 4"),
+        ("2,31,-1,0", "line 5: rating is '-1'; expected a number from 0"),
+        ("2,31,1e999,0", "line 5: rating is '1e999'"),
+        ("2,31,,0", "line 5: rating is ''"),
+        (",31,1,0", "line 5: the column 'userId' is empty"),
+        ("7,31,1,0", "line 5: user 7 rates 31 a second time"),
+    ],
+)
+def test_a_malformed_rating_is_named(tmp_path, line, message):
+    path = tmp_path / "ratings.csv"
+    path.write_text(RATINGS + line + "\n")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_ratings(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 qid:9 1:0.5 1:0.5", "line 4: feature 1 after feature 1; expected increasing numbers"),
+        ("1 qid:9 3:1 2:1", "line 4: feature 2 after feature 3"),
+        ("1 qid:9 0:1", "line 4: a feature's number is '0'; expected a whole number from 1"),
+        ("1 qid:9 1:1e999", "line 4: feature 1 is 1e999; expected a finite number"),
+        ("1 qid:9 1=1", "line 4: expected 'label number:value number:value ...', got '1 qid:9 1=1'"),
+        ("-1 qid:9 1:1", "line 4: expected 'label"),
+        ("1 1:1", "line 4: no qid, unlike the lines before"),
+        ("1 qid:10 1:1", "line 4: the documents of query 10 do not stand together"),
+        ("", "line 4: expected 'label"),
+    ],
+)
+def test_a_malformed_document_is_named(tmp_path, line, message):
+    path = tmp_path / "letor.txt"
+    path.write_text(LETOR + line + "\n")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_letor(path)
+
+
+def test_ratings_in_parquet(tmp_path):
+    (tmp_path / "ratings.csv").write_text(RATINGS)
+    table = pl.read_csv(tmp_path / "ratings.csv")
+    table.write_parquet(tmp_path / "ratings.parquet")
+    assert judged(read_ratings(tmp_path / "ratings.parquet")) == judged(read_ratings(tmp_path / "ratings.csv"))
+    table.with_columns(rating=-pl.col("rating")).write_parquet(tmp_path / "ratings.parquet")
+    with pytest.raises(ValueError, match=r"row 1: rating is '-2\.5'; expected a number from 0"):
+        read_ratings(tmp_path / "ratings.parquet")
+
+
+def test_queries_by_size(tmp_path):
+    path = tmp_path / "rank.train.gz"
+    path.write_bytes(gzip.compress(b"2 1:0.5\n0 2:0.25 # a comment\n1 1:1\n"))
+    with pytest.raises(ValueError, match=r"does not name its queries by qid, and there is no file .*rank\.train\.query"):
+        read_letor(path)
+    (tmp_path / "rank.train.query").write_text("2\n1\n")
+    documents = read_letor(path)
+    assert documents.users.tolist() == [0, 0, 1]
+    assert (documents.user_labels, documents.item_labels) == (("1", "2"), ("1", "2", "3"))
+    np.testing.assert_array_equal(documents.features.toarray(), [[0.5, 0], [0, 0.25], [1, 0]])
+    for sizes, message in (("2\n2\n", "the sizes add up to 4; expected 3"), ("3\n0\n", "line 2: the size of a query is '0'")):
+        (tmp_path / "sizes").write_text(sizes)
+        with pytest.raises(ValueError, match=message):
+            read_letor(path, tmp_path / "sizes")
+    (tmp_path / "named.txt").write_text(LETOR)
+    with pytest.raises(ValueError, match="names its queries by qid; there is no need of"):
+        read_letor(tmp_path / "named.txt", tmp_path / "sizes")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"users": []}, r"users has shape \(0,\); expected \(judgements,\), at least one"),
+        ({"items": [0, 3]}, "items has entries from 0 to 3; expected 0 to below 2"),
+        ({"labels": [1.0, -1.0]}, "labels has entries from -1.0 to 1.0"),
+        ({"labels": [1.0, np.inf]}, "labels has entries from 1.0 to inf"),
+        ({"labels": [1.0]}, r"labels has shape \(1,\); expected \(2,\), as users"),
+        ({"items": [1, 1]}, "a user judges an item twice"),
+        ({"features": sparse.csr_array((3, 1))}, r"features has shape \(3, 1\); expected 2 rows"),
+    ],
+)
+def test_wrong_judgements_are_named(changed, message):
+    given = {"users": [0, 0], "items": [0, 1], "labels": [1, 2], "user_labels": ("u",), "item_labels": ("a", "b")}
+    with pytest.raises(ValueError, match=message):
+        Judgements(**(given | changed))
+
+
+# -------------------------------------------------------------------------------------------------------- context in logs
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_context_is_written_and_read_back(tmp_path, ending):
+    rng = np.random.default_rng(0)
+    log = some_log(context=rng.standard_normal((3, 2, 11)), **PROPENSITIES)
+    write_tidy(log, tmp_path / f"log{ending}")
+    again = read_tidy(tmp_path / f"log{ending}")
+    np.testing.assert_array_equal(again.context, log.context)
+    np.testing.assert_array_equal(again.propensities, log.propensities)
+    np.testing.assert_array_equal(log[[2, 0]].context, log.context[[2, 0]])
+
+
+def test_wrong_context_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"context has shape \(3, 2\); expected \(3, 2, 'd'\)"):
+        some_log(context=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"context\[1, 0, 2\] is nan; expected a finite number"):
+        some_log(context=np.where(np.arange(18).reshape(3, 2, 3) == 8, np.nan, 0.0))
+    path = tmp_path / "log.csv"
+    path.write_text(CONTEXT.replace("0.5,-1", "0.5,inf"))
+    with pytest.raises(ValueError, match="line 2: feature_2 is 'inf'; expected a finite number"):
+        read_tidy(path)
+    path.write_text(CONTEXT.replace("feature_1", "feature_3"))
+    with pytest.raises(ValueError, match="no column 'feature_1'"):
+        read_tidy(path)
+
+
+def test_a_recorded_contextual_run_says_what_was_shown():
+    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=6,n_positions=3,n_features=5,n_pool=9,n_users=4,seed=1")
+    log = record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
+    model = env.unwrapped.model
+    assert (len(log.item_labels), len(log.query_labels)) == (9, 4)
+    for session in range(50):
+        for k in range(3):
+            expected = [*model.users[log.queries[session]], *model.items[log.items[session, k]]]
+            np.testing.assert_array_equal(log.context[session, k], expected)
+    assert log.propensities[0, 0] == 1 / 6
+    assert log.list_propensities[0] == 1 / 120
+    result = clickgym.run(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0, engine="python")
+    assert log.clicks.sum() == result.clicks[-1]
+
+
+def test_open_bandit_features(tmp_path):
+    path, items = tmp_path / "log.csv", tmp_path / "items.csv"
+    path.write_text(BANDIT.replace("14,3", "1,3"))
+    text = "item_id,item_feature_0,item_feature_1\n0,-1,x\n1,1.5,y\n2,4,x\n"
+    items.write_text(text)
+    log = read_open_bandit(path, items)
+    assert log.user_features.tolist() == [[1, 0], [0, 1]]
+    z = (np.array([-1, 1.5, 4]) - 1.5) / np.std([-1, 1.5, 4])
+    np.testing.assert_allclose(log.item_features, np.column_stack([z, [1, 0, 1], [0, 1, 0]]))
+    assert (log.n_items, log.features(1).shape) == (3, (3, 5))
+    assert np.linalg.norm(log.features(1), axis=1).max() == pytest.approx(1)
+    np.testing.assert_allclose(log[[1]].features(0), log.features(1))
+    for wrong, message in (
+        (text.replace("1,1.5", "3,1.5"), "line 3: item_id is '3'; expected 1"),
+        (text.replace("1.5", "a"), "line 3: item_feature_0 is 'a'; expected a finite number"),
+        (text[: text.index("2,4")], "log.csv, line 3: item_id is 2; the item context has 0 to 1"),
+    ):
+        items.write_text(wrong)
+        with pytest.raises(ValueError, match=message):
+            read_open_bandit(path, items)

@@ -301,3 +301,21 @@ def test_regret_is_recorded_session_by_session_up_to_the_last_checkpoint(env_id,
     assert envs.meter.steps.tolist() == checkpoints
     np.testing.assert_array_equal(np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1), totals)
     assert envs.meter.step == 20
+
+
+@by_reset_mode
+def test_regret_is_recorded_of_streams_with_features(reset_mode):
+    envs = clickgym.RecordVectorRegret(
+        gym.make_vec("ContextualCMRank-v0", num_envs=B, autoreset_mode=reset_mode, max_episode_steps=2)
+    )
+    envs.reset(seed=0)
+    regret, clicks = 0.0, 0
+    for _ in range(2):
+        observations, _, _, truncations, infos = envs.step(envs.action_space.sample())
+        regret += infos.get("final_info", infos)["regret"].sum()
+        clicks += (
+            sum(final["clicks"].sum() for final in infos["final_obs"]) if "final_obs" in infos else observations["clicks"].sum()
+        )
+    assert truncations.all()
+    assert envs.meter.step == 2 * B
+    np.testing.assert_allclose(envs.meter.totals[[0, 2]], [regret, clicks])

@@ -20,6 +20,7 @@ __all__ = [
     "envs",
     "make_agent",
     "record",
+    "replay",
     "run",
     "sweep",
 ]
@@ -38,6 +39,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(".runner.sweep", __name__).sweep
     if name == "record":
         return importlib.import_module(".runner.record", __name__).record
+    if name == "replay":
+        return importlib.import_module(".runner.replay", __name__).replay
     if name == "offline":
         return importlib.import_module(".offline", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

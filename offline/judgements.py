@@ -1,0 +1,219 @@
+"""Judgements of items: people's ratings and queries' relevance labels, with the features of documents; and their readers."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .readers import NUMBER, _columns, _Fault, _lines, _Skipped, _table, _text, _whole
+
+__all__ = ["Judgements", "read_letor", "read_ratings"]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """How good some items are for some users; a query with its documents is such a user.
+
+    Args:
+        users: ``(E,)`` the user of each judgement, as an index into ``user_labels``.
+        items: ``(E,)`` the item, as an index into ``item_labels``; a user judges an item at most once.
+        labels: ``(E,)`` numbers from 0, the more the better.
+        user_labels, item_labels: what the indices stand for.
+        features: ``(N, d)`` features of the N items, where they have any.
+
+    Raises:
+        ValueError: naming the array and what was expected.
+
+    Example:
+        >>> judgements = Judgements([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
+        >>> len(judgements), judgements.labels.tolist()
+        (3, [5.0, 3.0, 4.0])
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    labels: NDArray[np.float64]
+    user_labels: tuple[str, ...]
+    item_labels: tuple[str, ...]
+    features: sparse.csr_array | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("users", np.int32), ("items", np.int32), ("labels", np.float64)):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
+        if self.users.ndim != 1 or not len(self.users):
+            raise ValueError(f"users has shape {self.users.shape}; expected (judgements,), at least one")
+        for name, below in (("users", len(self.user_labels)), ("items", len(self.item_labels)), ("labels", math.inf)):
+            values = getattr(self, name)
+            if values.shape != self.users.shape:
+                raise ValueError(f"{name} has shape {values.shape}; expected {self.users.shape}, as users")
+            if not 0 <= values.min() <= values.max() < below:
+                raise ValueError(f"{name} has entries from {values.min()} to {values.max()}; expected 0 to below {below}")
+        pairs = self.users.astype(np.int64) * len(self.item_labels) + self.items
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("a user judges an item twice")
+        if self.features is not None and self.features.shape[0] != len(self.item_labels):
+            raise ValueError(
+                f"features has shape {self.features.shape}; expected {len(self.item_labels)} rows, one for each item"
+            )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+def read_ratings(path: str | PathLike[str]) -> Judgements:
+    """Read a table of ratings in the format of MovieLens.
+
+    Args:
+        path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet, with the columns ``userId``, ``movieId`` and
+            ``rating`` (a number from 0); others are not read.
+
+    Raises:
+        ValueError: naming the file and the missing column, or the line (in Parquet the row, from 1) and the reason.
+
+    Source: Harper and Konstan, ACM Transactions on Interactive Intelligent Systems 5, 2015.
+    """
+    path = Path(path)
+    refused = _Skipped(path, strict=True, unit="row" if path.suffix == ".parquet" else "line")
+    names = ["userId", "movieId", "rating"]
+    rows = _table(path, refused, names)
+    _, header = next(rows, (0, []))
+    at_user, at_item, at_rating = map(_columns(path, header, names).__getitem__, names)
+    users, items, labels = array("i"), array("i"), array("d")
+    user_index: dict[str, int] = {}
+    item_index: dict[str, int] = {}
+    seen: set[tuple[int, int]] = set()
+    for number, fields in rows:
+        try:
+            for at in (at_user, at_item):
+                if not fields[at]:
+                    raise _Fault(f"the column {header[at]!r} is empty")
+            rating = _label("rating", fields[at_rating])
+            pair = (
+                user_index.setdefault(fields[at_user], len(user_index)),
+                item_index.setdefault(fields[at_item], len(item_index)),
+            )
+            if pair in seen:
+                raise _Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
+        except _Fault as fault:
+            raise ValueError(f"{path}, {refused.unit} {number}: {fault.message}") from None
+        seen.add(pair)
+        users.append(pair[0])
+        items.append(pair[1])
+        labels.append(rating)
+    if not users:
+        raise ValueError(f"{path}: no row in the file")
+    return Judgements(
+        np.frombuffer(users, np.int32),
+        np.frombuffer(items, np.int32),
+        np.frombuffer(labels),
+        tuple(user_index),
+        tuple(item_index),
+    )
+
+
+def _label(name: str, text: str) -> float:
+    if not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
+        raise _Fault(f"{name} is {text!r}; expected a number from 0")
+    return float(text)
+
+
+VALUE = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+DOCUMENT = re.compile(rb"(\d+)(?:[ \t]+qid:(\d+))?((?:[ \t]+\d+:" + VALUE + rb")*)[ \t]*(?:#.*)?", re.DOTALL)
+FEATURE = re.compile(rb"(\d+):(" + VALUE + rb")")
+
+
+def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = None) -> Judgements:
+    """Read documents judged for queries, in the SVMlight form of LETOR.
+
+    A line is one document: its relevance label, a whole number from 0; perhaps ``qid:`` and the number of its query; its
+    features as ``number:value``, the numbers from 1 and increasing, absent ones 0; perhaps a comment after ``#``. The documents
+    of a query stand together. Where lines have no ``qid``, a second file tells how many belong to each query, a number a line.
+
+    Args:
+        path: text file, gzipped if its name ends with ``.gz``.
+        sizes: the second file; None takes the one of the same name that ends with ``.query``, instead of ``.gz`` if there is
+            that, wherever the lines have no ``qid``.
+
+    Returns:
+        The judgements; documents are labelled by their line, queries by their ``qid`` or their number from 1.
+
+    Raises:
+        ValueError: naming the file, the line and the reason; where the sizes do not add up to the number of documents.
+
+    Source: Qin and Liu, *Introducing LETOR 4.0 datasets*, 2013; the file of sizes is that of LightGBM and XGBoost.
+    """
+    path = Path(path)
+    labels, queries = array("d"), array("i")
+    values, columns, ends = array("d"), array("i"), array("q", [0])
+    query_index: dict[str, int] = {}
+    named = False  # whether the lines name their queries
+    number = 0
+    for number, line in _lines(path):
+        try:
+            document = DOCUMENT.fullmatch(line)
+            if document is None:
+                raise _Fault(f"expected 'label number:value number:value ...', got {_text(line)}")
+            if number == 1:
+                named = document[2] is not None
+            if named != (document[2] is not None):
+                raise _Fault(f"{'no qid' if named else 'a qid'}, unlike the lines before")
+            if named:
+                query = document[2].decode()
+                if query_index.setdefault(query, len(query_index)) != len(query_index) - 1:
+                    raise _Fault(f"the documents of query {query} do not stand together")
+                queries.append(len(query_index) - 1)
+            labels.append(_whole("label", document[1].decode(), 0))
+            before = 0
+            for feature, value in FEATURE.findall(document[3]):
+                column = _whole("a feature's number", feature.decode(), 1)
+                if column <= before:
+                    raise _Fault(f"feature {column} after feature {before}; expected increasing numbers")
+                if not math.isfinite(float(value)):
+                    raise _Fault(f"feature {column} is {value.decode()}; expected a finite number")
+                columns.append(column - 1)
+                values.append(float(value))
+                before = column
+            ends.append(len(values))
+        except _Fault as fault:
+            raise ValueError(f"{path}, line {number}: {fault.message}") from None
+    if not labels:
+        raise ValueError(f"{path}: no document in the file")
+    if not columns:
+        raise ValueError(f"{path}: no document has features")
+    if named:
+        if sizes is not None:
+            raise ValueError(f"{path} names its queries by qid; there is no need of {sizes}")
+        users = np.frombuffer(queries, np.int32)
+    else:
+        users = _queries_by_size(path, sizes, len(labels))
+        query_index = {str(query + 1): query for query in range(int(users[-1]) + 1)}
+    shape = (len(labels), max(columns) + 1)
+    features = sparse.csr_array((np.frombuffer(values), np.frombuffer(columns, np.int32), np.frombuffer(ends, np.int64)), shape)
+    documents = np.arange(len(labels), dtype=np.int32)
+    return Judgements(
+        users, documents, np.frombuffer(labels), tuple(query_index), tuple(str(line + 1) for line in documents), features
+    )
+
+
+def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents: int) -> NDArray[np.int32]:
+    """The query of each document, from the file that says how many there are of each."""
+    beside = Path(str(path).removesuffix(".gz") + ".query") if sizes is None else Path(sizes)
+    if not beside.is_file():
+        raise ValueError(f"{path} does not name its queries by qid, and there is no file {beside} that tells their sizes")
+    counts = array("q")
+    for number, line in _lines(beside):
+        try:
+            counts.append(_whole("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
+        except _Fault as fault:
+            raise ValueError(f"{beside}, line {number}: {fault.message}") from None
+    if sum(counts) != n_documents:
+        raise ValueError(f"{beside}: the sizes add up to {sum(counts)}; expected {n_documents}, the documents in {path.name}")
+    return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

@@ -1,0 +1,171 @@
+"""Replay of logged contextual data: both estimates against the truth, and what cannot be replayed."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import Agent
+from clickgym.offline import ClickLog, ItemPositionLog
+from clickgym.runner.loop import AgentError
+
+FAMILY = "linear:n_items=4,n_positions={},n_features=6,n_pool=60,n_users=20,seed=3"
+
+
+class ByTheta(Agent):
+    """Always shows the candidates of largest θᵀx."""
+
+    def __init__(self, n_items, n_positions, theta):
+        self.n_items, self.n_positions, self.theta, self.updates = n_items, n_positions, np.asarray(theta), 0
+
+    def rank(self, observation):
+        return np.argsort(-(observation["features"] @ self.theta))[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.updates += 1
+        assert reward == clicks.sum()
+        assert len(ranking) == len(clicks) == self.n_positions
+
+
+def random_log(prefix, sessions, seed, n_positions=4):
+    env = gym.make(f"Contextual{prefix}Rank-v0", instance=FAMILY.format(n_positions), reward="any_click")
+    return clickgym.record(clickgym.make_agent("Random", env, seed=seed), env, sessions, seed=seed), env.unwrapped.model
+
+
+@pytest.mark.parametrize("prefix", ["UBM", "PBM", "CM", "DCM"])
+@pytest.mark.parametrize("n_positions", [1, 2])
+def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
+    """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm in 2 million.
+
+    20,000 sessions of 4 items.
+    """
+    log, model = random_log(prefix, 20_000, seed=n_positions)
+    agent = ByTheta(4, n_positions, model.theta)
+    result = clickgym.replay(agent, log)
+    truth = np.mean([
+        model.with_positions(n_positions).at(features).expected_reward(agent.rank({"features": features}))
+        for features in log.context[:2000]
+    ])  # fmt: skip
+    noise = 1.0 / np.sqrt(2000)  # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
+    assert abs(result.value - truth) < 5 * (result.standard_error + 0.3 * noise)
+    assert abs(result.weighted_value - truth) < 5 * (result.weighted_standard_error + 0.3 * noise)
+    assert result.value > result.on_policy + 5 * result.standard_error
+    assert agent.updates == len(result.rewards)
+    agreement = 1 / 4 if n_positions == 1 else 1 / 12
+    assert abs(len(result.rewards) / 20_000 - agreement) < 5 * np.sqrt(agreement / 20_000)
+    assert result.on_policy == log.clicks[:, :n_positions].sum() / 20_000
+
+
+def test_a_learning_agent_earns_in_replay_what_it_earns_online():
+    """Clicks in the first 150 sessions, 40 runs each way; equal means within 5 standard errors of their difference.
+
+    The random agent's clicks are far from both, so that an agent that learned more or less in replay would be noticed.
+    """
+    online, replayed, blind = [], [], []
+    env = gym.make("ContextualUBMRank-v0", instance=FAMILY.format(2))
+    for run in range(40):
+        agent = clickgym.agents.C2UCB(4, 2, n_features=6, alpha=0.3, seed=run)
+        online.append(clickgym.run(agent, env, 150, seed=run).clicks[-1])
+        blind.append(clickgym.run(clickgym.agents.Random(4, 2, seed=run), env, 150, seed=run).clicks[-1])
+        log, _ = random_log("UBM", 2600, seed=1000 + run)
+        agent = clickgym.agents.C2UCB(4, 2, n_features=6, alpha=0.3, seed=run)
+        rewards = clickgym.replay(agent, log, seed=run).rewards
+        assert len(rewards) >= 150
+        replayed.append(rewards[:150].sum())
+    error = np.sqrt((np.var(online) + np.var(replayed)) / 40)
+    assert abs(np.mean(online) - np.mean(replayed)) < 5 * error
+    assert np.mean(online) - np.mean(blind) > 10 * error
+
+
+def single_items(n, seed):
+    """Two kinds of users, three items; the logging policy prefers what its users like less."""
+    rng = np.random.default_rng(seed)
+    click = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    shows = np.array([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1]])
+    kinds = rng.integers(0, 2, n)
+    items = (rng.random(n)[:, None] > shows[kinds].cumsum(axis=1)).sum(axis=1).clip(max=2)
+    clicks = rng.random(n) < click[kinds, items]
+    # The items' features are directions, the users' are left out by θ: an agent knows users apart only by its own reading.
+    log = ItemPositionLog(
+        items, rng.integers(0, 3, n), clicks, shows[kinds, items], user_features=np.eye(2)[kinds], item_features=np.eye(3)
+    )
+    return log, click, shows
+
+
+class ByKind(ByTheta):
+    """The item that a table names for the kind of the user, which the first two features tell."""
+
+    def rank(self, observation):
+        return self.theta[[observation["features"][0, :2].argmax()]]
+
+
+@pytest.mark.parametrize("table", [(0, 1), (2, 0), (1, 1)])
+def test_single_items_logged_with_unequal_propensities(table):
+    """Both estimates within 5 standard errors of the exact value; the mean of all agreeing rows is further off."""
+    log, click, shows = single_items(40_000, seed=5)
+    result = clickgym.replay(ByKind(3, 1, table), log)
+    truth = click[[0, 1], table].mean()
+    assert abs(result.value - truth) < 5 * result.standard_error
+    assert abs(result.weighted_value - truth) < 5 * result.weighted_standard_error
+    accepted = 0.1  # the least propensity, whatever is shown
+    assert abs(len(result.rewards) / 40_000 - accepted) < 5 * np.sqrt(accepted / 40_000)
+    chances = shows[[0, 1], table]
+    naive = (click[[0, 1], table] * chances).sum() / chances.sum()
+    if table == (0, 1):
+        assert abs(naive - truth) > 5 * result.standard_error
+
+
+def test_an_agent_that_does_not_learn_stays_as_it_is():
+    log, _ = random_log("PBM", 500, seed=0)
+    agent = clickgym.agents.C2UCB(4, 1, n_features=6, seed=0)
+    clickgym.replay(agent, log, learn=False)
+    assert agent.state.t[0] == 1
+    clickgym.replay(agent, log)
+    assert agent.state.t[0] > 50
+
+
+def test_the_place_of_an_item_in_the_log_tells_nothing():
+    """An agent that shows what comes first among the candidates earns what a random one would."""
+    log, _ = random_log("UBM", 20_000, seed=9)
+
+    class First(ByTheta):
+        def rank(self, observation):
+            return np.arange(self.n_positions)
+
+    result = clickgym.replay(First(4, 1, [0]), log)
+    assert abs(result.value - result.on_policy) < 5 * result.standard_error
+    assert abs(len(result.rewards) / 20_000 - 1 / 4) < 5 * np.sqrt(3 / 16 / 20_000)
+
+
+def test_what_cannot_be_replayed_is_named():
+    log, model = random_log("PBM", 30, seed=0)
+    agent = ByTheta(4, 2, model.theta)
+    plain = ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels)
+    with pytest.raises(ValueError, match="the log has no context"):
+        clickgym.replay(agent, plain)
+    unknown = ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context)
+    with pytest.raises(ValueError, match="the list propensities are not known; expected the same for all sessions"):
+        clickgym.replay(agent, unknown)
+    uneven = ClickLog(
+        log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context,
+        list_propensities=np.linspace(0.1, 0.2, 30),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"the list propensities range from 0\.1 to 0\.2"):
+        clickgym.replay(agent, uneven)
+    with pytest.raises(ValueError, match="the agent ranks 5 items; expected n_items = 4"):
+        clickgym.replay(ByTheta(5, 2, model.theta), log)
+    single, _, _ = single_items(20, 0)
+    with pytest.raises(ValueError, match="the agent ranks 2 of 3 items; expected one of 3"):
+        clickgym.replay(ByKind(3, 2, (0, 1)), single)
+    bare = ItemPositionLog(single.items, single.positions, single.clicks, single.propensities)
+    with pytest.raises(ValueError, match="the log has no features of users and items"):
+        clickgym.replay(ByKind(bare.n_items, 1, (0, 1)), bare)
+
+    class Twice(ByTheta):
+        def rank(self, observation):
+            return np.array([1, 1])
+
+    with pytest.raises(AgentError, match=r"Twice, session 1: .*position 1 shows item 1 again"):
+        clickgym.replay(Twice(4, 2, model.theta), log)
