@@ -67,9 +67,22 @@ class _BrowsingEstimator(EMEstimator):
         """The context probabilities as the click model holds them."""
         raise NotImplementedError
 
-    def _rows(self, queries: Indices) -> Floats:
-        """The examination probabilities of each query, a single row if all share them."""
-        return self.examination_[queries] if self.per_query else self.examination_[None]
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        browsing_conditional(self._rows(queries), pairs, clicks, self.after_click, self.attraction_, self._flat(), result)
+        return result
+
+    def _rows(self, queries: Indices) -> Indices:
+        """The row of each query among the examination probabilities."""
+        return queries if self.per_query else np.zeros_like(queries)
+
+    def _flat(self) -> Floats:
+        """The examination probabilities, ``(rows, contexts)``; a single row if all queries share them."""
+        return self.examination_.reshape(-1, self.n_positions_ ** (2 if self.after_click else 1))
+
+    def _examination(self, query: int) -> Floats:
+        """Those of one query, as the click model holds them."""
+        return self.examination_[query] if self.per_query else self.examination_
 
 
 @kernel
@@ -90,6 +103,37 @@ def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipp
                 shown += clicked[cell] + skipped[cell]
             α_next[pair] = (1.0 + attracted) / (2.0 + shown)
         likelihood[block] = value
+
+
+@kernel
+def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it."""
+    n_positions = pairs.shape[1]
+    for session in range(len(pairs)):
+        last = 0
+        for k in range(n_positions):
+            context = k * n_positions + last if after_click else k
+            result[session, k] = α[pairs[session, k]] * γ[rows[session], context]
+            if clicks[session, k]:
+                last = k + 1
+
+
+@kernel
+def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position where examination depends on the last click above.
+
+    ``last`` is working memory of ``K + 1`` floats: the probability that the last click so far was at each position.
+    """
+    n_positions = pairs.shape[1]
+    for session in range(len(pairs)):
+        last[0] = 1.0
+        for k in range(n_positions):
+            total = 0.0
+            for j in range(k + 1):
+                click = last[j] * γ[rows[session], k * n_positions + j] * α[pairs[session, k]]
+                last[j] -= click
+                total += click
+            last[k + 1] = result[session, k] = total
 
 
 class PBMEstimator(_BrowsingEstimator):
@@ -124,14 +168,11 @@ class PBMEstimator(_BrowsingEstimator):
     def _layout(self, γ: Floats) -> Floats:
         return γ
 
-    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return self._marginal(queries, pairs)
-
-    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
-        return self.attraction_[pairs] * self._rows(queries)
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return self._conditional(queries, pairs, clicks)
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
-        return PositionBasedModel(self.attraction_[pairs], self._rows(np.array([query]))[0])
+        return PositionBasedModel(self.attraction_[pairs], self._examination(query))
 
 
 class UBMEstimator(_BrowsingEstimator):
@@ -166,23 +207,11 @@ class UBMEstimator(_BrowsingEstimator):
     def _layout(self, γ: Floats) -> Floats:
         return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))
 
-    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        last = np.zeros(clicks.shape, np.int64)
-        last[:, 1:] = np.maximum.accumulate(clicks * np.arange(1, clicks.shape[1] + 1), axis=1)[:, :-1]
-        rows = queries[:, None] if self.per_query else 0
-        examination = self.examination_ if self.per_query else self.examination_[None]
-        return self.attraction_[pairs] * examination[rows, np.arange(clicks.shape[1]), last]
-
-    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
-        attraction, examination = self.attraction_[pairs], self._rows(queries)
-        result = np.empty(attraction.shape)
-        last = np.zeros((len(pairs), self.n_positions_ + 1))  # probability that the last click so far was there
-        last[:, 0] = 1.0
-        for k in range(self.n_positions_):
-            clicked = last[:, : k + 1] * examination[:, k, : k + 1] * attraction[:, k, None]
-            last[:, : k + 1] -= clicked
-            last[:, k + 1] = result[:, k] = clicked.sum(axis=1)
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        last = np.empty(self.n_positions_ + 1)
+        browsing_marginal(self._rows(queries), pairs, self.attraction_, self._flat(), last, result)
         return result
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
-        return UserBrowsingModel(self.attraction_[pairs], self._rows(np.array([query]))[0])
+        return UserBrowsingModel(self.attraction_[pairs], self._examination(query))

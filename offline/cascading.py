@@ -23,31 +23,29 @@ SESSIONS = 2**13  # of a block, the piece of work of one thread
 
 
 class _CascadingEstimator(Estimator):
-    """The laws of the clicks, and the estimate from the certain part alone."""
+    """The laws of the clicks, and the estimate from the certain part alone.
+
+    The probability of leaving after a click belongs to the pair (``leaving_of_pairs``), or to the position.
+    """
 
     perseverance_ = 1.0
 
+    leaving_of_pairs = False
+
     @abstractmethod
-    def _leaving(self, pairs: Indices) -> Floats:
-        """``(N, K)`` probabilities of leaving satisfied after a click."""
+    def _leaving(self) -> Floats:
+        """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at each position ``(K,)``."""
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        attraction, going_on = self.attraction_[pairs], 1.0 - self._leaving(pairs)
-        result = np.empty(attraction.shape)
-        looking = np.ones(len(pairs))  # examination of position k given the clicks above it
-        for k in range(self.n_positions_):
-            result[:, k] = click = looking * attraction[:, k]
-            # Of those who have not clicked, the share that did examine. Nobody is left out where a skip was impossible.
-            skipped = np.divide(looking - click, 1.0 - click, out=np.zeros(len(pairs)), where=click < 1.0)
-            looking = self.perseverance_ * np.where(clicks[:, k] == 1, going_on[:, k], skipped)
+        result = np.empty(pairs.shape)
+        law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
+        scanning_conditional(pairs, clicks, *law, result)
         return result
 
-    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
-        attraction = self.attraction_[pairs]
-        going_on = self.perseverance_ * (1.0 - attraction * self._leaving(pairs))
-        looking = np.ones(attraction.shape)
-        looking[:, 1:] = np.cumprod(going_on[:, :-1], axis=1)
-        return looking * attraction
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        scanning_marginal(pairs, self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_, result)
+        return result
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
         """Estimate attraction from the positions that are taken for examined, down to the first click or to the last.
@@ -62,19 +60,47 @@ class _CascadingEstimator(Estimator):
         return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
 
 
+@kernel
+def scanning_conditional(pairs, clicks, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it."""
+    for session in range(len(pairs)):
+        looking = 1.0  # examination of position k given the clicks above it
+        for k in range(pairs.shape[1]):
+            pair = pairs[session, k]
+            click = looking * α[pair]
+            result[session, k] = click
+            if clicks[session, k]:
+                looking = g * (1.0 - leaving[pair if leaving_of_pairs else k])
+            elif click < 1.0:  # of those who have not clicked, the share that did examine
+                looking = g * (looking - click) / (1.0 - click)
+            else:  # nobody is left where a skip was impossible
+                looking = 0.0
+
+
+@kernel
+def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position."""
+    for session in range(len(pairs)):
+        looking = 1.0
+        for k in range(pairs.shape[1]):
+            pair = pairs[session, k]
+            result[session, k] = looking * α[pair]
+            looking *= g * (1.0 - α[pair] * leaving[pair if leaving_of_pairs else k])
+
+
 class _ScanningEstimator(_CascadingEstimator, EMEstimator):
     """Exact EM."""
 
-    def _em(self, pairs: Indices, clicks: Clicks, leaving_of_pairs: bool) -> Floats:
+    def _em(self, pairs: Indices, clicks: Clicks) -> Floats:
         """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also ``perseverance_``.
 
         Args:
             pairs, clicks: ``(N, K)``.
-            leaving_of_pairs: the probability of leaving after a click is that of the pair; else that of the position.
 
         Returns:
             The probabilities of leaving.
         """
+        leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
         last = np.empty(n_sessions, np.int32)
         last_clicks(clicks, last)
@@ -171,8 +197,8 @@ class CMEstimator(_CascadingEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self._count(pairs, clicks, until_first=True)
 
-    def _leaving(self, pairs: Indices) -> Floats:
-        return np.ones(pairs.shape)
+    def _leaving(self) -> Floats:
+        return np.ones(self.n_positions_)
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
@@ -182,8 +208,9 @@ class DCMEstimator(_ScanningEstimator):
     """Dependent click model.
 
     Args:
-        method: ``"last_click"``, the standard estimator, takes the last click for the end of the session (it is
-            biased: a user may go on and click nothing more); ``"em"`` is exact EM.
+        method: ``"last_click"``, the standard estimator, takes the last click for the end of the session. It is biased, for a
+            user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6 to
+            0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
         iterations: the most EM steps, from 0.5 everywhere.
         tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
             happens; None takes all the steps and judges nothing.
@@ -214,12 +241,12 @@ class DCMEstimator(_ScanningEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
-            self.termination_ = self._em(pairs, clicks, leaving_of_pairs=False)
+            self.termination_ = self._em(pairs, clicks)
         else:
             _, self.termination_ = self._count(pairs, clicks, until_first=False)
 
-    def _leaving(self, pairs: Indices) -> Floats:
-        return np.broadcast_to(self.termination_, pairs.shape)
+    def _leaving(self) -> Floats:
+        return self.termination_
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
@@ -240,13 +267,14 @@ class SDBNEstimator(_CascadingEstimator):
         array([0.5 , 0.75, 0.5 ])
     """
 
+    leaving_of_pairs = True
     satisfaction_: Floats
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
 
-    def _leaving(self, pairs: Indices) -> Floats:
-        return self.satisfaction_[pairs]
+    def _leaving(self) -> Floats:
+        return self.satisfaction_
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(
@@ -282,4 +310,4 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
         self._set_steps(iterations, tol)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.satisfaction_ = self._em(pairs, clicks, leaving_of_pairs=True)
+        self.satisfaction_ = self._em(pairs, clicks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ..envs import ClickModel
 from ..envs.checks import check_at_least, check_count
-from .counting import by_query
+from ..envs.kernels import kernel
+from .counting import by_query, in_parallel
 from .log import ClickLog
 
 __all__ = ["ConvergenceWarning", "EMEstimator", "Estimator"]
@@ -27,7 +28,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
 
-SESSIONS = 100_000  # scored at once: working memory does not grow with the log
+SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
 
 
 class ConvergenceWarning(UserWarning):
@@ -89,10 +90,7 @@ class Estimator(ABC):
     def log_likelihood(self, log: ClickLog) -> Floats:
         """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model excludes them."""
         result = np.empty(len(log))
-        with np.errstate(divide="ignore"):
-            for part, clicks, queries, pairs in self._parts(log):
-                conditional = self._conditional(queries, pairs, clicks)
-                result[part] = np.log(np.where(clicks == 1, conditional, 1.0 - conditional)).sum(axis=1)
+        self._score(log, self._conditional, result)
         return result
 
     def score(self, log: ClickLog) -> float:
@@ -100,13 +98,8 @@ class Estimator(ABC):
         return float(self.log_likelihood(log).mean())
 
     def perplexity_by_rank(self, log: ClickLog) -> Floats:
-        """``2^-E[log2 P(c(k))]`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect."""
-        total = np.zeros(log.n_positions)
-        with np.errstate(divide="ignore"):
-            for _, clicks, queries, pairs in self._parts(log):
-                marginal = self._marginal(queries, pairs)
-                total += np.log2(np.where(clicks == 1, marginal, 1.0 - marginal)).sum(axis=0)
-        return np.exp2(-total / len(log))
+        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect."""
+        return np.exp(-self._score(log, self._marginal, np.empty(len(log))) / len(log))
 
     def perplexity(self, log: ClickLog) -> float:
         """The mean of `perplexity_by_rank` over the positions."""
@@ -139,8 +132,8 @@ class Estimator(ABC):
         """``(N, K)`` probabilities of a click at each position given the clicks above it."""
 
     @abstractmethod
-    def _marginal(self, queries: Indices, pairs: Indices) -> Floats:
-        """``(N, K)`` probabilities of a click at each position."""
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        """``(N, K)`` probabilities of a click at each position, whatever the clicks."""
 
     @abstractmethod
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
@@ -151,25 +144,82 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
-    def _parts(self, log: ClickLog) -> Iterator[tuple[slice, Clicks, Indices, Indices]]:
-        """The log in pieces: which sessions, their clicks, and their queries and pairs as this estimator numbers them.
+    def _score(self, log: ClickLog, law: Callable[[Indices, Indices, Clicks], Floats], likelihood: Floats) -> Floats:
+        """The log-probabilities of the clicks of a log.
 
-        Of a query that the fitted log lacks the number is that of its queries, of a pair that it lacks P.
+        Args:
+            log: the sessions to score.
+            law: `_conditional` or `_marginal`. It is told queries and pairs as this estimator numbers them: of a query that the
+                fitted log lacks the number is that of its queries, of a pair that it lacks P.
+            likelihood: ``(N,)``, set to the sum of each session.
+
+        Returns:
+            ``(K,)`` the sum at each position.
         """
         if not hasattr(self, "_codes"):
             raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
         if log.n_positions != self.n_positions_:
             raise ValueError(f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}")
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        query_of, item_of = (
-            np.array([index.get(label, -1) for label in labels], np.int64)
-            for index, labels in ((self._query_index, log.query_labels), (self._item_index, log.item_labels))
-        )
-        for first in range(0, len(log), SESSIONS):
-            part = slice(first, first + SESSIONS)
-            queries, items = query_of[log.queries[part]], item_of[log.items[part]]
-            codes = np.where((queries[:, None] >= 0) & (items >= 0), queries[:, None] * n_items + items, -1)
-            yield part, log.clicks[part], np.where(queries < 0, n_queries, queries).astype(np.int32), self._find(codes)
+        if log.query_labels == self._labels.query_labels and log.item_labels == self._labels.item_labels:
+            query_of, item_of = np.arange(n_queries), np.arange(n_items)  # the parts of one log are numbered alike
+        else:
+            query_of = np.array([self._query_index.get(label, n_queries) for label in log.query_labels], np.int64)
+            item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels], np.int64)
+        first_pair = np.searchsorted(self._codes, np.arange(n_queries + 2) * n_items)
+        pair_of = np.zeros(n_items, np.int64)
+        pair_of[self._codes % n_items] = np.arange(len(self._codes))
+        starts = range(0, len(log), SESSIONS)
+        by_position = np.zeros((len(starts), log.n_positions))
+
+        def score(block: int) -> None:
+            part = slice(starts[block], starts[block] + SESSIONS)
+            clicks, pairs = log.clicks[part], np.empty(log.items[part].shape, np.int32)
+            queries = query_of[log.queries[part]].astype(np.int32)
+            find_fitted(queries, log.items[part], item_of, pair_of, first_pair, self._codes, pairs)
+            add_logs(law(queries, pairs, clicks), clicks, likelihood[part], by_position[block])
+
+        in_parallel(score, len(starts))
+        return by_position.sum(axis=0)
+
+
+@kernel
+def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # type: ignore[no-untyped-def]
+    """Replace the items of each session by the numbers of the fitted pairs, and by P where there is none.
+
+    Most items belong to a single query, so ``pair_of``, some pair of each item, is nearly always the right one.
+    """
+    for session in range(len(items)):
+        query = queries[session]
+        for k in range(items.shape[1]):
+            item, pair = item_of[items[session, k]], len(codes)
+            if item >= 0:
+                code = np.int64(query) * len(pair_of) + item
+                pair = pair_of[item]
+                if codes[pair] != code:
+                    pair, end = first_pair[query], first_pair[query + 1]
+                    while pair < end:
+                        middle = (pair + end) // 2
+                        if codes[middle] < code:
+                            pair = middle + 1
+                        else:
+                            end = middle
+                    if pair == first_pair[query + 1] or codes[pair] != code:
+                        pair = len(codes)
+            pairs[session, k] = pair
+
+
+@kernel
+def add_logs(probabilities, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
+    """Sum the logarithms of the probabilities of what happened: set for each session, add for each position."""
+    for session in range(len(clicks)):
+        total = 0.0
+        for k in range(clicks.shape[1]):
+            probability = probabilities[session, k]
+            value = np.log(probability if clicks[session, k] else 1.0 - probability)
+            total += value
+            by_position[k] += value
+        by_session[session] = total
 
 
 class EMEstimator(Estimator):

@@ -1,6 +1,7 @@
 """Off-policy evaluation: what a ranking policy would have earned, from a log of another policy.
 
-The value of a policy is its expected number of clicks per list. Every estimator here weighs the logged clicks,
+The value of a policy is its expected reward per list, by default the number of clicks. Every estimator here weighs the
+logged clicks,
 
     V = mean over sessions of Σ_k weight(n, k) c(n, k),
 
@@ -32,6 +33,11 @@ weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k 
 *Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
 same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k
 weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips` and
+`cascade` count the first click alone (for the others it is not a sum over clicks). ``satisfaction`` is 1 for a user who
+left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations under Φ by the model's probability
+of leaving after a click.
 
 *Infinite weights* are refused: a list (prefix, item at a position, examined item) that the target shows and the logging
 policy never does, or with unknown probability; and a log in which no session has a positive weight. Recorded propensities
@@ -80,11 +86,13 @@ CLICK_MODELS: dict[str, tuple[type[ClickModel], Callable[[], Estimator]]] = {
 ESTIMATORS = ("ips", "cascade", "item-position", *CLICK_MODELS)
 """The names of the estimators."""
 
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": ("dcm", "sdbn", "dbn")}
+
 INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
 
 Policies: TypeAlias = Policy | Mapping[str, Policy]
 Contributions: TypeAlias = tuple[Floats, Floats]
-Weigh: TypeAlias = Callable[[ClickLog, str, Integers, Policy, Policy | None], Contributions]
+Weigh: TypeAlias = Callable[[ClickLog, str, Integers, Policy, Policy | None, NDArray[np.int8]], Contributions]
 
 
 @dataclass(frozen=True)
@@ -93,11 +101,12 @@ class Evaluation:
 
     Attributes:
         estimator: its name.
-        value: the estimated expected number of clicks per session (per row of an `ItemPositionLog`).
+        value: the estimated expected reward per session (per row of an `ItemPositionLog`).
         standard_error: of ``value``, from the variance between sessions.
         interval: bootstrap confidence interval of ``value``.
         self_normalised, self_normalised_interval: the same with self-normalised weights.
-        on_policy: the clicks per session that were logged, which is the value of the logging policy.
+        on_policy: the reward per session that was logged, which is the value of the logging policy; None for satisfaction, for
+            which nobody was asked.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
             where weights are normalised by position).
@@ -111,7 +120,7 @@ class Evaluation:
     interval: tuple[float, float]
     self_normalised: float
     self_normalised_interval: tuple[float, float]
-    on_policy: float
+    on_policy: float | None
     n_sessions: int
     effective_sample_size: float
     mean_weight: float
@@ -125,6 +134,8 @@ def evaluate(
     *,
     logging: Policies | None = None,
     model: ClickModel | Estimator | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
     bootstrap: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -132,7 +143,7 @@ def evaluate(
     """Estimate the value of a policy from the log of another.
 
     Args:
-        log, target, estimator, logging, model: as in `contributions`.
+        log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
         bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their uncertainty is not in the
             intervals.
         level: confidence level of the percentile intervals.
@@ -153,7 +164,7 @@ def evaluate(
     """
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
-    values, weights = contributions(log, target, estimator, logging=logging, model=model)
+    values, weights = contributions(log, target, estimator, logging=logging, model=model, reward=reward, cutoff=cutoff)
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
@@ -166,7 +177,7 @@ def evaluate(
         interval=_percentiles(plain, level),
         self_normalised=float((values.sum(axis=0) / sums).sum()),
         self_normalised_interval=_percentiles(normalised, level),
-        on_policy=float(log.clicks.sum() / len(log)),
+        on_policy=logged_reward(log, reward, cutoff),
         n_sessions=len(log),
         effective_sample_size=float((sums**2 / (weights**2).sum(axis=0)).min()),
         mean_weight=float(sums.min() / len(log)),
@@ -181,6 +192,8 @@ def contributions(
     *,
     logging: Policies | None = None,
     model: ClickModel | Estimator | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
 ) -> Contributions:
     """What each session adds to an estimate.
 
@@ -192,33 +205,56 @@ def contributions(
             the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
         model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
             or None to fit one to this log.
+        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
+            satisfied); see the module's docstring for which estimators can tell.
+        cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K where weights are normalised at each position. The estimate is the
-        mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the
-        expectation of every weight is 1.
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position. The
+        estimate is the mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) /
+        weights.sum(0)``; the expectation of every weight is 1.
 
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
     if estimator not in ESTIMATORS:
         raise ValueError(unknown("estimator", estimator, ESTIMATORS))
+    if reward not in CAN_ESTIMATE:
+        raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
+    if estimator not in CAN_ESTIMATE[reward]:
+        raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
     if not len(log):
         raise ValueError("the log has no sessions")
     if isinstance(log, ItemPositionLog):
+        if cutoff is not None:
+            raise ValueError(f"cutoff is {cutoff}, but the log holds single items, not lists")
         return _display_weights(log, target, estimator, logging)
+    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
+        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+    earned = _earned(log.clicks, reward, cutoff)
     weigh: Weigh
     if estimator in CLICK_MODELS:
-        weigh = _click_model_weights(log, estimator, model, counted=logging is None)
+        weigh = _click_model_weights(log, estimator, model, reward, counted=logging is None)
         logging = empirical_policies(log) if logging is None else logging
     else:
         weigh = _WEIGHTS[estimator]
-    values, weights = np.empty((2, len(log), 1 if estimator in ("ips", *CLICK_MODELS) else log.n_positions))
+    values, weights = np.empty((2, len(log), 1 if estimator in ("ips", *CLICK_MODELS) else earned.shape[1]))
     for query, sessions in sessions_by_query(log):
         policy = _policy("target", target, query, log)
         logged = None if logging is None else _policy("logging", logging, query, log)
-        values[sessions], weights[sessions] = weigh(log, query, sessions, policy, logged)
+        values[sessions], weights[sessions] = weigh(log, query, sessions, policy, logged, earned[sessions])
     return values, weights
+
+
+def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
+    """The reward per session (row) that was logged; None for satisfaction, which no log tells."""
+    return None if reward == "satisfaction" else float(_earned(log.clicks, reward, cutoff).sum() / len(log))
+
+
+def _earned(clicks: NDArray[np.int8], reward: str, cutoff: int | None) -> NDArray[np.int8]:
+    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first of its list."""
+    counted = clicks[..., :cutoff]
+    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
 
 def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
@@ -238,40 +274,48 @@ def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
 
 
 # ------------------------------------------------------------------------------------------------ weights of one query
-# Each takes the log, the label and sessions of one query, and the policies; and returns its rows of `contributions`.
+# Each takes the log, the label and sessions of one query, the policies, and what the sessions earned at each counted position;
+# and returns its rows of `contributions`.
 
 
-def _list_weights(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+def _list_weights(
+    log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
+) -> Contributions:
     lists = log.items[sessions]
     if logging is None:
         recorded = _recorded("list_propensities", log.list_propensities)[sessions]
     else:
-        _check_lists(log, query, target, logging)
+        _check_lists(log, query, target, logging, log.n_positions)
         recorded = logging.prefix_probabilities(lists)[:, -1]
     weights = _ratio(target.prefix_probabilities(lists)[:, -1:], recorded[:, None], sessions)
-    return weights * log.clicks[sessions].sum(axis=1, keepdims=True), weights
+    return weights * earned.sum(axis=1, keepdims=True), weights
 
 
-def _prefix_weights(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+def _prefix_weights(
+    log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
+) -> Contributions:
     if logging is None:
         raise ValueError("the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy")
-    _check_lists(log, query, target, logging)
+    cutoff = earned.shape[1]
+    _check_lists(log, query, target, logging, cutoff)
     lists = log.items[sessions]
-    weights = _ratio(target.prefix_probabilities(lists), logging.prefix_probabilities(lists), sessions)
-    return weights * log.clicks[sessions], weights
+    targeted, logged = (policy.prefix_probabilities(lists)[:, :cutoff] for policy in (target, logging))
+    weights = _ratio(targeted, logged, sessions)
+    return weights * earned, weights
 
 
 def _item_position_weights(
-    log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None
+    log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
 ) -> Contributions:
-    lists, positions = log.items[sessions], np.arange(log.n_positions)
+    positions = np.arange(earned.shape[1])
+    lists = log.items[sessions][:, positions]
     if logging is None:
-        recorded = _recorded("propensities", log.propensities)[sessions]
+        recorded = _recorded("propensities", log.propensities)[sessions][:, positions]
     else:
-        _check_item_positions(target, logging, lambda item: f"item {log.item_labels[item]!r}{_of(log, query)}")
+        _check_item_positions(target, logging, positions, lambda item: f"item {log.item_labels[item]!r}{_of(log, query)}")
         recorded = logging.item_position_probabilities(lists, positions)
     weights = _ratio(target.item_position_probabilities(lists, positions), recorded, sessions)
-    return weights * log.clicks[sessions], weights
+    return weights * earned, weights
 
 
 _WEIGHTS: dict[str, Weigh] = {
@@ -281,11 +325,15 @@ _WEIGHTS: dict[str, Weigh] = {
 }
 
 
-def _click_model_weights(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, counted: bool) -> Weigh:
+def _click_model_weights(
+    log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool
+) -> Weigh:
     """The weights ``X_Φ(a) / X_π(a)`` of a click model.
 
+    Every logged click tells of an item's attraction; cutoff and reward only enter X_Φ.
+
     Args:
-        log, estimator, model: as in `contributions`.
+        log, estimator, model, reward: as in `contributions`.
         counted: whether X_π is that of the log's own lists; then the UBM is that of He et al. 2020.
     """
     kind, fit = CLICK_MODELS[estimator]
@@ -293,7 +341,9 @@ def _click_model_weights(log: ClickLog, estimator: str, model: ClickModel | Esti
         raise ValueError(f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {kind.__name__}")
     source = fit().fit(log) if model is None else model
 
-    def weigh(log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None) -> Contributions:
+    def weigh(
+        log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
+    ) -> Contributions:
         assert logging is not None
         _check_items(log, query, target, logging)
         lists, clicks = log.items[sessions], log.clicks[sessions]
@@ -315,7 +365,7 @@ def _click_model_weights(log: ClickLog, estimator: str, model: ClickModel | Esti
         else:
             examined = _examinations(users, index)
             logged = _examinations_of_items(users, logging, items)
-        targeted = _examinations_of_items(users, target, items)
+        targeted = _examinations_of_items(users, target, items, reward, earned.shape[1])
         infinite = np.flatnonzero((targeted > 0) & (logged <= 0))
         if len(infinite):
             raise ValueError(f"item {log.item_labels[items[infinite[0]]]!r}{_of(log, query)}: {INFINITE}")
@@ -349,15 +399,26 @@ def _examinations(users: ClickModel, lists: Integers) -> Floats:
     return np.array([users.examination_probabilities(ranking) for ranking in distinct])[index]
 
 
-def _examinations_of_items(users: ClickModel, policy: Policy, items: Integers) -> Floats:
-    """X: the expected number of examinations of each item per list under a policy, ``(len(items),)``."""
+def _examinations_of_items(
+    users: ClickModel, policy: Policy, items: Integers, reward: str = "clicks", cutoff: int | None = None
+) -> Floats:
+    """X: the expected number of examinations of each item per list under a policy, ``(len(items),)``.
+
+    Those below the cutoff do not count, and for satisfaction each counts as much as a click there would satisfy.
+    """
     if isinstance(users, PositionBasedModel):  # only here is it enough to know how often an item is at each position
         result = np.zeros(len(items))
-        result[np.searchsorted(items, policy.items)] = policy.item_positions @ users.examination
+        shown = policy.item_positions[:, :cutoff] @ users.examination[:cutoff]
+        result[np.searchsorted(items, policy.items)] = shown
         return result
     lists, probabilities = policy.support()
     index = np.searchsorted(items, lists)
-    return _sums(index, probabilities[:, None] * _examinations(users, index), len(items))
+    examined = probabilities[:, None] * _examinations(users, index)
+    if reward == "satisfaction" and isinstance(users, DependentClickModel):
+        examined *= users.parameters.termination[: users.n_positions]
+    elif reward == "satisfaction" and isinstance(users, DynamicBayesianModel):
+        examined *= users.parameters.satisfaction[index]
+    return _sums(index[:, :cutoff], examined[:, :cutoff], len(items))
 
 
 def _sums(index: Integers, weights: NDArray[Any], size: int) -> Floats:
@@ -383,7 +444,8 @@ def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, log
     if logging is not None:
         if log.n_positions > logging.n_positions:
             raise ValueError(f"the logging policy fills {logging.n_positions} positions; the log has {log.n_positions}")
-        _check_item_positions(target, logging, lambda item: f"item {item}")
+        positions = np.arange(min(target.n_positions, logging.n_positions))
+        _check_item_positions(target, logging, positions, lambda item: f"item {item}")
         recorded = logging.item_position_probabilities(log.items, log.positions)
     shown = target.item_position_probabilities(log.items, log.positions)
     weights = _ratio(shown[:, None], recorded[:, None], np.arange(len(log)))
@@ -412,9 +474,8 @@ def _recorded(name: str, propensities: Floats | None) -> Floats:
     return propensities
 
 
-def _check_item_positions(target: Policy, logging: Policy, name: Callable[[int], str]) -> None:
+def _check_item_positions(target: Policy, logging: Policy, positions: Integers, name: Callable[[int], str]) -> None:
     """Refuse a target that puts items where the logging policy never does: no log would show what they earn there."""
-    positions = np.arange(min(target.n_positions, logging.n_positions))
     logged = logging.item_position_probabilities(target.items[:, None], positions)
     infinite = np.argwhere((target.item_positions[:, positions] > 0) & (logged <= 0))
     if len(infinite):
@@ -429,14 +490,17 @@ def _check_items(log: ClickLog, query: str, target: Policy, logging: Policy) -> 
         raise ValueError(f"item {log.item_labels[missing[0]]!r}{_of(log, query)}: {INFINITE}")
 
 
-def _check_lists(log: ClickLog, query: str, target: Policy, logging: Policy) -> None:
-    """Refuse a target that shows lists which the logging policy never does: no log would show what they earn."""
+def _check_lists(log: ClickLog, query: str, target: Policy, logging: Policy, cutoff: int) -> None:
+    """Refuse a target that shows lists which the logging policy never does: no log would show what they earn.
+
+    Of the lists only the first ``cutoff`` positions matter.
+    """
     if isinstance(logging, PlackettLucePolicy):
         return _check_items(log, query, target, logging)  # for it shows every list of its items
     lists, _ = target.support()
-    infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, -1] <= 0)
+    infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, cutoff - 1] <= 0)
     if len(infinite):
-        labels = [log.item_labels[item] for item in lists[infinite[0]].tolist()]
+        labels = [log.item_labels[item] for item in lists[infinite[0], :cutoff].tolist()]
         raise ValueError(f"list {', '.join(labels)}{_of(log, query)}: {INFINITE}")
 
 

@@ -15,7 +15,7 @@ from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation import Estimator
 from .log import ClickLog
 
-__all__ = ["MODELS", "hold_out", "query_instance"]
+__all__ = ["MODELS", "MODELS_PER_QUERY", "hold_out", "query_instance"]
 
 MODELS: dict[str, Callable[[int, float | None], Estimator]] = {
     "CM": lambda iterations, tol: CMEstimator(),
@@ -29,6 +29,12 @@ MODELS: dict[str, Callable[[int, float | None], Estimator]] = {
 
 The DCM is estimated by exact EM, for the last-click estimator is biased.
 """
+
+MODELS_PER_QUERY: dict[str, Callable[[int, float | None], Estimator]] = {
+    "PBM": lambda iterations, tol: PBMEstimator(iterations, tol, per_query=True),
+    "UBM": lambda iterations, tol: UBMEstimator(iterations, tol, per_query=True),
+}
+"""Those whose examination probabilities can belong to the queries instead of being shared by all."""
 
 
 def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:

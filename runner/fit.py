@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..envs.checks import check_at_least, check_count, unknown
 from ..offline import ClickLog, ConvergenceWarning, Estimator, hold_out, query_instance, read_log
-from ..offline.fitting import MODELS
+from ..offline.fitting import MODELS, MODELS_PER_QUERY
 from ..offline.readers import LOG_FORMATS
 
 __all__ = ["fit_log"]
@@ -30,6 +30,7 @@ def fit_log(
     test_share: float = 0.2,
     iterations: int = 1000,
     tol: float = 1e-7,
+    per_query: bool = False,
     seed: int = 0,
     strict: bool = True,
     console: Console,
@@ -49,6 +50,7 @@ def fit_log(
         n_items: L.
         test_share: of the sessions, how many are held out; 0 scores nothing.
         iterations, tol: of the EM algorithms.
+        per_query: examination probabilities for each query by itself, which PBM and UBM offer; else all queries share them.
         seed: of the split.
         strict: refuse a malformed line; else leave it and its session out, and say how many.
         console: for the figures.
@@ -57,9 +59,12 @@ def fit_log(
     Raises:
         ValueError, OSError: on wrong input, before anything is written.
     """
+    available = MODELS_PER_QUERY if per_query else MODELS
     for name in models:
         if name not in MODELS:
             raise ValueError(unknown("model", name, MODELS))
+        if name not in available:
+            raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(available)} have")
     if len(set(models)) < len(models) or {"DBN", "SDBN"} <= set(models):
         raise ValueError(f"models are {', '.join(models)}; expected each once, and one of DBN and SDBN")
     if not 0 <= test_share < 1:
@@ -93,8 +98,8 @@ def fit_log(
     train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
     for name in models:
         start = time.perf_counter()
-        scored[name] = _fit(name, train, iterations, tol)
-        estimators[name] = _fit(name, log, iterations, tol) if test_share else scored[name]
+        scored[name] = _fit(available[name], train, iterations, tol)
+        estimators[name] = _fit(available[name], log, iterations, tol) if test_share else scored[name]
         progress.print(f"fitted {name} in {time.perf_counter() - start:.1f} s", highlight=False)
         if getattr(estimators[name], "converged_", None) is False:
             progress.print(f"{name} has not converged after {iterations} steps; allow more --iterations", highlight=False)
@@ -103,7 +108,7 @@ def fit_log(
     method = {
         "sessions_of_all_queries": len(log),
         "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "shared by all queries of the log",
+        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
         "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items()},
     }
     origin = f"estimated by clickgym from the click log {path.name}"
@@ -120,10 +125,10 @@ def _file_name(label: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
 
 
-def _fit(name: str, log: ClickLog, iterations: int, tol: float | None) -> Estimator:
+def _fit(make: Callable[[int, float | None], Estimator], log: ClickLog, iterations: int, tol: float | None) -> Estimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        return MODELS[name](iterations, tol).fit(log)
+        return make(iterations, tol).fit(log)
 
 
 def _print_scores(console: Console, estimators: dict[str, Estimator], train: ClickLog, test: ClickLog) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..envs.checks import unknown
+from ..envs.instances import load_instance
 from ..offline import (
     ClickLog,
     Evaluation,
@@ -20,6 +21,7 @@ from ..offline import (
     ItemPositionLog,
     ItemPositionPolicy,
     PlackettLucePolicy,
+    Policy,
     UniformPolicy,
     empirical_policies,
     read_log,
@@ -30,6 +32,15 @@ from ..offline.policies import sessions_by_query
 from ..offline.readers import LOG_FORMATS
 
 __all__ = ["print_evaluations", "read_policy", "read_sessions"]
+
+MODEL_NAMES = {
+    "CascadeModel": "CM",
+    "DependentClickModel": "DCM",
+    "PositionBasedModel": "PBM",
+    "UserBrowsingModel": "UBM",
+    "DynamicBayesianModel": "DBN",
+}
+"""How the command line calls the click models of an instance."""
 
 FORMATS = ("auto", *LOG_FORMATS, "obd")
 
@@ -59,14 +70,17 @@ def read_sessions(path: Path, log_format: str, query: str | None = None) -> Clic
     return log[log.queries == log.query_labels.index(query)]
 
 
-def read_policy(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
+def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
     """The policy, or one for each query, that a word of the command line stands for.
 
     Args:
         spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),
-            ``fixed:<item>,<item>,...`` (the items by label), or an ``.npz`` file with ``action_dist`` (items × positions) or
-            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...).
+            ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with ``action_dist`` (items × positions) or
+            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...); or
+            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query under
+            that click model (which need not be named where there is but one).
         log: the log whose items the policy ranks.
+        reward, cutoff: for which a list of a click model is best.
 
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
@@ -79,12 +93,17 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
         }
     if spec == "empirical" and isinstance(log, ClickLog):
         return empirical_policies(log)
+    path, _, model = spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
+    if path.endswith(".json") or Path(path).is_dir():
+        return _best_lists(Path(path), model, log, reward, cutoff)
     if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
         raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
     if spec.startswith("fixed:"):
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     if not spec.endswith(".npz"):
-        raise ValueError(f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or an .npz file")
+        raise ValueError(
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
+        )
     try:
         with np.load(spec, allow_pickle=False) as arrays:
             held = {name: arrays[name] for name in arrays.files}
@@ -100,6 +119,28 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
     raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(held) or 'nothing'}")
 
 
+def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> dict[str, Policy]:
+    """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
+    policies: dict[str, Policy] = {}
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        instance = load_instance(file)
+        query, items = instance.estimation.get("query"), instance.estimation.get("items")
+        if not isinstance(query, str) or not isinstance(items, list):
+            raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
+        kinds = {kind: name for kind, name in MODEL_NAMES.items() if kind in instance.models}
+        chosen = [kind for kind, name in kinds.items() if model.upper() in ("", name)]
+        if len(chosen) != 1:
+            names = list(kinds.values())
+            raise ValueError(f"{file} has the click models {', '.join(names)}; choose one, as in {path}:{names[0]}")
+        best = instance.model(chosen[0], log.n_positions).optimal_ranking(reward, cutoff)
+        policies[query] = FixedPolicy(_numbers(items, log)[best])
+    if isinstance(log, ClickLog):
+        for query, _ in sessions_by_query(log):
+            if query not in policies:
+                raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
+    return policies
+
+
 def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:
     """How the log numbers the items with these labels."""
     if isinstance(log, ItemPositionLog):
@@ -113,19 +154,30 @@ def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[
     return np.array([number[label] for label in labels])
 
 
+REWARDS = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
+
+
 def print_evaluations(
-    results: Sequence[Evaluation], on_policy: float | None, level: float, what: str, console: Console
+    results: Sequence[Evaluation],
+    on_policy: float | None,
+    level: float,
+    what: str,
+    console: Console,
+    reward: str = "clicks",
+    cutoff: int | None = None,
 ) -> None:
     """Show estimates as a table.
 
     Args:
         results: the estimates by different estimators from one log.
-        on_policy: the clicks per session in a log of the evaluated policy itself; None if there is none.
+        on_policy: the reward per session in a log of the evaluated policy itself; None if there is none.
         level: confidence level of the intervals.
         what: ``"session"`` or ``"row"``.
         console: where to print.
+        reward, cutoff: what was estimated.
     """
-    table = Table(box=None, pad_edge=False, title=f"Clicks per {what} under the policy", title_justify="left")
+    earned = f"{REWARDS[reward]} per {what}" + (f", first {cutoff} positions" if cutoff else "")
+    table = Table(box=None, pad_edge=False, title=f"{earned}, under the policy", title_justify="left")
     interval = f"{level:.4g} interval"
     for name in ("estimator", "estimate", interval, "self-normalised", interval, "effective size", "mean weight", "largest"):
         table.add_column(name, justify="left" if name == "estimator" else "right")
@@ -142,9 +194,12 @@ def print_evaluations(
         )
     say = partial(console.print, highlight=False)
     say(table)
-    say(f"On-policy, clicks per {what} of the log: {results[0].on_policy:.7g} (of {results[0].n_sessions:,})")
+    if results[0].on_policy is None:
+        say(f"The log ({results[0].n_sessions:,} {what}s) does not tell who was satisfied")
+    else:
+        say(f"{earned}, in the log: {results[0].on_policy:.7g} (of {results[0].n_sessions:,})")
     if on_policy is not None:
-        say(f"On-policy, of the evaluated policy's own log: {on_policy:.7g}")
+        say(f"{earned}, in the evaluated policy's own log: {on_policy:.7g}")
     for result in results:
         if abs(result.mean_weight - 1.0) > 0.1:
             say(

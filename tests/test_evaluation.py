@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
+from clickgym.envs.instances import load_instance
 from clickgym.offline import (
     ESTIMATORS,
     ClickLog,
@@ -76,8 +78,8 @@ def every_session(model, policy):
     return click_log(items, clicks), np.array(probabilities)
 
 
-def value(model, policy):
-    return sum(p * model.expected_reward(ranking) for ranking, p in zip(*policy.support(), strict=True))
+def value(model, policy, *reward_and_cutoff):
+    return sum(p * model.expected_reward(ranking, *reward_and_cutoff) for ranking, p in zip(*policy.support(), strict=True))
 
 
 TARGETS = {
@@ -89,10 +91,10 @@ TARGETS = {
 }
 
 
-def moments(name, estimator, target, model=None):
+def moments(name, estimator, target, model=None, **reward_and_cutoff):
     """Exact expectation and standard deviation per session of an estimate, and the expectations of its weights."""
     log, probabilities = every_session(users(name), logging_policy())
-    values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model)
+    values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff)
     values = values.sum(axis=1)
     mean = probabilities @ values
     return mean, np.sqrt(probabilities @ (values - mean) ** 2), probabilities @ weights
@@ -107,6 +109,56 @@ def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, tar
     mean, _, weights = moments(name, estimator, target, users(name) if estimator in (name, "sdbn") else None)
     assert mean == pytest.approx(value(users(name), target), abs=1e-10)
     assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+REWARDED = {
+    ("clicks", 2): {name: HOLDS[name] for name in MODELS},
+    ("any_click", 3): {name: {"ips", "cascade"} for name in MODELS},
+    ("any_click", 2): {name: {"ips", "cascade"} for name in MODELS},
+    ("satisfaction", 3): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+    ("satisfaction", 1): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+}
+
+
+@pytest.mark.parametrize("target", ["fixed", "four items"])
+@pytest.mark.parametrize(
+    ("reward", "cutoff", "name", "estimator"),
+    [
+        (*what, name, estimator)
+        for what, names in REWARDED.items()
+        for name, estimators in names.items()
+        for estimator in sorted(estimators)
+    ],
+)
+def test_the_expectation_is_the_value_of_other_rewards_too(reward, cutoff, name, estimator, target):
+    model = users(name) if estimator in (name, "sdbn") else None
+    mean, _, weights = moments(name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff)
+    assert mean == pytest.approx(value(users(name), TARGETS[target], reward, cutoff), abs=1e-10)
+    assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+def test_what_was_logged_is_the_reward_asked_for():
+    log = click_log([[0, 1, 2]] * 3, [[1, 1, 0], [0, 0, 1], [0, 0, 0]], list_propensities=[1.0] * 3)
+    shown = FixedPolicy([0, 1, 2])
+    for words, logged in (
+        ({}, 1.0),
+        ({"cutoff": 2}, 2 / 3),
+        ({"reward": "any_click"}, 2 / 3),
+        ({"reward": "any_click", "cutoff": 2}, 1 / 3),
+    ):
+        result = evaluate(log, shown, "ips", bootstrap=1, **words)
+        assert result.on_policy == result.value == pytest.approx(logged)
+    assert evaluate(log, shown, "dcm", reward="satisfaction", bootstrap=1).on_policy is None
+
+
+def test_positions_below_the_cutoff_need_not_be_logged():
+    log = click_log([[0, 1, 2], [0, 2, 1]] * 10, [[1, 0, 0], [0, 1, 0]] * 10)
+    target, logging = FixedPolicy([0, 1, 3]), ListPolicy([[0, 1, 2], [0, 2, 1]], [0.5, 0.5])
+    wider = ClickLog(log.items, log.clicks, log.queries, tuple("abcd"), log.query_labels)
+    for estimator in ("cascade", "item-position"):
+        with pytest.raises(ValueError, match="infinite"):
+            evaluate(wider, target, estimator, logging=logging)
+        assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
@@ -450,6 +502,21 @@ REFUSED = {
         "only the item-position probabilities of this policy are known",
     ),
     "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
+    "a reward nobody knows": (lambda: evaluate(LOG, UNIFORM, reward="click"), "unknown reward 'click'; did you mean 'clicks'"),
+    "a reward no sum over items": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", reward="any_click"),
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
+    ),
+    "a reward the log does not tell": (
+        lambda: evaluate(LOG, UNIFORM, "ips", reward="satisfaction"),
+        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can",
+    ),
+    "cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=3), "cutoff is 3, but the log has 2 positions"),
+    "no cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=0), "cutoff is 0; expected a positive integer"),
+    "cutoff of single displays": (
+        lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "item-position", cutoff=1),
+        "cutoff is 1, but the log holds single items",
+    ),
     "level": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, level=1.0), "level is 1"),
     "bootstrap": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, bootstrap=0), "bootstrap is 0"),
     "lists of single displays": (
@@ -551,7 +618,7 @@ def test_evaluate_prints_every_estimator_in_a_row(tidy, capsys):
         assert value == pytest.approx(expected.value, rel=1e-6)
         assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
         assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
-    assert f"clicks per session of the log: {log.clicks.sum() / 400:.7g}" in out
+    assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
 
 
 def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
@@ -568,6 +635,57 @@ def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
         assert main(["evaluate", str(path), *words, "--query", "shoes"]) == 0
         (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("item-position")]
         assert figures(line)[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
+
+
+def fitted_files(log_file, *words):
+    """What clickgym fit makes of a log."""
+    out = log_file.parent / "fitted"
+    assert main(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"]) == 0
+    return out
+
+
+def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, capsys):
+    path, log = tidy
+    folder = fitted_files(path, "PBM", "DCM")
+    words = ["--reward", "satisfaction", "--cutoff", "2", "--estimator", "dcm"]
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--policy", f"{folder}:dcm", *words]) == 0
+    out = capsys.readouterr().out
+    assert "Satisfied users per session, first 2 positions" in out
+    assert "does not tell who was satisfied" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("dcm")]
+    targets = {}
+    for query in ("hats", "shoes"):
+        instance = load_instance(folder / f"{query}.json")
+        best = instance.model("DependentClickModel").optimal_ranking("satisfaction", 2)
+        targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
+    expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
+    assert figures(line)[0] == pytest.approx(expected.value, rel=1e-6)
+    words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
+    assert main(["evaluate", str(path), *words]) == 0
+    best = load_instance(folder / "hats.json").model("PositionBasedModel").optimal_ranking()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pbm")]
+    assert figures(line)[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("FOLDER", "hats.json has the click models DCM, PBM; choose one, as in"),
+        ("FOLDER:UBM", "hats.json has the click models DCM, PBM; choose one, as in"),
+        ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
+        ("FOLDER/none.json:PBM", "there is no instance file"),
+        ("FOLDER/plain.json", "plain.json does not tell the query and the items' labels in a log"),
+    ],
+)
+def test_what_was_fitted_must_fit_the_log(tidy, capsys, policy, message):
+    path, _ = tidy
+    folder = fitted_files(path, "PBM", "DCM")
+    capsys.readouterr()
+    if "plain" in policy:
+        (folder / "plain.json").write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
+    assert main(["evaluate", str(path), "--policy", policy.replace("FOLDER", str(folder))]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_evaluate_knows_how_the_log_was_made_if_told(tidy, capsys):
@@ -607,6 +725,8 @@ WRONG_WORDS = {
     "not a policy file": (["LOG", "--policy", "EMPTY", "--query", "hats"], "neither 'action_dist' nor 'scores'"),
     "infinite": (["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"], "infinite"),
     "no policy": (["LOG"], "--policy"),
+    "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
+    "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
 }
 
 

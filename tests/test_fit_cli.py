@@ -70,6 +70,17 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, capsys):
     assert "none held out" in capsys.readouterr().out
 
 
+def test_examination_of_each_query_by_itself(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "PBM", "UBM", "--per-query", "--out", str(tmp_path / "query.json")]
+    assert main([*words, "--queries", "some/times"]) == 0
+    assert "Fitted to 7,200 sessions" in capsys.readouterr().out
+    instance = load_instance(tmp_path / "query.json")
+    log = read_log(log_file)
+    alone = PBMEstimator(1000, 1e-7).fit(log[log.queries == log.query_labels.index("some/times")])
+    assert instance.model("PositionBasedModel").examination == pytest.approx(alone.examination_, abs=1e-3)
+    assert instance.estimation["position_parameters"] == "of each query by itself"
+
+
 def test_fewer_items_are_those_displayed_most(tmp_path):
     items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
@@ -113,6 +124,7 @@ def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
         ("LOG --model PBM --out x.json --format csv", "unknown log format 'csv'"),
         ("LOG --model PBM --out x.json --format yandex-relevance", "line 1: expected 'session, time, Q or C"),
         ("LOG --model PBM --out x.json --test-share 1", "test_share is 1.0; expected a number from 0 to below 1"),
+        ("LOG --model PBM CM --out x.json --per-query", "CM has no examination probabilities per query; PBM and UBM have"),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
         ("LOG --model PBM --out x.json --tol 0", "tol is 0.0"),
         ("LOG --model PBM --out x.json --queries never", "the log has no query 'never'; its most frequent ones are often"),
