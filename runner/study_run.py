@@ -1,4 +1,4 @@
-"""Run studies at a scale, judge the papers' statements, and write figure and findings."""
+"""Run studies at a scale, judge the papers' statements, and write figure, table and findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from ..envs.checks import unknown
 from ..envs.instances import DEFAULT_INSTANCE
 from .make import make_agent, make_env, parse_spec
 from .run import run
-from .studies import STUDIES, Curves, Evidence, Finding, Part, Statement, random_lists
+from .studies import STUDIES
+from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 from .sweep import Cell, Watcher, sweep, write_whole
 
 __all__ = ["Plan", "judge", "plan", "project", "run_study", "words"]
@@ -37,7 +38,7 @@ LEAST_QUERIES = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run of one part: its queries, horizon and runs at the scale asked for."""
+    """What is run of one part: its queries, instances, horizon and runs at the scale asked for."""
 
     part: Part
     queries: tuple[str, ...]
@@ -46,9 +47,14 @@ class Plan:
 
     def instances(self, out: Path) -> list[str]:
         """The instances of the sweep; files, where it needs some, are written beside its folder."""
-        if self.part.instances is None:
-            return list(self.queries)
-        return self.part.instances(self.queries, out / f"{self.part.name}-instances")
+        if self.part.files is None:
+            return self.names
+        return self.part.files(self.names, out / f"{self.part.name}-instances")
+
+    @property
+    def names(self) -> list[str]:
+        """The instances, before any file is made from them."""
+        return list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
@@ -93,8 +99,9 @@ def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = Non
         plans.append(Plan(part, tuple(queries[:wanted]), horizon, _reduced(part.runs, scale, part.least_runs)))
         for query in plans[-1].queries:
             load_instance(query)
-            for env in part.envs if part.instances in (None, random_lists) else ():
-                make_env(env, query)
+        for name in plans[-1].names:
+            for env in part.envs:
+                make_env(env, name)
     return plans
 
 
@@ -108,21 +115,21 @@ def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
     Args:
         plans: of `plan`.
         out: the folder of the results, for instances that are files.
-        sessions: of each run.
+        sessions: of each run, no more than its horizon.
 
     Returns:
         Seconds on one processor, without compilation.
     """
     seconds = 0.0
     for each in plans:
-        instances = each.instances(out)
+        instances, played = each.instances(out), min(sessions, each.horizon)
         for env_spec in each.part.envs:
             env = make_env(env_spec, instances[0])
             for agent_spec in each.part.agents:
                 name, hyperparameters = parse_spec(agent_spec)
                 agent = make_agent(name, env, horizon=each.horizon, seed=0, **hyperparameters)
-                result = run(agent, env, sessions, seed=0, checkpoints=[sessions], metrics=each.part.metrics)
-                seconds += result.seconds / sessions * each.horizon * each.runs * len(instances)
+                result = run(agent, env, played, seed=0, checkpoints=[played], metrics=each.part.metrics)
+                seconds += result.seconds / played * each.horizon * each.runs * len(instances)
     return seconds
 
 
@@ -137,7 +144,7 @@ def run_study(
     n_jobs: int = -1,
     watcher: StudyProgress | None = None,
 ) -> dict[str, Findings]:
-    """Run studies, and write for each its figure (PNG, SVG) and findings (Markdown, JSON).
+    """Run studies, and write for each its figure (PNG, SVG) and its findings and table (Markdown, JSON).
 
     Every part is a sweep in a folder of its own, which goes on where it was when called again with the same arguments.
 
@@ -183,18 +190,21 @@ def run_study(
         )
         evidence[each.part.name] = Curves(table, each.part.horizon, instances)
     from .plots import save_figure  # matplotlib is slow to load, and bad input should be named before
-    from .study_plots import FIGURES
 
     found = {}
     for name in names:
         command = _command(name, scale, queries, seed)
         own = {part.name: evidence[part.name] for part in STUDIES[name].parts}
         found[name] = judge(name, own)
-        figure = FIGURES[name](own)
+        figure = STUDIES[name].figure(own)
         # A curve without the version and the command that made it cannot be checked.
         figure.supxlabel(_shortened(command), fontsize=6, color="0.4", x=0.01, ha="left")
         save_figure(figure, out / name)
-        _write(name, [each for each in plans if each.part in STUDIES[name].parts], command, found[name], out)
+        make_table = STUDIES[name].table
+        numbers = None if make_table is None else make_table(own)
+        _write(name, [each for each in plans if each.part in STUDIES[name].parts], command, found[name], numbers, out)
+        if numbers is not None:
+            console.print(_as_printed(*numbers))
         console.print(_table(name, found[name]))
     files = ", ".join(f"{name}.{kind}" for name in names for kind in ("png", "svg", "md", "json"))
     console.print(f"Results in {out}: {files}", highlight=False, soft_wrap=True)
@@ -275,6 +285,20 @@ def _table(name: str, found: Findings) -> Table:
     return table
 
 
+def _as_printed(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
+    for column in rows[0]:
+        table.add_column(column)
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    return [f"| {' | '.join(row)} |" for row in (escaped[0], ["---"] * len(rows[0]), *escaped[1:])]
+
+
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
     words = ["clickgym", "study", name, *(["--instances", *queries] if queries else [])]
     return f"clickgym {version('clickgym')}: {shlex.join([*words, '--scale', f'{scale:g}', '--seed', str(seed)])}"
@@ -284,12 +308,12 @@ def _shortened(command: str) -> str:
     return command if len(command) <= 150 else f"{command[:150]}..."
 
 
-def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, out: Path) -> None:
+def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, numbers: PaperTable | None, out: Path) -> None:
     study = STUDIES[name]
     rows = [(s.text, s.rule, finding.measured, finding.verdict) for s, finding in found]
-    header = ("statement", "supported if", "measured", "supported")
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    lines = [f"| {' | '.join(row)} |" for row in (header, ["---"] * 4, *escaped)]
+    lines = _in_markdown([("statement", "supported if", "measured", "supported"), *rows])
+    if numbers is not None:
+        lines += ["", f"{numbers[0]}:", "", *_in_markdown(numbers[1])]
     setting = [f"- {words(each)}" for each in plans]
     text = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}", "", *setting, "", f"`{command}`", "", *lines, ""]
     write_whole(out / f"{name}.md", lambda path: path.write_text("\n".join(text), encoding="utf-8"))
@@ -300,6 +324,7 @@ def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, out:
             {"name": each.part.name, "queries": each.queries, "horizon": each.horizon, "runs": each.runs} for each in plans
         ],
         "statements": [dict(zip(("statement", "rule", "measured", "supported"), row, strict=True)) for row in rows],
+        **({} if numbers is None else {"table": [list(row) for row in numbers[1]]}),
     }
     text_json = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     write_whole(out / f"{name}.json", lambda path: path.write_text(text_json, encoding="utf-8"))

@@ -16,10 +16,12 @@ import pytest
 
 import clickgym
 from clickgym.envs import load_instance
-from clickgym.runner import studies
+from clickgym.runner import study, study_he2020, study_li2019_bubble, study_zoghi2017
 from clickgym.runner.cli import main
-from clickgym.runner.studies import STUDIES, Curves, Estimate, Finding, Statement, estimate, random_lists
-from clickgym.runner.study_plots import FIGURES, LOOKS
+from clickgym.runner.studies import STUDIES
+from clickgym.runner.study import Curves, Estimate, Finding, Statement, estimate
+from clickgym.runner.study_li2019_bubble import random_lists
+from clickgym.runner.study_plots import LOOKS
 from clickgym.runner.study_run import clock, judge, plan
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "studies.md"
@@ -48,7 +50,7 @@ TINY = "--scale 1e-9 --instances yandex-9982 yandex-9 yandex-990 yandex-98721 --
 
 @pytest.mark.parametrize(
     "names", [["zoghi-fig1"], ["zoghi-fig2"], ["bubble-fig1", "bubble-fig2", "bubble-fig4"], ["bubble-fig3"],
-              ["nonstat-fig1"], ["pbm-synthetic"]], ids=lambda names: names[0],
+              ["nonstat-fig1"], ["pbm-synthetic"], ["ubm-fig2", "ubm-table1"]], ids=lambda names: names[0],
 )  # fmt: skip
 def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys, monkeypatch, names):
     for name in names:  # smaller than any scale allows: here only the path is tested
@@ -68,7 +70,9 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
             assert row["measured"] in text.replace("\\|", "|")
             assert row["statement"] in out
         rows = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
-        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+        numbers = json.loads(files["json"].read_text(encoding="utf-8")).get("table", [])
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, *(len(row) + 1 for row in numbers)}
+        assert (STUDIES[name].table is None) == (numbers == [])
         assert files["png"].stat().st_size > 10_000
         assert f"clickgym study {name} --instances yandex-9982" in text
     parts = {part.name for name in names for part in STUDIES[name].parts}
@@ -94,6 +98,8 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
         ("study zoghi-fig2 --instances lagree2016-small --out new", "has no CascadeModel"),
         ("study nonstat-fig1 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),
         ("study bubble-fig3 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),
+        ("study ubm-fig2 --instances lagree2016-small --out new", "has no UserBrowsingModel"),
+        ("study ubm-table1 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),
         ("list study", "unknown kind 'study'; did you mean 'studies'?"),
     ],
 )
@@ -137,9 +143,9 @@ def test_a_part_of_several_studies_is_run_once():
     assert len(plan(["bubble-fig1", "bubble-fig2", "bubble-fig4"], 0.01)) == 1
 
 
-def test_every_study_has_a_figure_and_every_agent_a_look():
-    assert FIGURES.keys() == STUDIES.keys()
-    assert {agent for study in STUDIES.values() for part in study.parts for agent in part.agents} <= LOOKS.keys()
+def test_every_agent_has_a_look():
+    agents = {agent for study in STUDIES.values() for part in study.parts for agent in part.agents}
+    assert [agent for agent in agents if agent not in LOOKS and agent.partition(":alpha=")[0] not in LOOKS] == []
 
 
 def test_checkpoints_hold_what_the_statements_ask_for():
@@ -191,14 +197,20 @@ STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100]])
 )
 def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
     curves = Curves(table({("PBMRank-v0", "TopRank"): growth}, STEPS))
-    assert studies.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
-    assert studies.sublinear(curves, "PBMRank-v0", "TopRank").verdict == is_sublinear
+    assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
+    assert study.sublinear(curves, "PBMRank-v0", "TopRank").verdict == is_sublinear
 
 
 def bubble(violations, regret, ndcg):
-    values = {(env, agent): index for env in studies.BUBBLE for index, agent in enumerate(studies.BUBBLE_AGENTS)}
+    values = {
+        (env, agent): index
+        for env in study_li2019_bubble.BUBBLE
+        for index, agent in enumerate(study_li2019_bubble.BUBBLE_AGENTS)
+    }
     frames = [
-        table({pair: make(studies.BUBBLE_AGENTS[index]) for pair, index in values.items()}, STEPS, ("a", "b"), column)
+        table(
+            {pair: make(study_li2019_bubble.BUBBLE_AGENTS[index]) for pair, index in values.items()}, STEPS, ("a", "b"), column
+        )
         for column, make in (("violations", violations), ("regret", regret), ("ndcg", ndcg))
     ]
     joined = frames[0]
@@ -251,18 +263,20 @@ def test_regret_and_ndcg_of_bubble_rank_are_judged_by_the_table():
 def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
     sources = random_lists(["yandex-9", "yandex-990"], tmp_path)
     names = [load_instance(source).name for source in sources]
-    curves = Curves(table({(studies.BUBBLE_PBM, "BubbleRank"): float}, [1, 100], names), None, sources)
-    wrong = studies.wrong_in_lists(curves, studies.BUBBLE_PBM)
+    curves = Curves(table({(study_li2019_bubble.BUBBLE_PBM, "BubbleRank"): float}, [1, 100], names), None, sources)
+    wrong = study_li2019_bubble.wrong_in_lists(curves, study_li2019_bubble.BUBBLE_PBM)
     regret = dict(zip(curves.instances, 5.0 * wrong**power + np.arange(20) % 2, strict=True))
     measured = polars.col("instance").replace_strict(regret, return_dtype=polars.Float64)
     rows = curves.table.with_columns(regret=measured)
-    rows = polars.concat([rows.with_columns(env=polars.lit(env)) for env in studies.BUBBLE])
-    chi = table({("PBMRank-v0", "BubbleRank"): float}, [1, 100], studies.CHI_MIN)
-    doubling = {name: 2.0**i for i, name in enumerate(studies.CHI_MIN)}
+    rows = polars.concat([rows.with_columns(env=polars.lit(env)) for env in study_li2019_bubble.BUBBLE])
+    chi = table({("PBMRank-v0", "BubbleRank"): float}, [1, 100], study_li2019_bubble.CHI_MIN)
+    doubling = {name: 2.0**i for i, name in enumerate(study_li2019_bubble.CHI_MIN)}
     chi = chi.with_columns(polars.col("instance").replace_strict(doubling).alias("regret"))
     # The wrong pairs depend on the click model: the line is judged in the one it was drawn for.
     evidence = {"bubble-fig3-pairs": Curves(rows, None, sources), "bubble-fig3-chi": Curves(chi)}
-    _, _, slope, (line, parabola) = studies.regression(evidence["bubble-fig3-pairs"], studies.BUBBLE_PBM)
+    _, _, slope, (line, parabola) = study_li2019_bubble.regression(
+        evidence["bubble-fig3-pairs"], study_li2019_bubble.BUBBLE_PBM
+    )
     assert slope.above(0.0) == "yes"
     assert ("yes" if parabola - line < 0.05 else "no") == expected
     if power == 1:
@@ -272,7 +286,7 @@ def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
 
 
 def test_the_share_of_runs_above_the_threshold_is_counted():
-    pairs = [(env, agent) for env in ("CMRank-v0", "PBMRank-v0") for agent in studies.ZOGHI_AGENTS]
+    pairs = [(env, agent) for env in ("CMRank-v0", "PBMRank-v0") for agent in study_zoghi2017.ZOGHI_AGENTS]
     rates = {"BatchRank": 1e-5, "RankedExp3": 0.1}
     values = {pair: partial(operator.mul, rates.get(pair[1], 1e-4)) for pair in pairs}
     names = [f"query{i}" for i in range(12)]
@@ -288,3 +302,100 @@ def test_the_share_of_runs_above_the_threshold_is_counted():
 
 def test_time_is_told_in_the_right_unit():
     assert [clock(seconds) for seconds in (2, 90, 7200)] == ["2.0 s", "1.5 min", "2.0 h"]
+
+
+# ------------------------------------------------------------------------------------------------------ contextual studies
+
+
+def he_curves(lead, sessions=1000, runs=4):
+    """Curves of He et al.'s agents: ``lead[agent](k)`` more CTR than 0.5, whatever α, less 0.1 for the theorem's."""
+    rows = [
+        (study_he2020.ubm(k), "one", spec, run, step, (0.2 - value) * step, (0.5 + value) * step, 2 * (0.5 + value) * step)
+        for k in study_he2020.POSITIONS
+        for agent, specs in study_he2020.SPECS.items()
+        for spec in specs
+        for run in range(runs)
+        for step in (sessions // 2, sessions)
+        for value in [lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent) + 1e-6 * run]
+    ]
+    columns = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    return Curves(polars.DataFrame(rows, columns, orient="row"))
+
+
+@pytest.mark.parametrize("name", ["ubm-fig2", "ubm-table1"])
+@pytest.mark.parametrize("reading", [study_he2020.THEOREM, study_he2020.BEST])
+@pytest.mark.parametrize(
+    ("lead", "expected"),
+    [
+        ({"UBMLinUCB": lambda k: 0.02 * k, "C2UCB": lambda k: -0.01 * k}, ("yes", "yes", "yes")),
+        ({"UBMLinUCB": lambda k: 0.06, "PBMLinUCB": lambda k: -0.01, "C2UCB": lambda k: 0.0}, ("yes", "no", "no")),
+        ({"C2UCB": lambda k: 0.01 * k}, ("no", "no", "no")),
+        ({"UBMLinUCB": lambda k: 0.02 * (6 - k), "C2UCB": lambda k: -0.01}, ("no", "no", "yes")),
+    ],
+    ids=["as the paper", "steady lead", "C2UCB best", "lead shrinks"],
+)
+def test_ctr_is_judged_by_the_table(name, reading, lead, expected):
+    found = verdicts(name, {name: he_curves(lead)})
+    texts = ("UBM-LinUCB has the highest CTR at every K", "Its lead over C2UCB grows with K",
+             "With K = 6 C2UCB has fallen behind all who have a click model")  # fmt: skip
+    assert tuple(found[f"{text} ({reading})"] for text in texts) == expected
+
+
+@pytest.mark.parametrize(("lags", "expected"), [(0.05, "yes"), (0.01, "no")])
+def test_the_statements_of_the_figure_are_judged_by_the_table(lags, expected):
+    """A cascade agent 10 % or 2 % behind, a baseline that falls or grows with K, and another agent that is flat or grows."""
+    as_published = expected == "yes"
+    lead = {agent: lambda k: min(k, 4) * 0.001 for agent in study_he2020.HE_AGENTS}
+    lead |= {"CMLinUCB": lambda k: -lags, "C2UCB": lambda k: (-0.02 if as_published else 0.02) * (k - 3)}
+    if not as_published:
+        lead["DCMLinUCB"] = lambda k: 0.03 * k
+    found = verdicts("ubm-fig2", {"ubm-fig2": he_curves(lead)})
+    for text in ("With K = 3 all but CM-LinUCB perform similarly", "CM-LinUCB does not",
+                 "The CTR of C2UCB declines when K grows", "Those of the others change slightly from K = 4 on"):  # fmt: skip
+        assert found[f"{text} (best α)"] == expected, text
+
+
+def test_ctr_set_is_the_optimum_of_all_agents_less_the_regret():
+    """Clicks that were luck, in one agent's sessions only, do not lift that agent; its regret does."""
+    curves = he_curves({})
+    env, k = study_he2020.ubm(3), polars.col("reward")
+    lucky = (polars.col("agent") == "UBMLinUCB") & (polars.col("env") == env)
+    luck = Curves(curves.table.with_columns(reward=polars.when(lucky).then(k + 0.25 * polars.col("step")).otherwise(k)))
+    ours, theirs = (
+        study_he2020.ctr(luck, env, agent, study_he2020.THEOREM, study_he2020.CTR_SET)[:, -1]
+        for agent in ("UBMLinUCB", "C2UCB")
+    )
+    np.testing.assert_allclose(ours, theirs)
+    np.testing.assert_allclose(ours.mean(), 0.4 + 0.25 / 25, atol=1e-5)  # 25 agents share what one was lucky by
+
+
+def test_the_best_alpha_is_chosen_in_other_runs_than_those_it_is_measured_in():
+    curves = he_curves({})
+    env = study_he2020.ubm(3)
+    better = (polars.col("agent") == "C2UCB:alpha=0.3") & (polars.col("run") < 2)
+    worse = (polars.col("agent") == "C2UCB:alpha=0.3") & (polars.col("run") >= 2)
+    regret = polars.when(better).then(0.0).when(worse).then(polars.col("step")).otherwise("regret")
+    curves = Curves(curves.table.with_columns(regret=regret))
+    assert study_he2020.chosen(curves, env, "C2UCB", study_he2020.BEST) == "C2UCB:alpha=0.3"
+    assert study_he2020.chosen(curves, env, "C2UCB", study_he2020.THEOREM) == "C2UCB"
+    measured = study_he2020.ctr(curves, env, "C2UCB", study_he2020.BEST, study_he2020.CTR_SET)[:, -1]
+    assert measured.shape == (2,)
+    assert (measured < 0).all()  # the two runs in which it was bad
+
+
+def test_the_published_lifts_are_those_of_the_published_table():
+    theirs, ours = (study_he2020.PUBLISHED[name][-2:] for name in ("C2UCB", "UBMLinUCB"))
+    for low, high, lift in zip(theirs, ours, study_he2020.PUBLISHED_LIFT.values(), strict=True):
+        assert high / low - 1 == pytest.approx(lift, abs=0.002)  # the paper rounds
+
+
+def test_contextual_instances_are_taken_as_they_are_and_queries_give_the_examination(tmp_path):
+    own = tmp_path / "mine.json"
+    load_instance("linear:n_positions=6,n_items=8").save(own)
+    names = study_he2020.contextual(12, 10, ["yandex-9", str(own)])
+    assert names == ["linear:query=yandex-9,n_items=12,n_features=10,n_positions=6,seed=0", str(own)]
+    (planned,) = plan(["ubm-table1"], 0.1, ["yandex-9", str(own)])
+    assert planned.names == names
+    load_instance("linear:n_positions=5").save(own)
+    with pytest.raises(ValueError, match="n_positions is 6, but the parameters cover only 5"):
+        plan(["ubm-table1"], 0.1, [str(own)])
