@@ -6,8 +6,9 @@ from .batch_rank import BatchRank
 from .bubble_rank import BubbleRank
 from .cascade import CascadeTS, CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from .generic_rl import PPO, Learner
+from .generic_rl import A2C, DQN, PPO, SAC, TD3, MaskablePPO, RecurrentPPO, StableBaselines
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
+from .learner import Learner
 from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearEpsilonGreedy, LinearTS, PBMLinUCB, UBMLinUCB
 from .pie import PIE
 from .position_based import PBMPIE, PBMUCB
@@ -48,7 +49,9 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 
-LEARNERS: dict[str, type[Learner]] = {learner.__name__: learner for learner in (PPO,)}
+LEARNERS: dict[str, type[StableBaselines]] = {
+    learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
+}
 """Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
 
 __all__ = [

@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
+from ..agents.generic_rl import adopt
 from ..envs import CONTEXTUAL, ENVIRONMENTS, CascadeModel, ContextualClickEnv, PositionBasedModel, UserBrowsingModel
 from ..envs.checks import unknown
 
@@ -44,13 +45,17 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         ('BubbleRank', {'initial': [2, 0, 1], 'horizon': 1000})
         >>> parse_spec("my_module:MyAgent:alpha=0.5")
         ('my_module:MyAgent', {'alpha': 0.5})
+        >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
+        ('PBMRank-v0', {'instance': 'uniform:seed=3'})
     """
     if not isinstance(spec, str):
         name, arguments = spec
         return name, dict(arguments)
-    name, _, tail = spec.rpartition(":")
-    if "=" not in tail:
+    # At the first colon before a key: what follows may have colons of its own.
+    parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
+    if parts is None:
         return spec, {}
+    name, tail = parts.groups()
     arguments = {}
     for pair in re.split(r",(?![^\[]*\])", tail):  # not at the commas of a list
         key, equals, value = pair.partition("=")
@@ -92,6 +97,9 @@ def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
 def agent_class(name: str, folder: str | Path | None = None) -> type[Agent | Learner]:
     """The class of an agent: a published one by name, or one's own as ``module:Class``.
 
+    A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its ``BaseAlgorithm``, becomes a
+    `Learner`.
+
     Args:
         name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``.
         folder: where modules are also looked for; None is the working folder.
@@ -116,9 +124,14 @@ def agent_class(name: str, folder: str | Path | None = None) -> type[Agent | Lea
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
     finally:
         sys.path.remove(here)
-    if not (isinstance(found, type) and issubclass(found, (Agent, Learner))):
-        raise ValueError(f"agent {name!r} is not a subclass of clickgym.agents.Agent")
-    return found
+    if isinstance(found, type) and issubclass(found, (Agent, Learner)):
+        return found
+    library = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
+    if library is not None and isinstance(found, type) and issubclass(found, library.BaseAlgorithm):
+        return adopt(found)
+    raise ValueError(
+        f"agent {name!r} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
+    )
 
 
 def make_agent(

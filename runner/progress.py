@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import defaultdict
@@ -12,12 +13,16 @@ from typing import Self
 import polars
 import rich.progress
 from rich.console import Console
+from rich.text import Text
 
 from .report import duration, regret_text
 from .summary import summary
 from .sweep import Cell, Watcher
 
 __all__ = ["Progress"]
+
+LONG = 600.0
+"""Seconds of one agent's runs, from which on it is warned."""
 
 
 class Progress(Watcher):
@@ -69,6 +74,16 @@ class Progress(Watcher):
             self._task = self._bar.add_task("", total=len(cells) * horizon, completed=len(done) * horizon)
             self._describe()
 
+    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
+        """One line before the work; the trial ran alone, and several workers at once are slower on a busy machine."""
+        total = seconds * math.ceil(runs / workers)
+        text = Text(f"{agent}: {_lasting(seconds)} per run")
+        if runs > 1:
+            text += f", {runs} runs, {_lasting(total)} with {workers} worker{'s' * (workers > 1)}"
+        if total > LONG:
+            text.append(" (long: fewer --runs or a smaller --horizon would do; what is finished is kept)", "yellow")
+        self._console.print(text, soft_wrap=True)
+
     def sessions(self, count: int) -> None:
         self._bar.advance(self._task, count)
 
@@ -82,7 +97,8 @@ class Progress(Watcher):
             complete = len(frames) == self._runs
         self._describe()
         if complete:
-            self._console.print(self._line(polars.concat(frames)), highlight=False, soft_wrap=True)
+            # As `Text`, for rich would read [x] and :x: in a name as its own language.
+            self._console.print(Text(self._line(polars.concat(frames))), soft_wrap=True)
 
     def kept(self, out: str | os.PathLike[str]) -> str:
         """What there is to keep, for the message of a sweep that ends early."""
@@ -98,9 +114,23 @@ class Progress(Watcher):
             *(row[name] for name in by),
             f"regret {regret_text(row['regret'], row['regret_ci95'])}",
             f"{frame.unique('run')['seconds'].sum():.1f} s",
+            *self._trained(frame),
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
         ])  # fmt: skip
+
+    @staticmethod
+    def _trained(frame: polars.DataFrame) -> list[str]:
+        sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
+        return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
+
+
+def _lasting(seconds: float) -> str:
+    """A time to be waited for."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds > 1.5 * size:
+            return f"about {seconds / size:.1f} {unit}" if seconds < 10 * size else f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s"
 
 
 class _Rate(rich.progress.ProgressColumn):

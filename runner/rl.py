@@ -5,36 +5,49 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, MultiBinary, flatdim
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
-from numpy.typing import NDArray
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from ..agents.generic_rl import Learner
-from ..envs import REWARDS, ClickEnv, ClickVectorEnv, RecordVectorRegret
-from ..envs.action_wrappers import LehmerVectorAction
+from ..agents.learner import Actions, Learner
+from ..envs import REWARDS, ClickVectorEnv, RecordVectorRegret
+from ..envs.action_wrappers import EnumeratedVectorAction, ItemByItemVector, LehmerVectorAction, ScoresVectorAction
+from ..envs.history import HistoryVectorObservation
 from ..envs.wrappers import Meter
 from .loop import OnChunk
+from .meta import FamilyVectorEnv, family
 from .metrics import Metrics
+from .run import playable
 
-__all__ = ["StableBaselinesVecEnv", "play_learner"]
+__all__ = ["ItemChoices", "StableBaselinesVecEnv", "expected_seconds", "play_learner", "train"]
 
 
 class StableBaselinesVecEnv(VecEnv):
     """A Gymnasium vector environment as stable-baselines3 wants it; given as it is, the library fails in the middle of things.
 
     All streams are one object, stepped by one call, so attributes and methods are those of the vector environment, and are
-    the same for every stream.
+    the same for every stream; of an array with a row per stream, which a method returns, each stream has its row.
+
+    Infos come per stream only where one ends: to take them apart at every step would cost more than the step. The arrays of
+    all streams are in ``infos``.
 
     Args:
         envs: a vector environment that resets a finished stream in the same step, as the library does: built with
             ``autoreset_mode=AutoresetMode.SAME_STEP``. For an algorithm that chooses lists, wrap it in
             `LehmerVectorAction` first.
+
+    Attributes:
+        infos: what the vector environment returned as infos with its last step.
 
     Raises:
         TypeError: ``envs`` is not a Gymnasium vector environment.
@@ -59,13 +72,14 @@ class StableBaselinesVecEnv(VecEnv):
                 "build the vector environment with autoreset_mode=AutoresetMode.SAME_STEP"
             )
         self.envs = envs
+        self.infos: dict[str, Any] = {}
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
         if any(options != self._options[0] for options in self._options):
             raise ValueError("the streams are reset by one call, with the same options for all")
         observations, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0] or None)
-        self.reset_infos = _by_stream(infos, self.num_envs)
+        self.reset_infos = [_of_stream(infos, b) for b in range(self.num_envs)]
         self._reset_seeds()
         self._reset_options()
         return observations
@@ -74,16 +88,15 @@ class StableBaselinesVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
+        observations, rewards, terminations, truncations, self.infos = self.envs.step(self._actions)
         dones = terminations | truncations
-        by_stream = _by_stream(infos, self.num_envs)
+        by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for b in np.flatnonzero(dones):
             # What SAME_STEP returns is already about the new stream; the library wants the old one, and this set aside.
-            self.reset_infos[b] = by_stream[b]
-            by_stream[b] = self.reset_infos[b].pop("final_info")
+            self.reset_infos[b] = _of_stream(self.infos, b)
+            by_stream[b] = self.reset_infos[b].pop("final_info", {})
             by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
-        for info, limit in zip(by_stream, truncations & ~terminations, strict=True):
-            info["TimeLimit.truncated"] = bool(limit)
+            by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
         return observations, rewards.astype(np.float32), dones, by_stream
 
     def close(self) -> None:
@@ -103,7 +116,8 @@ class StableBaselinesVecEnv(VecEnv):
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        return [result for _ in self._get_indices(indices)]
+        by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs  # as the masks of actions are
+        return [result[b] if by_stream else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         wrapped = any(isinstance(layer, wrapper_class) for layer in self._layers())
@@ -124,24 +138,76 @@ class StableBaselinesVecEnv(VecEnv):
         raise AttributeError(f"{self.envs} has no attribute {name!r}")
 
 
-def _by_stream(infos: dict[str, Any], n_envs: int) -> list[dict[str, Any]]:
-    """Gymnasium's dict of arrays, each with a mask ``_name`` of the streams that have an entry, as one dict per stream."""
-    by_stream: list[dict[str, Any]] = [{} for _ in range(n_envs)]
-    for name, values in infos.items():
-        if not name.startswith("_"):
-            rows = _by_stream(values, n_envs) if isinstance(values, dict) else values
-            for info, row, there in zip(by_stream, rows, infos[f"_{name}"], strict=True):
-                if there:
-                    info[name] = row
-    return by_stream
+def _of_stream(infos: dict[str, Any], b: Any) -> dict[str, Any]:
+    """The entries of one stream in Gymnasium's dict of arrays, each with a mask ``_name`` of the streams that have an entry."""
+    return {
+        name: _of_stream(values, b) if isinstance(values, dict) else values[b]
+        for name, values in infos.items()
+        if not name.startswith("_") and infos[f"_{name}"][b]
+    }
 
 
-def play_learner(agent: Learner, env: gym.Env, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> None:
-    """Let a learner learn up to the meter's horizon; the environment has been reset.
+class ItemChoices(VectorWrapper):
+    """`ItemByItemVector` for policies that want one array, and know no masks.
 
-    It learns on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
+    A forbidden choice is taken for the next item, in the order of ``items``, that is left. An observation tells which items are
+    on the list and which position is next, then the last observation of ``env``.
+
+    Args:
+        env, items: as for `ItemByItemVector`; the observations of ``env`` are arrays.
+    """
+
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        self._by_item = ItemByItemVector(env, items)
+        super().__init__(self._by_item)
+        last = env.single_observation_space
+        lists: Any = env.single_action_space
+        size = lists.n_items + lists.n_positions + flatdim(last)
+        self.single_observation_space = Box(0, 1 if isinstance(last, MultiBinary) else np.inf, (size,))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return _flat(observations), infos
+
+    def step(self, actions: NDArray[np.integer]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        left = self._by_item.action_masks()
+        cyclic = (actions[:, None] + np.arange(left.shape[1])) % left.shape[1]
+        actions = cyclic[np.arange(len(left)), np.argmax(np.take_along_axis(left, cyclic, axis=1), axis=1)]
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            infos["final_obs"][:] = [_flat(observation) for observation in infos["final_obs"]]
+        return _flat(observations), rewards, terminations, truncations, infos
+
+
+def _flat(observation: dict[str, Any]) -> NDArray[np.float32]:
+    placed, last = observation["placed"], observation["observation"]
+    position = placed.any(axis=-1)
+    return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)
+
+
+WRAPPERS: dict[Actions, Callable[[VectorEnv, ArrayLike], VectorEnv]] = {
+    "codes": LehmerVectorAction,
+    "scores": ScoresVectorAction,
+    "lists": EnumeratedVectorAction,
+    "items": ItemChoices,
+}
+
+
+def play_learner(
+    agent: Learner,
+    env: gym.Env,
+    meter: Meter,
+    metrics: Metrics,
+    on_chunk: OnChunk | None = None,
+    log: Path | None = None,
+) -> None:
+    """Let a learner play up to the meter's horizon; the environment has been reset.
+
+    It plays on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
     generator. The sessions are counted in the order of the steps, and in a step in the order of the streams; the last step
-    may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted.
+    may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted. A learner that was trained before
+    (`train`) plays one stream, with frozen weights.
 
     Args:
         agent: goes on from what it has learned.
@@ -149,25 +215,17 @@ def play_learner(agent: Learner, env: gym.Env, meter: Meter, metrics: Metrics, o
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the run.
+        log: a folder for TensorBoard.
 
     Raises:
         ValueError: the environment has wrappers or a step of its own, or its users change with time.
     """
-    layer = env
-    while type(layer) in (OrderEnforcing, PassiveEnvChecker):
-        layer = layer.env  # type: ignore[attr-defined]
-    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
-    task = layer.task
-    if task.model is not layer.model:
-        raise ValueError(
-            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
-            f"who change at given steps ({type(layer.model).__name__})"
-        )
+    click_env = playable(agent, env)
+    task = click_env.task
     recorded = RecordVectorRegret(
         ClickVectorEnv(
             task.model,
-            agent.n_envs,
+            agent.n_envs if agent.training is None else 1,
             REWARDS[task.code],
             task.cutoff,
             reference=task.optimal_ranking,
@@ -175,21 +233,89 @@ def play_learner(agent: Learner, env: gym.Env, meter: Meter, metrics: Metrics, o
         )
     )
     recorded.meter = meter
-    contexts = metrics.contexts(layer)
+    contexts = metrics.contexts(click_env)
 
     def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
         metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
 
     recorded.on_session = on_session if metrics.summed else None
-    envs = StableBaselinesVecEnv(LehmerVectorAction(recorded, agent.items))
-    envs.seed(int(layer.np_random.integers(2**31)))
+    envs = _streams(agent, recorded)
+    envs.seed(int(click_env.np_random.integers(2**31)))
     reported = 0
 
     def on_step() -> bool:
         nonlocal reported
-        if on_chunk is not None:
+        if on_chunk is not None and meter.step > reported:
             on_chunk(meter.step - reported)
         reported = meter.step
         return meter.step < meter.horizon
 
-    agent.learn(envs, meter.horizon, on_step)
+    if agent.training is None:
+        agent.learn(envs, meter.horizon, on_step, log)
+    else:
+        observations = envs.reset()
+        while on_step():
+            observations, *_ = envs.step(agent.act(observations))
+
+
+def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None) -> None:
+    """Train a learner on the family of instances that its ``training`` names, before it faces the environment.
+
+    Args:
+        agent: one with a ``training``, that has not learned yet.
+        env: tells size, click model and reward; it is not played.
+        on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
+    """
+    assert agent.training is not None
+    task = playable(agent, env).task
+    draw = family(agent.training.family, task.model)
+    envs = _streams(agent, FamilyVectorEnv(draw, agent.n_envs, agent.training.episode, REWARDS[task.code], task.cutoff))
+    envs.seed(int(agent.rng.integers(2**31)))
+
+    def on_step() -> bool:
+        if on_chunk is not None:
+            on_chunk(0)
+        return True
+
+    agent.learn(envs, agent.training.sessions, on_step)
+
+
+def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
+    """What the library plays on: with actions of the learner's kind, and histories where it was trained to read them."""
+    if agent.training is not None:
+        envs = HistoryVectorObservation(envs, agent.items, per_position=True, horizon=agent.training.episode)
+    return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
+
+
+def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
+    """What a run of a learner costs on this machine, by a trial; the learner is of no use afterwards.
+
+    Args:
+        agent, env: as for `play_learner`; the environment is reset.
+        horizon: T, the sessions of a run.
+        seconds: how long to play, apart from the first step. The rate is of the second half: an algorithm may gather sessions
+            before it learns from them.
+    """
+    env.reset(seed=0)
+    meter = Meter([horizon])
+    total = 0.0
+    if agent.training is not None:
+        per_step, _ = _seconds_per_step(lambda on_chunk: train(agent, env, on_chunk), seconds)
+        total += per_step * agent.training.sessions / agent.n_envs
+    per_step, steps = _seconds_per_step(lambda on_chunk: play_learner(agent, env, meter, Metrics(), on_chunk), seconds)
+    return total + per_step * steps / max(meter.step, 1) * horizon
+
+
+def _seconds_per_step(play: Callable[[OnChunk], None], seconds: float) -> tuple[float, int]:
+    """Seconds of a step in the second half of a trial, and how many steps there were."""
+    times: list[float] = []
+
+    def on_chunk(_: int) -> None:
+        times.append(time.perf_counter())
+        if times[-1] - times[0] > seconds:
+            raise TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        play(on_chunk)
+    half = len(times) // 2
+    return (times[-1] - times[half]) / max(len(times) - 1 - half, 1), len(times)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
@@ -41,6 +45,8 @@ class Result:
         metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` cumulative sums.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
+        training_sessions, training_seconds: what a `Learner` was trained on before (``protocol="meta"``), and how long that
+            took; these sessions are in none of the other figures.
     """
 
     env: str
@@ -54,6 +60,8 @@ class Result:
     metrics: dict[str, NDArray[np.float64]]
     seconds: float
     engine: str
+    training_sessions: int = 0
+    training_seconds: float = 0.0
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
         """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics."""
@@ -84,6 +92,7 @@ def run(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     on_chunk: OnChunk | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions and measure it.
 
@@ -99,6 +108,7 @@ def run(
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
             ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
+        tensorboard: a folder to which a `Learner` logs its losses and its regret per session; None writes nothing.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -106,6 +116,7 @@ def run(
     Raises:
         ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot serve the pair.
         AgentError: the agent proposed a bad list; the message names the step and the fault.
+        ImportError: ``tensorboard`` is wanted, and not installed.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -123,7 +134,11 @@ def run(
     if isinstance(agent, Learner):
         if engine != "auto":
             raise ValueError(f"engine={engine!r} cannot serve {type(agent).__name__}: {agent.engine} brings its own loop")
-        from .rl import play_learner  # imports torch: before the clock starts, and only for those who need it
+        from .rl import play_learner, train  # imports torch: before the clock starts, and only for those who need it
+    elif tensorboard is not None:
+        raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
+    if tensorboard is not None:
+        check_tensorboard()
     if engine == "compiled" and obstacle is not None:
         raise ValueError(f"engine='compiled' cannot serve this pair: {obstacle}")
     click_env: Any = env.unwrapped
@@ -136,8 +151,13 @@ def run(
     observation, _ = env.reset(seed=seed)
     measured.contexts(click_env)  # what an environment lacks is said before any work starts
     before = time.perf_counter()
+    training_sessions, training_seconds = 0, 0.0
+    if isinstance(agent, Learner) and agent.training is not None and agent.model is None:
+        train(agent, env, on_chunk)
+        training_sessions, training_seconds = agent.training.sessions, time.perf_counter() - before
+        before = time.perf_counter()
     if isinstance(agent, Learner):
-        play_learner(agent, env, meter, measured, on_chunk)
+        play_learner(agent, env, meter, measured, on_chunk, None if tensorboard is None else Path(tensorboard))
         used, seconds = agent.engine, time.perf_counter() - before
     elif isinstance(agent, CompiledAgent) and obstacle is None and engine != "python":
         used, seconds = "compiled", play_compiled(agent, env, meter, measured, on_chunk)
@@ -156,7 +176,34 @@ def run(
         metrics=measured.columns(meter),
         seconds=seconds,
         engine=used,
+        training_sessions=training_sessions,
+        training_seconds=training_seconds,
     )
+
+
+def playable(agent: Learner, env: gym.Env) -> ClickEnv:
+    """The environment within harmless wrappers, if a learner can play on streams of its own instead.
+
+    Raises:
+        ValueError: it cannot, naming what stands in the way.
+    """
+    layer = env
+    while type(layer) in (OrderEnforcing, PassiveEnvChecker):
+        layer = layer.env  # type: ignore[attr-defined]
+    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
+        raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
+    if layer.task.model is not layer.model:
+        raise ValueError(
+            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
+            f"who change at given steps ({type(layer.model).__name__})"
+        )
+    return layer
+
+
+def check_tensorboard() -> None:
+    """Refuse to log where that cannot be done."""
+    if find_spec("tensorboard") is None:
+        raise ImportError('TensorBoard is not installed; install it: pip install "clickgym[tensorboard]"')
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:

@@ -7,25 +7,28 @@ import inspect
 import json
 import os
 import platform
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import joblib
 import numpy as np
 import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Learner
+from ..agents import Agent, Learner
 from ..envs.checks import check_count, check_horizon, unknown
 from .loop import why_not_compiled
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
-from .run import ENGINES, Engine, checkpoint_steps, run
+from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, playable, run
 
 __all__ = ["Cell", "Watcher", "read_results", "sweep", "write_whole"]
 
@@ -58,6 +61,10 @@ class Watcher:
     def start(self, cells: Sequence[Cell], done: Mapping[Cell, polars.DataFrame], horizon: int) -> None:
         """Before any work: all cells, and the tables of those that an earlier sweep finished."""
 
+    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
+        """After `start`, for each learner: what a run is expected to take, and how many there are to be done by how many
+        workers."""
+
     def sessions(self, count: int) -> None:
         """So many more sessions were played (only from cells that run in this process)."""
 
@@ -76,6 +83,7 @@ class _Work:
     metrics: tuple[str, ...]
     instances: dict[str, str | None]  # what to pass to make_env, by the instance's name
     folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
+    tensorboard: Path | None
 
 
 def sweep(
@@ -92,6 +100,7 @@ def sweep(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     watcher: Watcher | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
 ) -> polars.DataFrame:
     """Run every agent in every environment several times and tabulate.
 
@@ -110,7 +119,9 @@ def sweep(
         n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
             ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
         checkpoints, engine, metrics: as in `run`.
-        watcher: is told of the progress.
+        watcher: is told of the progress, and what the learners among the agents will cost: each plays for about a second to
+            find out.
+        tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
 
     Returns:
         The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics. It is also in
@@ -136,10 +147,12 @@ def sweep(
         raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
     if not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
+    if tensorboard is not None:
+        check_tensorboard()
     steps = checkpoint_steps(horizon, checkpoints)
     measured = Metrics(metrics)
     env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
-    cells, in_threads, models, named = [], set(), {}, {}
+    cells, in_threads, learners, models, named = [], set(), set(), {}, {}
     for env_label, env_spec in env_specs.items():
         for instance in [None] if instances is None else instances:
             env: Any = make_env(env_spec, instance)
@@ -151,8 +164,10 @@ def sweep(
                 agent_name, hyperparameters = parse_spec(agent_spec)
                 agent = make_agent(agent_name, env, horizon=horizon, seed=0, **hyperparameters)
                 obstacle = why_not_compiled(agent, env)
-                if isinstance(agent, Learner) and engine != "auto":
-                    raise ValueError(f"engine={engine!r} cannot serve {agent_label}: {agent.engine} brings its own loop")
+                if isinstance(agent, Learner):
+                    playable(agent, env)
+                    if engine != "auto":
+                        raise ValueError(f"engine={engine!r} cannot serve {agent_label}: {agent.engine} brings its own loop")
                 if engine == "compiled" and obstacle is not None:
                     raise ValueError(f"engine='compiled' cannot serve {agent_label} in {env_label}: {obstacle}")
                 for index in range(runs):
@@ -160,6 +175,8 @@ def sweep(
                     cells.append(cell)
                     if obstacle is None and engine != "python":
                         in_threads.add(cell)
+                    if isinstance(agent, Learner):
+                        learners.add(cell)
     if len(set(cells)) < len(cells):
         raise ValueError("two instances have the same name; their results could not be told apart")
     config = {
@@ -176,21 +193,30 @@ def sweep(
         "models": models,
         "sources": {name: _source_digest(spec) for name, spec in agent_specs.items() if _is_own(spec)},
         "versions": {"python": platform.python_version()}
-        | {package: version(package) for package in ("gymnasium", "numpy", "numba", "joblib", "polars")},
+        | {package: version(package) for package in ("gymnasium", "numpy", "numba", "joblib", "polars")}
+        | ({package: version(package) for package in ("stable-baselines3", "sb3-contrib", "torch")} if learners else {}),
     }
     out = Path(out)
     _open_folder(out, config)
     done = {cell: _read_cell(out, cell) for cell in cells if (out / CELLS / cell.file).exists()}
-    watcher = watcher or Watcher()
-    watcher.start(cells, done, horizon)
-    work = _Work(horizon, seed, steps, engine, measured.names, named, Path.cwd())
+    work = _Work(
+        horizon, seed, steps, engine, measured.names, named, Path.cwd(), None if tensorboard is None else Path(tensorboard)
+    )
+    if watcher is None:
+        watcher = Watcher()
+        watcher.start(cells, done, horizon)
+    else:
+        watcher.start(cells, done, horizon)
+        left = [cell for cell in cells if cell in learners and cell not in done]
+        _tell_costs(left, work, joblib.effective_n_jobs(n_jobs), watcher)
     for prefer, wanted in (("threads", True), ("processes", False)):
         left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
         if left:
             _play_all(left, work, out, n_jobs, prefer, watcher)
     frames = [_read_cell(out, cell) for cell in cells]
     table = polars.concat([frame.select(*COLUMNS, *measured.names) for frame in frames])
-    timings = polars.concat([frame.select("env", "instance", "agent", "run", "engine", "seconds").head(1) for frame in frames])
+    timed = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
+    timings = polars.concat([frame.select(timed).head(1) for frame in frames])
     write_whole(out / TIMINGS, timings.write_parquet)
     write_whole(out / TABLE, table.write_parquet)
     return table
@@ -238,21 +264,38 @@ def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: st
         stop.set()
 
 
-def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Cell, polars.DataFrame]:
-    env_seed, agent_seed = cell.seeds(work.seed)
+def _tell_costs(cells: Sequence[Cell], work: _Work, workers: int, watcher: Watcher) -> None:
+    first = {cell.agent: cell for cell in reversed(cells)}
+    for name, runs in Counter(cell.agent for cell in cells).items():
+        from .rl import expected_seconds  # imports torch: only where a learner is
+
+        env, agent = _pair(first[name], work)
+        assert isinstance(agent, Learner)
+        watcher.cost(name, expected_seconds(agent, env, work.horizon), runs, workers)
+
+
+def _pair(cell: Cell, work: _Work) -> tuple[gym.Env, Agent | Learner]:
     env = make_env(cell.env, work.instances[cell.instance])
-    agent_name, hyperparameters = parse_spec(cell.agent)
-    made = agent_class(agent_name, work.folder)
-    agent = make_agent(made, env, horizon=work.horizon, seed=agent_seed, **hyperparameters)
+    name, hyperparameters = parse_spec(cell.agent)
+    made = agent_class(name, work.folder)
+    return env, make_agent(made, env, horizon=work.horizon, seed=cell.seeds(work.seed)[1], **hyperparameters)
+
+
+def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Cell, polars.DataFrame]:
+    env, agent = _pair(cell, work)
+    log = None
+    if work.tensorboard is not None and isinstance(agent, Learner):
+        log = work.tensorboard.joinpath(*(re.sub(r"[^\w.=,-]+", "_", str(part)) for part in cell))
     result = run(
         agent,
         env,
         work.horizon,
-        seed=env_seed,
+        seed=cell.seeds(work.seed)[0],
         checkpoints=work.checkpoints,
         engine=work.engine,
         metrics=work.metrics,
         on_chunk=on_chunk,
+        tensorboard=log,
     )
     frame = result.to_frame(cell.run).with_columns(
         env=polars.lit(cell.env),
@@ -260,6 +303,8 @@ def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tu
         agent=polars.lit(cell.agent),
         engine=polars.lit(result.engine),
         seconds=polars.lit(result.seconds),
+        training_sessions=polars.lit(result.training_sessions),
+        training_seconds=polars.lit(result.training_seconds),
     )
     return cell, frame
 

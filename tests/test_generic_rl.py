@@ -113,10 +113,8 @@ def test_adapter_steps_like_the_vector_environment() -> None:
         assert np.array_equal(got[1], rewards)
         assert got[1].dtype == np.float32
         assert not got[2].any()
-        for b, info in enumerate(got[3]):
-            assert info["regret"] == infos["regret"][b]
-            assert info["TimeLimit.truncated"] is False
-            assert "terminal_observation" not in info
+        assert np.array_equal(adapter.infos["regret"], infos["regret"])
+        assert got[3] == [{}] * 4  # nobody's stream ended
     adapter.close()
 
 
@@ -151,9 +149,9 @@ def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
         observations, _, dones, infos = adapter.step(np.zeros(3, np.int64))
         for b, info in enumerate(infos):
             assert ("terminal_observation" in info) == dones[b]
-            assert info["TimeLimit.truncated"] is False
             if dones[b]:
                 ended += 1
+                assert info["TimeLimit.truncated"] is False
                 assert abs(info["terminal_observation"][2]) > 0.2  # the fallen pole
                 assert abs(observations[b][2]) < 0.06  # the new one
     assert ended >= 15
