@@ -26,6 +26,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import recorded
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 __all__ = [
@@ -201,9 +202,9 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
     code: ClassVar[type[_Code]]
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        RecordConstructorArgs.__init__(self, items=items)
-        gym.ActionWrapper.__init__(self, env)
         self._code = self.code(env.action_space, items)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
+        gym.ActionWrapper.__init__(self, env)
         self.action_space = self._code.space
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
@@ -474,9 +475,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        RecordConstructorArgs.__init__(self, items=items)
-        gym.Wrapper.__init__(self, env)
         self._draft = _Draft(env.action_space, items)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
+        gym.Wrapper.__init__(self, env)
         self.action_space = Discrete(self._draft.n_items)
         self.observation_space = _with_draft(env.observation_space, self._draft)
         self._observation: Any = None
@@ -613,8 +614,8 @@ class ItemByItemVector(VectorWrapper):
         return self._observe(), np.asarray(rewards, np.float64), ~nobody, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(B, L)`` which choices are allowed now on each stream."""
-        return self._draft.left
+        """``(B, L)`` which choices are allowed now on each stream: all before the step of ``NEXT_STEP`` that ignores them."""
+        return self._draft.left | self._draft.complete
 
     def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Begin the next lists in the step that completed these, of which the infos tell."""

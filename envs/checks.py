@@ -15,6 +15,7 @@ __all__ = [
     "check_count",
     "check_horizon",
     "check_positions",
+    "check_seed",
     "probabilities",
     "probability",
     "unknown",
@@ -84,6 +85,13 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
     return n_positions
 
 
+def check_seed(seed: Any) -> int:
+    """A seed: an integer from 0; the message of the ValueError says so."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
+    return int(seed)
+
+
 def check_horizon(horizon: Any, least: int = 1) -> int:
     """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least ``least``."""
     whole = isinstance(horizon, (int, np.integer)) or (isinstance(horizon, float) and horizon.is_integer())
@@ -105,3 +113,8 @@ def check_between(name: str, value: Any, above: float, below: float) -> float:
     if isinstance(value, bool) or not isinstance(value, NUMBER) or not above < value < below:
         raise ValueError(f"{name} is {value!r}; expected a number in ({above:g}, {below:g})")
     return float(value)
+
+
+def recorded(values: ArrayLike | None) -> list[Any] | None:
+    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written as JSON."""
+    return None if values is None else np.asarray(values).tolist()

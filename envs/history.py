@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from .action_wrappers import check_autoreset_mode, order_of_items
-from .checks import check_horizon
+from .checks import check_horizon, recorded
 from .spaces import RankedList
 
 __all__ = ["HistoryObservation", "HistoryVectorObservation"]
@@ -152,9 +152,11 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
         last: int = 0,
         horizon: float = 1e6,
     ) -> None:
-        RecordConstructorArgs.__init__(self, items=items, per_position=per_position, last=last, horizon=horizon)
-        gym.Wrapper.__init__(self, env)
         self._history = _History(env.action_space, env.observation_space, items, per_position, last, horizon)
+        RecordConstructorArgs.__init__(
+            self, items=recorded(items), per_position=per_position, last=int(last), horizon=float(horizon)
+        )
+        gym.Wrapper.__init__(self, env)
         self.observation_space = self._history.space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -30,6 +31,7 @@ __all__ = ["cache_folder", "inner", "kernel", "specialise"]
 
 njit: Any = numba.njit
 config: Any = numba.config
+_setting = threading.Lock()
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
 OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
@@ -117,12 +119,14 @@ def _compiled(function: Callable[..., Any], foreign: bool, options: dict[str, bo
     if foreign or not _cache_is_writable():
         result = njit(**options)(function)
     else:
-        # numba reads the folder from its settings when the cached function is made, and only then.
-        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
-        try:
-            result = njit(**options, cache=True)(function)
-        finally:
-            config.CACHE_DIR = before
+        # numba reads the folder from its settings when the cached function is made, and only then: one thread at a time, or
+        # one would read what another has just set back, and write into the working folder.
+        with _setting:
+            before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+            try:
+                result = njit(**options, cache=True)(function)
+            finally:
+                config.CACHE_DIR = before
     if foreign:
         _foreign.add(result)
     return result

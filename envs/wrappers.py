@@ -7,8 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
+
+from .checks import recorded
 
 __all__ = ["Meter", "RecordRegret", "RecordVectorRegret"]
 
@@ -84,7 +87,7 @@ def _clicks(observation: Any) -> NDArray[np.integer]:
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
-class RecordRegret(gym.Wrapper):
+class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """Measures whatever steps the environment: a hand-written loop, an agent, an RL library.
 
     Args:
@@ -105,7 +108,8 @@ class RecordRegret(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
+        gym.Wrapper.__init__(self, env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..envs import DEFAULT_INSTANCE, Instance, LabelledModel, LinearModel, load_instance
-from ..envs.checks import check_count, check_positions, probability, unknown
+from ..envs.checks import check_count, check_positions, check_seed, probability, unknown
 from ..envs.contextual_model import BASES
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
@@ -40,6 +40,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
+
+MOST_NUMBERS = 500_000_000  # 4 GB of features at once; a slip in a feature's number asks for more
 
 
 def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
@@ -117,12 +119,15 @@ def contextual_instance(
     check_positions(n_positions, check_count("n_items", n_items))
     probability("floor", floor)
     check_count("dimension", dimension)
+    check_seed(seed)
     if reduce not in REDUCTIONS:
         raise ValueError(unknown("reduction", reduce, REDUCTIONS))
     known = load_instance(examination)
     bases = [known.model(BASES[model].__name__, n_positions).to_dict() | {"attraction": [0.0] * n_items} for model in models]
 
     kept = np.ones(len(judgements), np.bool_)
+    if most_rated is not None and judgements.features is not None:
+        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
     if most_rated is not None and check_count("most_rated", most_rated):
         counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
         kept = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
@@ -186,8 +191,15 @@ def _rating_features(matrix: sparse.csr_array, dimension: int, seed: int) -> tup
 
 
 def _document_features(features: sparse.csr_array, reduce: str, dimension: int, seed: int) -> Floats:
+    n_documents, n_features = features.shape
+    if n_features * (dimension if reduce == "svd" else n_documents) > MOST_NUMBERS:
+        raise ValueError(
+            f"{n_documents:,} documents have features numbered up to {n_features:,}, too many to hold in memory with reduce = "
+            f"{reduce!r}; number them without gaps, or try 'svd' and fewer dimensions"
+        )
     largest = np.abs(features).max(axis=0).toarray().ravel()
-    scaled = features.multiply(1.0 / np.where(largest > 0, largest, 1.0)).tocsr()
+    scaled = features.copy()
+    scaled.data /= np.where(largest > 0, largest, 1.0)[scaled.indices]
     if reduce == "svd":
         reduced = TruncatedSVD(dimension, seed=seed).fit(scaled).transform(scaled)
     elif reduce == "autoencoder":
@@ -213,7 +225,8 @@ def _linear_fit(users: Floats | None, items: Floats, candidates: list[Any], attr
     theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
     fitted = x @ theta
     variance = float(((y - y.mean()) ** 2).sum())
-    explained = 1.0 - float(((y - fitted) ** 2).sum()) / variance if variance else 1.0
+    # Of equal attractions the variance is rounding error, or 0.
+    explained = 1.0 - float(((y - fitted) ** 2).sum()) / variance if np.ptp(y) else 1.0
     least, most = min(float(fitted.min()), 0.0), max(float(fitted.max()), 1.0)
     theta /= most - least
     theta[0] -= least / (most - least) / x[0, 0]  # the first feature is the constant

@@ -65,7 +65,7 @@ from ..envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from ..envs.checks import check_between, check_count, unknown
+from ..envs.checks import check_between, check_count, check_seed, unknown
 from .browsing import PBMEstimator, UBMEstimator
 from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation import Estimator, Floats
@@ -164,6 +164,7 @@ def evaluate(
     """
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
+    check_seed(seed)
     values, weights = contributions(log, target, estimator, logging=logging, model=model, reward=reward, cutoff=cutoff)
     sums = weights.sum(axis=0)
     if not (sums > 0).all():

@@ -125,7 +125,7 @@ def _label(name: str, text: str) -> float:
     return float(text)
 
 
-VALUE = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+VALUE = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 DOCUMENT = re.compile(rb"(\d+)(?:[ \t]+qid:(\d+))?((?:[ \t]+\d+:" + VALUE + rb")*)[ \t]*(?:#.*)?", re.DOTALL)
 FEATURE = re.compile(rb"(\d+):(" + VALUE + rb")")
 

@@ -29,7 +29,7 @@ from .log import ROWS, ClickLog, ItemPositionLog
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
 REST = "in a session with a malformed line"
-NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 CONTEXT = re.compile(r"feature_[1-9]\d*", re.ASCII)
 
 
@@ -300,7 +300,7 @@ def _table(path: Path, skipped: _Skipped, columns: list[str]) -> Iterator[tuple[
 def _parquet(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
     first = 0
     try:
-        table = pl.scan_parquet(path)
+        table = pl.scan_parquet(path, glob=False)  # a name may have brackets
         schema = table.collect_schema()
         names = [name for name in schema if name in columns or CONTEXT.fullmatch(name)]
         yield 1, names

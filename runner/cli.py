@@ -1,4 +1,4 @@
-"""The command line: ``clickgym list``, ``run``, ``study``, ``fit``, ``evaluate`` and ``report``."""
+"""The command line: ``clickgym list``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from typer.core import TyperCommand
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from ..envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from ..envs import CONTEXTUAL, DEFAULT_INSTANCE, ENVIRONMENTS, list_instances
 from ..envs.checks import unknown
 
 __all__ = ["about", "main"]
@@ -98,7 +98,7 @@ def run(
     agents: Annotated[list[str], typer.Option(
         "--agents", "-a", metavar="AGENT...",
         help="One or more agents, as [bold]BatchRank[/], with arguments [bold]CascadeKLUCB:feedback=first_click[/], or "
-        "your own [bold]module:Class[/].",
+        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
     )],
     horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.")],
@@ -116,6 +116,9 @@ def run(
         "--metrics", "-m", metavar="METRIC...", show_default="none",
         help="What to measure besides: [bold]any_click[/], [bold]ndcg[/], [bold]violations[/], [bold]optimal_lists[/], "
         "[bold]window_regret[/].",
+    )] = None,
+    tensorboard: Annotated[Path | None, typer.Option(
+        metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
     )] = None,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
@@ -146,7 +149,7 @@ def run(
         with progress:
             sweep(
                 envs, agents, _number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-                engine=engine, metrics=metrics or (), watcher=progress,
+                engine=engine, metrics=metrics or (), watcher=progress, tensorboard=tensorboard,
             )  # fmt: skip
     except AgentError as error:
         raise typer.Exit(_fail(f"{error}; {progress.kept(out)}", AGENT_FAULT)) from None
@@ -221,8 +224,9 @@ def study(
 def evaluate(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log of another policy, before the options.")],
     policy: Annotated[str, typer.Option(
-        "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.npz",
-        help="The policy to evaluate. A file holds [bold]action_dist[/] (items, positions) or [bold]scores[/] (items; "
+        "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz",
+        help="The policy to evaluate. [bold].json[/]: the best list of a click model in what [bold]clickgym fit[/] wrote (or a "
+        "folder, for several queries). [bold].npz[/]: [bold]action_dist[/] (items, positions) or [bold]scores[/] (items; "
         "Plackett-Luce), and perhaps the labels of the [bold]items[/].",
     )],
     estimator: Annotated[list[str], typer.Option(
@@ -239,6 +243,12 @@ def evaluate(
     logging: Annotated[str | None, typer.Option(
         metavar="POLICY", show_default="what the log recorded",
         help="The policy that made the log: as --policy, or [bold]empirical[/], how often the log shows each list.",
+    )] = None,
+    reward: Annotated[str, typer.Option(
+        metavar="clicks|any_click|satisfaction", help="What a list earns: its clicks, 1 for any, or 1 for a satisfied user.",
+    )] = "clicks",
+    cutoff: Annotated[int | None, typer.Option(
+        metavar="N", help="Count only the first N positions.", show_default="all",
     )] = None,
     on_policy: Annotated[Path | None, typer.Option(
         metavar="LOG", help="A log of the evaluated policy itself, to compare with.", show_default=False,
@@ -259,24 +269,32 @@ def evaluate(
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
 
+    The best list that a click model knows, five positions of it:
+
+      clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
+
     Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused.
     """
     from ..offline import ItemPositionLog
     from ..offline import evaluate as estimate
+    from ..offline.evaluation import logged_reward
     from .off_policy import print_evaluations, read_policy, read_sessions
 
     try:
         logged = read_sessions(log, log_format, query)
-        target = read_policy(policy, logged)
+        target = read_policy(policy, logged, reward, cutoff)
         source = None if logging is None else read_policy(logging, logged)
         results = [
-            estimate(logged, target, name, logging=source, bootstrap=bootstrap, level=level, seed=seed) for name in estimator
+            estimate(
+                logged, target, name, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed
+            )
+            for name in estimator
         ]
-        own = None if on_policy is None else read_sessions(on_policy, log_format, query)
+        own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
     except (ValueError, OSError) as error:
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
-    ctr = None if own is None else float(own.clicks.sum() / len(own))
-    print_evaluations(results, ctr, level, "row" if isinstance(logged, ItemPositionLog) else "session", _wide(Console()))
+    what = "row" if isinstance(logged, ItemPositionLog) else "session"
+    print_evaluations(results, own, level, what, _wide(Console()), reward, cutoff)
 
 
 @app.command(cls=_SeveralValues)
@@ -307,6 +325,9 @@ def fit(
     tol: Annotated[float, typer.Option(
         metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
     )] = 1e-7,
+    per_query: Annotated[bool, typer.Option(
+        "--per-query", help="Examination probabilities for each query by itself (PBM, UBM), instead of shared by all.",
+    )] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the choice of the held-out sessions.")] = 0,
     skip_malformed: Annotated[bool, typer.Option(
         "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
@@ -329,19 +350,110 @@ def fit(
     try:
         fit_log(
             log, model, out, log_format=log_format, queries=queries or (), n_items=items, test_share=test_share,
-            iterations=iterations, tol=tol, seed=seed, strict=not skip_malformed,
+            iterations=iterations, tol=tol, per_query=per_query, seed=seed, strict=not skip_malformed,
             console=_wide(Console()), progress=_wide(Console(stderr=True)),
         )  # fmt: skip
     except OSError as error:
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
 
 
-@app.command()
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished [bold]clickgym run[/].")]) -> None:
-    """Make table and figure again from the results in a folder."""
-    from .report import write_report
+@app.command(cls=_SeveralValues)
+def features(
+    data: Annotated[Path, typer.Argument(
+        metavar="DATA", show_default=False,
+        help="Ratings, [bold].csv[/] with the columns userId, movieId, rating; or documents with labels of relevance in the "
+        "SVMlight form of LETOR, with qid or a file of query sizes beside them ([bold]NAME.query[/]). Either may be gzipped.",
+    )],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")],
+    model: Annotated[list[str], typer.Option(
+        "--model", "-m", metavar="MODEL...", help="One or more of [bold]UBM[/], [bold]PBM[/], [bold]CM[/], [bold]DCM[/].",
+        show_default="UBM",
+    )] = ["UBM"],  # noqa: B006
+    candidates: Annotated[int, typer.Option(
+        metavar="L", help="Items to choose from in a session. Users and queries that judged fewer are left out.",
+    )] = 10,
+    positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 5,
+    linear: Annotated[bool, typer.Option(
+        "--linear", help="Replace the attraction from labels by the linear function of the features that fits it best.",
+    )] = False,
+    floor: Annotated[float, typer.Option(metavar="P", help="Attraction of what has the label 0.")] = 0.05,
+    reduce: Annotated[str, typer.Option(
+        metavar="none|svd|autoencoder", help="Reduce the features of documents to a smaller dimension.",
+    )] = "none",
+    dimension: Annotated[int, typer.Option(
+        metavar="N", help="Of the reduction; for ratings, of the decomposition: N features of the user, N of the item.",
+    )] = 10,
+    items: Annotated[int | None, typer.Option(
+        metavar="N", help="Of ratings, only the N items that were rated most.", show_default="all",
+    )] = None,
+    examination: Annotated[str, typer.Option(
+        metavar="NAME|FILE", help="The instance that says how users examine a list.",
+    )] = DEFAULT_INSTANCE,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the decomposition or the autoencoder.")] = 0,
+) -> None:  # fmt: skip
+    """Make a contextual instance from ratings or from judged documents: users, items, features, attraction.
 
-    write_report(folder, _wide(Console()))
+    [bold]Examples[/]
+
+    Films as candidates, features by singular value decomposition (He et al. 2020):
+
+      clickgym features ml-latest-small/ratings.csv --out movielens.json
+
+      clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon 1e5 --out films
+
+    Documents of queries, their features reduced to ten:
+
+      clickgym features rank.train.gz --reduce svd --dimension 10 --out letor.json
+
+    The attraction of a label y is floor + (1 - floor) (2^y - 1) / 2^largest.
+    """
+    from ..offline import contextual_instance, read_letor, read_ratings
+
+    try:
+        if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
+            raise ValueError(f"--out is {out}; expected the name of a .json file in a folder that exists")
+        ratings = data.name.removesuffix(".gz").endswith((".csv", ".parquet"))
+        judgements = read_ratings(data) if ratings else read_letor(data)
+        instance = contextual_instance(
+            judgements, model, n_items=candidates, n_positions=positions, linear=linear, floor=floor, reduce=reduce,
+            dimension=dimension, most_rated=items, examination=examination, seed=seed, name=out.stem,
+            origin=f"made by clickgym from {data.name}",
+        )  # fmt: skip
+        instance.save(out)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
+    console, left_out = _wide(Console()), instance.estimation["left_out"]
+    whose = "users" if ratings else "queries"
+    console.print(f"read {len(judgements):,} judgements of {len(judgements.user_labels):,} {whose}", highlight=False)
+    if left_out:
+        console.print(f"left out {left_out:,} {whose} with fewer than {candidates} candidates", highlight=False)
+    console.print(f"{out}: {instance.description}", highlight=False, markup=False)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(
+        metavar="DIR", help="Folder of a finished [bold]clickgym run[/].", show_default=False,
+    )],
+    html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+) -> None:  # fmt: skip
+    """Make table and figure again from the results in a folder, and reports of them.
+
+    [bold]Examples[/]
+
+    One page that needs no network, and a table for a paper; both are written into the folder:
+
+      clickgym report results/first --html --latex
+    """
+    from .report import Format, write_report
+
+    wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
+    try:
+        write_report(folder, _wide(Console()), [name for name, is_wanted in wanted.items() if is_wanted])
+    except OSError as error:
+        raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ..envs.checks import check_at_least, check_count, unknown
+from ..envs.checks import check_at_least, check_count, check_seed, unknown
 from ..offline import ClickLog, ConvergenceWarning, Estimator, hold_out, query_instance, read_log
 from ..offline.fitting import MODELS, MODELS_PER_QUERY
 from ..offline.readers import LOG_FORMATS
@@ -74,9 +74,15 @@ def fit_log(
     check_count("items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
+    check_seed(seed)
     single = out.suffix == ".json"
     if single and len(queries) > 1:
         raise ValueError(f"{len(queries)} queries do not fit into one file; give --out a folder")
+    if single and out.is_dir():
+        raise ValueError(f"{out} is a folder; expected the name of a file")
+    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not single and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
     if single and not out.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {out.absolute().parent}")
 

@@ -93,29 +93,36 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         }
     if spec == "empirical" and isinstance(log, ClickLog):
         return empirical_policies(log)
+    fixed = spec.startswith("fixed:")
     path, _, model = spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
-    if path.endswith(".json") or Path(path).is_dir():
+    if not fixed and (path.endswith(".json") or Path(path).is_dir()):
         return _best_lists(Path(path), model, log, reward, cutoff)
     if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
         raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
-    if spec.startswith("fixed:"):
+    if fixed:
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     if not spec.endswith(".npz"):
         raise ValueError(
             f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
         )
     try:
-        with np.load(spec, allow_pickle=False) as arrays:
+        arrays = np.load(spec, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array; expected what np.savez writes")
+        with arrays:
             held = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"cannot read the policy {spec}: {error}") from None
     for name in ("action_dist", "scores"):
         if name in held:
             labels = held.get("items", np.arange(len(np.atleast_1d(held[name]))))
-            items = _numbers([str(label) for label in labels.ravel().tolist()], log)
-            if name == "scores":
-                return PlackettLucePolicy(held[name], log.n_positions, items)
-            return ItemPositionPolicy(held[name], items)
+            try:
+                items = _numbers([str(label) for label in labels.ravel().tolist()], log)
+                if name == "scores":
+                    return PlackettLucePolicy(held[name], log.n_positions, items)
+                return ItemPositionPolicy(held[name], items)
+            except ValueError as error:
+                raise ValueError(f"{spec}: {error}") from None
     raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(held) or 'nothing'}")
 
 
@@ -125,9 +132,15 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         instance = load_instance(file)
         query, items = instance.estimation.get("query"), instance.estimation.get("items")
-        if not isinstance(query, str) or not isinstance(items, list):
+        if not isinstance(query, str) or not isinstance(items, list) or len(items) != instance.n_items:
             raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
+        if query in policies:
+            raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
         kinds = {kind: name for kind, name in MODEL_NAMES.items() if kind in instance.models}
+        if not kinds:
+            raise ValueError(
+                f"{file} has no click model of {', '.join(MODEL_NAMES.values())}; it has {', '.join(instance.models)}"
+            )
         chosen = [kind for kind, name in kinds.items() if model.upper() in ("", name)]
         if len(chosen) != 1:
             names = list(kinds.values())
@@ -144,8 +157,8 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
 def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:
     """How the log numbers the items with these labels."""
     if isinstance(log, ItemPositionLog):
-        if not all(label.isdecimal() for label in labels):
-            raise ValueError(f"the items of this log are numbers; got {', '.join(labels)}")
+        if not all(label.isdecimal() and len(label) <= 9 for label in labels):
+            raise ValueError(f"the items of this log are numbers of up to 9 digits; got {', '.join(labels)}")
         return np.array([int(label) for label in labels])
     number = {label: index for index, label in enumerate(log.item_labels)}
     for label in labels:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-import textwrap
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..envs import CONTEXTUAL, ENVIRONMENTS
 from .make import parse_spec
-from .report import command_of
+from .report import command_of, where
 from .summary import average
 from .sweep import write_whole
 
-__all__ = ["regret_figure", "save_figure"]
+__all__ = ["regret_figure", "save_figure", "unit_of"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.
@@ -53,28 +55,57 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any]) -> Figure:
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
     for panel, env in zip(panels, envs, strict=False):
         _draw(panel, curves.filter(polars.col("env") == env), agents)
-        panel.set_title(env, fontsize=10)
+        panel.set_title(_wrapped(env, 38), fontsize=10)
         panel.set_xlabel("sessions")
-        reward = str(parse_spec(env)[1].get("reward", "clicks"))
-        panel.set_ylabel(f"cumulative regret ({UNITS.get(reward, reward)})")
+        panel.set_ylabel(f"cumulative regret ({unit_of(env)})")
     for panel in panels[len(envs) :]:
         panel.remove()
-    instances, runs = config["instances"], config["runs"]
-    where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
+    runs = config["runs"]
     band = f"mean and 95 % confidence band of {runs} runs" if runs > 1 else "one run"
-    figure.suptitle(f"Regret, {where} ({band})", fontsize=11)
+    figure.suptitle(_wrapped(f"Regret, {where(config)} ({band})", int(11 * figure.get_figwidth())), fontsize=11)
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     handles = [
-        Line2D([], [], **_look(agents, agent), label=agent)
+        Line2D([], [], **_look(agents, agent), label=_literal(agent))
         for agent in sorted(agents, key=lambda agent: -final[agent])  # from the top, about as the lines lie
         if final[agent] > FLOOR
     ]
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     # A curve without the version and the command that made it cannot be checked.
     source = f"clickgym {config['clickgym']}: {command_of(config)}"
     width = int(16 * figure.get_figwidth())
-    figure.supxlabel("\n".join(textwrap.wrap(source, width)), fontsize=6, color="0.4", x=0.01, ha="left")
+    figure.supxlabel(_wrapped(source, width), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
+
+
+def _wrapped(text: str, width: int) -> str:
+    """The text in lines of about ``width``, broken after spaces, colons and commas."""
+    lines = [""]
+    for part in re.split(r"(?<=[ :,])", text):
+        if len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return _literal("\n".join(lines).strip())
+
+
+def _literal(text: str) -> str:
+    """The text without formulas: matplotlib would read one between two dollars."""
+    return text.replace("$", r"\$")
+
+
+def unit_of(env: str) -> str:
+    """What the regret of an environment counts.
+
+    Args:
+        env: an id, perhaps with arguments.
+
+    Example:
+        >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
+        ('clicks', 'clicked lists', 'satisfied users')
+    """
+    name, arguments = parse_spec(env)
+    scalar, _ = (ENVIRONMENTS | CONTEXTUAL)[name]
+    reward = arguments.get("reward", inspect.signature(scalar).parameters["reward"].default)
+    return UNITS[reward]
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
@@ -102,17 +133,21 @@ def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str]) -> None:
     for agent in agents:
         curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > FLOOR))
         step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
-        panel.plot(step, mean, linewidth=1.6, **_look(agents, agent))
+        dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
+        panel.plot(step, mean, linewidth=1.6, **dot, **_look(agents, agent))
         panel.fill_between(
             step, np.maximum(mean - half, FLOOR), mean + half, color=_look(agents, agent)["color"], alpha=0.2, linewidth=0
         )
     faultless = [agent for agent in agents if (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()]
     if faultless:
-        panel.text(0.98, 0.03, f"no regret: {', '.join(faultless)}", transform=panel.transAxes, ha="right", fontsize=8)
+        names = _literal(", ".join(faultless))
+        panel.text(0.98, 0.03, f"no regret: {names}", transform=panel.transAxes, ha="right", fontsize=8)
     shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
     if len(shown):
         panel.set_ylim(shown.min() / 1.5, shown.max() * 1.5)  # by the means: a band may reach down to zero
-    panel.set_xlim(*curves["step"].to_numpy()[[0, -1]])
+    first, last = curves["step"].to_numpy()[[0, -1]]
+    if first < last:
+        panel.set_xlim(first, last)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)

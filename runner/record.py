@@ -69,7 +69,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
             items[session], queries[session] = drawn.items[ranking], drawn.user[0]
             context[session] = drawn.features[ranking]
         seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
-        clicks[session] = observation["clicks"] if contextual else observation
+        clicks[session] = click_env._clicks  # not the observation, which a wrapper may have changed
         agent.update(seen, ranking, clicks[session], float(reward))
         if terminated or truncated:
             observation, _ = env.reset()

@@ -17,6 +17,7 @@ influence its click, as in every click model of this package.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +128,12 @@ def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray
     if known is None or not np.allclose(known, known[:1], rtol=1e-9):
         what = "are not known" if known is None else f"range from {known.min():g} to {known.max():g}"
         raise ValueError(f"the list propensities {what}; expected the same for all sessions, for lists must be in random order")
+    most = 1 / math.factorial(n_items)
+    if known.max(initial=0.0) > most * (1 + 1e-9):
+        raise ValueError(
+            f"the list propensities are {known.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in random "
+            f"order"
+        )
     return log.context, np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
 
 
@@ -134,4 +141,5 @@ def _mean(values: NDArray[Any]) -> tuple[float, float]:
     """Mean and standard error."""
     if not len(values):
         return float("nan"), float("nan")
-    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)

@@ -4,54 +4,164 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from .summary import summary
+from .make import PUBLISHED, parse_spec
+from .summary import LEVEL, summary
 from .sweep import read_results, write_whole
 
-__all__ = ["command_of", "duration", "regret_text", "write_report"]
+__all__ = [
+    "Format",
+    "by_default",
+    "command_of",
+    "duration",
+    "heading",
+    "is_told_optimum",
+    "regret_text",
+    "what_is_tested",
+    "where",
+    "write_report",
+]
 
 SUMMARY = "summary.csv"
 
+Format = Literal["html", "md", "tex"]
 
-def write_report(folder: str | os.PathLike[str], console: Console) -> None:
+
+def write_report(folder: str | os.PathLike[str], console: Console, formats: Collection[Format] = ()) -> None:
     """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg`` into its folder.
 
     Args:
         folder: the ``out`` of the sweep.
         console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
+        formats: what to write besides: ``report.html``, a page to read; the table as ``report.md`` and ``report.tex``.
 
     Raises:
         ValueError: the folder is not one of finished results.
     """
-    from .plots import regret_figure, save_figure  # matplotlib is slow to load, and bad input should be named before
+    # matplotlib and plotly are slow to load, and bad input should be named before.
+    from .plots import regret_figure, save_figure
 
     folder = Path(folder)
     table, timings, config = read_results(folder)
     write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
     console.print(_table(summary(table, timings), config))
-    pictures = save_figure(regret_figure(table, config), folder / "regret")
-    console.print(f"Results in {folder}: {', '.join([*(picture.name for picture in pictures), SUMMARY])}, results.parquet",
-                  highlight=False)  # fmt: skip
+    written = [*(picture.name for picture in save_figure(regret_figure(table, config), folder / "regret")), SUMMARY]
+    if formats:
+        from .exports import to_latex, to_markdown
+        from .html_report import to_html
+
+        for name, make in (("html", to_html), ("md", to_markdown), ("tex", to_latex)):
+            if name in formats:
+                text = make(table, timings, config)
+                write_whole(folder / f"report.{name}", partial(Path.write_text, data=text, encoding="utf-8"))
+                written.append(f"report.{name}")
+    console.print(f"Results in {folder}: {', '.join(written)}, results.parquet", highlight=False, markup=False, emoji=False)
 
 
 def command_of(config: dict[str, Any]) -> str:
     """The command line that makes the results of a configuration again.
 
     Args:
-        config: as `read_results` returns it.
+        config: as `read_results` returns it. Files of instances are named as their instances.
     """
-    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"], "--instance", *config["instances"]]
+    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
+    if not by_default(config):
+        words += ["--instance", *config["instances"]]
     plain = str(config["horizon"])
     digits = plain.rstrip("0")
     horizon = f"{digits}e{len(plain) - len(digits)}" if len(plain) - len(digits) > 2 else plain
-    return shlex.join([*words, "--horizon", horizon, "--runs", str(config["runs"]), "--seed", str(config["seed"])])
+    words += ["--horizon", horizon, "--runs", str(config["runs"]), "--seed", str(config["seed"])]
+    if config.get("metrics"):
+        words += ["--metrics", *config["metrics"]]
+    if config.get("engine", "auto") != "auto":
+        words += ["--engine", config["engine"]]
+    return shlex.join([*words, "--out", "results/again"])
+
+
+def by_default(config: dict[str, Any]) -> bool:
+    """Whether each environment has an instance of its own: its default, or one that its arguments make.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    instances = config["instances"]
+    return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) < len(config["envs"]) * len(instances))
+
+
+def where(config: dict[str, Any], env: str | None = None) -> str:
+    """The instance of a configuration, or that results are means over several.
+
+    Args:
+        config: as `read_results` returns it.
+        env: where each environment has an instance of its own, that of which; None says so.
+    """
+    instances = config["instances"]
+    if len(instances) > 1 and by_default(config):
+        if env is None:
+            return "each environment's own instance"
+        instances = [name for name in instances if f"{env} {name}" in config["models"]]
+    return instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
+
+
+def heading(config: dict[str, Any]) -> str:
+    """What stands above a table of final regret.
+
+    Args:
+        config: as `read_results` returns it.
+
+    Example:
+        >>> heading({"horizon": 100_000, "instances": ["yandex-9"], "runs": 5})
+        'Regret after 100,000 sessions, yandex-9 (mean ± 95 % interval over 5 runs)'
+    """
+    interval = f"mean ± 95 % interval over {config['runs']} runs" if config["runs"] > 1 else "one run"
+    return f"Regret after {config['horizon']:,} sessions, {where(config)} ({interval})"
+
+
+def is_told_optimum(agent: str) -> bool:
+    """Whether an agent is told the optimum: it is there to compare with, and no winner.
+
+    Args:
+        agent: as a configuration names it. One's own agents are not: they are given nothing of the kind.
+
+    Example:
+        >>> is_told_optimum("Oracle"), is_told_optimum("TopRank"), is_told_optimum("my_module:Oracle")
+        (True, False, False)
+    """
+    return "optimal_ranking" in getattr(PUBLISHED.get(parse_spec(agent)[0]), "told", {}).values()
+
+
+def what_is_tested(config: dict[str, Any]) -> str:
+    """What it means that two agents of a table differ: the null hypothesis, the test, the sample size and the level.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    runs, n_agents = config["runs"], len(config["agents"])
+    told = ", ".join(filter(is_told_optimum, config["agents"]))
+    footnote = f" Told the optimum, and there only to compare with: {told}." if told else ""
+    if n_agents == 1:
+        return f"One agent: there is nothing to compare it with.{footnote}"
+    if runs == 1:
+        return f"One run of each agent: no interval and no test can tell which differences are chance. More runs can.{footnote}"
+    averaged = ", each averaged over the instances" if len(config["instances"]) > 1 and not by_default(config) else ""
+    n_pairs = n_agents * (n_agents - 1) // 2
+    return (
+        f"Tied agents are not told apart by the Welch t-test, two-sided, over {runs} independent runs of each{averaged}. The "
+        f"null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The Holm correction "
+        f"is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal pair of them "
+        f"apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the runs, the larger "
+        f"a difference must be to be seen.{footnote}"
+    )
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -62,11 +172,11 @@ def regret_text(mean: float, half_width: float | None) -> str:
         ('1,235 ± 46', '3.142 ± 0.021', '17.2')
     """
     if half_width is None:
-        return f"{mean:,.1f}"
+        return f"{mean:z,.1f}"
     digits = 0
     while half_width and half_width * 10**digits < 10 and digits < 3:
         digits += 1
-    return f"{mean:,.{digits}f} ± {half_width:,.{digits}f}"
+    return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 
 def duration(nanoseconds: float) -> str:
@@ -80,12 +190,8 @@ def duration(nanoseconds: float) -> str:
 
 
 def _table(rows: polars.DataFrame, config: dict[str, Any]) -> Table:
-    instances = config["instances"]
-    where = instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
-    interval = f"mean ± 95 % interval over {config['runs']} runs" if config["runs"] > 1 else "one run"
-    table = Table(
-        title=f"Regret after {config['horizon']:,} sessions, {where} ({interval})", box=box.SIMPLE_HEAD, title_style="bold"
-    )
+    # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
+    table = Table(title=Text(heading(config)), box=box.SIMPLE_HEAD, title_style="bold")
     for name in ("environment", "agent"):
         table.add_column(name, no_wrap=True)
     for name in ("regret", "reward / session", "time / session"):
@@ -95,8 +201,8 @@ def _table(rows: polars.DataFrame, config: dict[str, Any]) -> Table:
         table.add_section()
         for row in rows.filter(polars.col("env") == env).sort("regret").iter_rows(named=True):
             table.add_row(
-                env,
-                row["agent"],
+                Text(env),
+                Text(row["agent"]),
                 regret_text(row["regret"], row["regret_ci95"]),
                 f"{row['reward']:.4f}",
                 duration(row["ns_per_session"]),

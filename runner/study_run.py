@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from ..envs import list_instances, load_instance
-from ..envs.checks import unknown
+from ..envs.checks import check_seed, unknown
 from ..envs.instances import DEFAULT_INSTANCE
 from .make import make_agent, make_env, parse_spec
 from .run import run
 from .studies import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
-from .sweep import Cell, Watcher, sweep, write_whole
+from .sweep import Cell, Watcher, make_folder, sweep, write_whole
 
 __all__ = ["Plan", "judge", "plan", "project", "run_study", "words"]
 
@@ -161,10 +161,10 @@ def run_study(
     Raises:
         ValueError, TypeError: on bad arguments, before any session is played.
     """
+    check_seed(seed)
     plans = plan(names, scale, queries)
     out = Path(out)
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file; the results need a folder")
+    make_folder(out)
     for each in plans:
         console.print(words(each), highlight=False, soft_wrap=True)
     seconds = project(plans, out)

@@ -1,16 +1,22 @@
-"""Means over runs with confidence intervals: what the table prints and the figure draws."""
+"""Means over runs with confidence intervals, and which of them differ: what tables print and figures draw."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import polars
+from polars import col
 from scipy.special import stdtrit
 
-__all__ = ["average", "summary"]
+__all__ = ["LEVEL", "average", "pairwise", "ranked", "summary"]
 
 CONFIDENCE = 0.95
+LEVEL = 0.05
+"""The most that the chance may be of calling any two agents of a table different whose regrets have the same mean."""
+DECIMALS = 6
+"""Digits of a regret that count in a test: those below are rounding errors of a long sum, and no spread."""
 
 
 def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
@@ -70,3 +76,82 @@ def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str
         .with_columns(polars.col("reward") / horizon)
         .join(speeds, on=list(by), how="left", maintain_order="left")
     )
+
+
+def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
+    """Which agents' final regrets differ by more than chance.
+
+    For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's,
+    two-sided, over runs, which are independent: each has seeds of its own. Where a group covers several instances, each run is
+    first averaged over them. Holm's correction is over the pairs of a group, so that the chance of calling any two equal ones
+    in it different is at most `LEVEL`, as far as regrets are normal.
+
+    Args:
+        table: rows of a sweep.
+        by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
+
+    Returns:
+        One row per pair, in each group from the lowest regrets up: the columns of ``by``; ``better`` and ``worse``, the agents;
+        ``difference``, of their mean regrets; ``p``, corrected; ``differ``, whether it is below `LEVEL`. With one run nothing
+        can be said, and both are null. Where neither regret varies between runs there is nothing to test: ``p`` is null, and
+        they differ or not as they stand.
+
+    Example:
+        >>> regrets = {"TopRank": [3.0, 5.0, 4.0], "BatchRank": [90.0, 80.0, 85.0], "Random": [84.0, 99.0, 95.0]}
+        >>> rows = [("PBMRank-v0", agent, run, 10, regrets[agent][run]) for agent in regrets for run in range(3)]
+        >>> pairs = pairwise(polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row"))
+        >>> [(row["better"], row["worse"], round(row["p"], 4), row["differ"]) for row in pairs.iter_rows(named=True)]
+        [('TopRank', 'BatchRank', 0.0026, True), ('TopRank', 'Random', 0.0044, True), ('BatchRank', 'Random', 0.2355, False)]
+    """
+    from scipy.stats import ttest_ind_from_stats  # slow to load
+
+    of_runs = table.filter(col("step") == table["step"].max()).group_by([*by, "agent", "run"], maintain_order=True)
+    regrets = of_runs.agg(col("regret").mean().round(DECIMALS))
+    agents = (
+        regrets.group_by([*by, "agent"], maintain_order=True)
+        .agg(col("regret").mean().alias("mean"), col("regret").std().alias("spread"))
+        .sort("mean", maintain_order=True)
+        .with_columns(rank=polars.int_range(polars.len()).over(by))
+    )
+    pairs = agents.join(agents, on=list(by), suffix="_worse", maintain_order="left_right").filter(
+        col("rank") < col("rank_worse")
+    )
+    n_runs = regrets["run"].n_unique()
+    with np.errstate(invalid="ignore", divide="ignore"):  # where nothing varies; see below
+        test = ttest_ind_from_stats(
+            *(pairs[name].to_numpy() for name in ("mean", "spread")), n_runs,
+            *(pairs[name].to_numpy() for name in ("mean_worse", "spread_worse")), n_runs, equal_var=False,
+        )  # fmt: skip
+    varies, differs = col("spread") + col("spread_worse") > 0, col("mean") < col("mean_worse")
+    n_tests, place = col("p").count(), col("p").rank("ordinal")
+    return (
+        pairs.with_columns(p=polars.when(varies).then(polars.Series(test.pvalue)))
+        .with_columns(((n_tests - place + 1) * col("p")).cum_max().clip(upper_bound=1).over(by, order_by="p").alias("p"))
+        .select(
+            *by, col("agent").alias("better"), col("agent_worse").alias("worse"),
+            (col("mean_worse") - col("mean")).alias("difference"), "p",
+            polars.when(varies).then(col("p") < LEVEL).otherwise(differs if n_runs > 1 else None).alias("differ"),
+        )
+    )  # fmt: skip
+
+
+def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
+    """What every agent ended with, from the lowest regret up, and which neighbours chance may have put there.
+
+    Args:
+        table, timings: of one sweep.
+        by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
+
+    Returns:
+        The columns of `summary`; ``place``, from 1 in each group; ``alike``, the places of the agents that `pairwise` does not
+        tell apart from this one: null if there is none, or if there is but one run.
+    """
+    places = polars.int_range(1, polars.len() + 1).over(by)
+    rows = summary(table, timings, [*by, "agent"]).sort("regret", maintain_order=True).with_columns(place=places)
+    close = pairwise(table, by).filter(~col("differ"))
+    both_ways = polars.concat(
+        [close.select(*by, agent=col(one), other=col(two)) for one, two in (("better", "worse"), ("worse", "better"))]
+    )
+    alike = both_ways.join(rows.select(*by, other="agent", alike="place"), on=[*by, "other"])
+    alike = alike.group_by([*by, "agent"]).agg(col("alike").sort())
+    return rows.join(alike, on=[*by, "agent"], how="left", maintain_order="left")

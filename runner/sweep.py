@@ -24,13 +24,13 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..envs.checks import check_count, check_horizon, unknown
+from ..envs.checks import check_count, check_horizon, check_seed, unknown
 from .loop import why_not_compiled
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
 from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, playable, run
 
-__all__ = ["Cell", "Watcher", "read_results", "sweep", "write_whole"]
+__all__ = ["Cell", "Watcher", "make_folder", "read_results", "sweep", "write_whole"]
 
 CONFIG, TABLE, TIMINGS, CELLS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
@@ -143,8 +143,7 @@ def sweep(
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     if engine not in ENGINES:
         raise ValueError(unknown("engine", engine, ENGINES))
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
+    seed = check_seed(seed)
     if not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
     if tensorboard is not None:
@@ -236,7 +235,7 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     if not (folder / TABLE).exists():
         raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
     try:
-        return polars.read_parquet(folder / TABLE), polars.read_parquet(folder / TIMINGS), config
+        return _read(folder / TABLE), _read(folder / TIMINGS), config
     except (OSError, polars.exceptions.PolarsError) as error:
         raise ValueError(f"{folder} holds a damaged table: {error}") from None
 
@@ -312,18 +311,24 @@ def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tu
 # ------------------------------------------------------------------------------------------------------------ the folder
 
 
+def make_folder(out: Path) -> None:
+    """Make the folder of results, if need be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{out} is a file, or below one; the results need a folder") from None
+
+
 def _open_folder(out: Path, config: dict[str, Any]) -> None:
     """Make the folder and write the configuration, or check that the folder holds the same."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file; the results need a folder")
-    if out.exists() and any(out.iterdir()):
+    make_folder(out)
+    if any(out.iterdir()):
         before = _read_config(out)
         changed = [key for key in config if before.get(key) != config[key]]
         if changed:
             what = "; ".join(f"{key}: {_short(before.get(key))} there, {_short(config[key])} now" for key in changed)
             raise ValueError(f"{out} holds results of another configuration ({what}); choose another folder")
     else:
-        out.mkdir(parents=True, exist_ok=True)
         write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
     (out / CELLS).mkdir(exist_ok=True)
 
@@ -340,10 +345,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def _read(path: Path) -> polars.DataFrame:
+    return polars.read_parquet(path, glob=False)  # a folder's name may have brackets
+
+
 def _read_cell(out: Path, cell: Cell) -> polars.DataFrame:
     path = out / CELLS / cell.file
     try:
-        frame = polars.read_parquet(path)
+        frame = _read(path)
         if frame.select("env", "instance", "agent", "run").row(0) != tuple(cell):
             raise ValueError("it belongs to another run")
         return frame
@@ -354,8 +363,11 @@ def _read_cell(out: Path, cell: Cell) -> polars.DataFrame:
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    write(partial)
-    partial.replace(path)
+    try:
+        write(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:

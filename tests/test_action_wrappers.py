@@ -22,11 +22,13 @@ from clickgym.envs import (
     ClickVectorEnv,
     EnumeratedAction,
     EnumeratedVectorAction,
+    HistoryObservation,
     ItemByItem,
     ItemByItemVector,
     LehmerAction,
     LehmerVectorAction,
     PositionBasedModel,
+    RecordRegret,
     ScoresAction,
     ScoresVectorAction,
     check_ranking,
@@ -212,6 +214,16 @@ def test_the_spec_makes_the_wrapped_environment_again(wrapper):
         twin.reset(seed=0)
     first, second = env.step(action), again.step(action)
     assert str(first) == str(second)
+
+
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem, HistoryObservation])
+def test_specs_with_an_order_drawn_by_numpy_are_compared_and_written(wrapper):
+    recorded = RecordRegret(gym.make("PBMRank-v0", n_positions=3), np.array([5, 10]))
+    env = wrapper(recorded, np.random.default_rng(0).permutation(10))
+    written = gym.envs.registration.EnvSpec.from_json(env.spec.to_json())
+    again = gym.make(written)
+    assert again.spec.additional_wrappers == gym.make(env.spec).spec.additional_wrappers == env.spec.additional_wrappers
+    assert again.env.meter.horizon == 10
 
 
 def test_caller_and_wrapper_share_no_order():
@@ -533,6 +545,7 @@ def test_item_by_item_on_streams(mode, limit, env_id):
             assert same(infos, expected_infos)
             if over:
                 expected, _, _, _, expected_infos = plain.step(np.zeros((4, n_positions), np.int64))
+            assert envs.action_masks().all()  # so that a policy may draw something
             observations, rewards, terminations, truncations, infos = envs.step(np.full(4, 99))  # ignored
             assert not any(values.any() for values in (rewards, terminations, truncations, observations["placed"]))
             assert same(inner(observations), expected)

@@ -133,12 +133,16 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command goes on from there"
 
 
-def test_a_warm_run_starts_soon(tmp_path):
-    words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "10", "--runs", "1", "--out"]
-    assert main([*words, str(tmp_path / "warm")]) == 0
-    before = time.perf_counter()
-    assert command(*words, tmp_path / "out").wait() == 0
-    assert time.perf_counter() - before < 10  # 2 s on an idle machine, of which the figure takes most
+def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # where the three systems keep caches
+        monkeypatch.setenv(name, str(tmp_path))
+    kernels = []
+    for out in ("first", "second"):
+        words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "10", "--runs", "1", "--out"]
+        assert command(*words, tmp_path / out).wait() == 0
+        kernels.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ci]")})
+    assert kernels[0]
+    assert kernels[1] == kernels[0]
 
 
 def test_help_and_list_load_neither_data_frames_nor_figures():

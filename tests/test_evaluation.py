@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ from clickgym.offline import (
 )
 from clickgym.offline.evaluation import CLICK_MODELS
 from clickgym.runner.cli import main
+from clickgym.runner.off_policy import read_policy
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))
@@ -676,12 +678,22 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, c
         ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
         ("FOLDER/none.json:PBM", "there is no instance file"),
         ("FOLDER/plain.json", "plain.json does not tell the query and the items' labels in a log"),
+        ("FOLDER/odd/short.json:PBM", "short.json does not tell the query and the items' labels in a log"),
+        ("FOLDER/odd/linear.json", "linear.json has no click model of CM, DCM, PBM, UBM, DBN; it has LinearModel of"),
+        ("FOLDER/twice:PBM", "hats.json is a second file of the query 'hats'"),
     ],
 )
 def test_what_was_fitted_must_fit_the_log(tidy, capsys, policy, message):
     path, _ = tidy
     folder = fitted_files(path, "PBM", "DCM")
     capsys.readouterr()
+    hats = load_instance(folder / "hats.json")
+    for name in ("odd", "twice"):
+        (folder / name).mkdir()
+    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(folder / "odd" / "short.json")
+    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(folder / "odd" / "linear.json")
+    for name in ("again", "hats"):
+        hats.save(folder / "twice" / f"{name}.json")
     if "plain" in policy:
         (folder / "plain.json").write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
     assert main(["evaluate", str(path), "--policy", policy.replace("FOLDER", str(folder))]) == 2
@@ -727,18 +739,38 @@ WRONG_WORDS = {
     "no policy": (["LOG"], "--policy"),
     "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
     "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
+    "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
+    "a single array": (["LOG", "--policy", "SINGLE", "--query", "hats"], "single.npz: it is a single array"),
+    "scores in words": (["LOG", "--policy", "WORDS", "--query", "hats"], "words.npz: could not convert string to float"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
-    np.savez(tidy[0].parent / "empty.npz", other=[1.0])
-    given = {"LOG": str(tidy[0]), "EMPTY": str(tidy[0].parent / "empty.npz")}
+    folder = tidy[0].parent
+    np.savez(folder / "empty.npz", other=[1.0])
+    np.savez(folder / "words.npz", scores=["a", "b", "c"], items=["a", "b", "c"])
+    with (folder / "single.npz").open("wb") as file:
+        np.save(file, [1.0])
+    given = {"LOG": str(tidy[0])} | {name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single", "words")}
     assert main(["evaluate", *(given.get(word, word) for word in words)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, capsys, monkeypatch):
+    monkeypatch.chdir(tidy[0].parent)
+    (tidy[0].parent / "fixed").mkdir()
+    assert main(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"]) == 0
+    assert "pbm" in capsys.readouterr().out
+
+
+def test_items_of_a_log_of_single_items_are_numbers_of_nine_digits_at_most():
+    log = ItemPositionLog([0, 1], [0, 0], [1, 0], [0.5, 0.5])
+    with pytest.raises(ValueError, match="the items of this log are numbers of up to 9 digits; got 99999999999999999999"):
+        read_policy("fixed:99999999999999999999", log)
 
 
 def test_evaluate_explains_itself(capsys):

@@ -9,11 +9,13 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from clickgym.offline import write_tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,6 +79,39 @@ def test_zoghi_figure1(tmp_path):
     assert (tmp_path / "out" / "zoghi_figure1.png").exists()
 
 
+def test_from_log_to_decision_of_a_simulated_log(tmp_path):
+    words = ["--sessions", "3000", "--horizon", "500", "--runs", "2", "--out", "out"]
+    out = example("from_log_to_decision.py", *words, cwd=tmp_path)
+    assert "3,000 sessions simulated from yandex-9982" in out
+    assert re.search(r"learned by \w+: the [\w ]+ predicts \d\.\d+, the truth is \d\.\d+", out)
+    assert re.search(r"ips is refused for the list .* the target policy shows it, the logging policy never", out)
+    assert len(re.findall(r"^  \w+ +is off by 0\.\d+ clicks", out, re.MULTILINE)) == 4
+    for name in ("decision.png", "decision.svg", "instance.json", "agents/results.parquet"):
+        assert (tmp_path / "out" / name).exists()
+
+
+def test_from_log_to_decision_of_a_log_of_ones_own(tmp_path):
+    env = clickgym.envs.PBMRankEnv(attraction=[0.6, 0.5, 0.4, 0.3], examination=[0.9, 0.6, 0.3])
+    write_tidy(clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0), tmp_path / "log.csv")
+    words = ["log.csv", "--horizon", "300", "--runs", "2", "--out", "out"]
+    out = example("from_log_to_decision.py", *words, cwd=tmp_path)
+    assert "2,000 sessions of 1 queries in log.csv" in out
+    assert "the truth" not in out
+    assert "refused" not in out  # it shows every list
+
+
+def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(capsys):
+    page = (ROOT / "docs" / "from_log_to_decision.md").read_text(encoding="utf-8")
+    snippet = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
+    assert snippet
+    exec(snippet[1], {})
+    # EM stops where rounding lets it, so the last digits are free.
+    printed, shown = (np.array(re.findall(r"-?\d+\.\d*", text), float) for text in (capsys.readouterr().out, snippet[2]))
+    assert printed == pytest.approx(shown, abs=0.011)
+    assert shown[:3].min() > 0.6  # termination_ of last_click, where 0.3 is true
+    assert shown[5:8] == pytest.approx(0.3, abs=0.02)  # of em
+
+
 @needs_rl
 def test_ppo_against_batchrank(tmp_path):
     out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
@@ -87,7 +122,7 @@ def test_ppo_against_batchrank(tmp_path):
 def test_documentation_pages_are_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
     pages = script["pages"]()
-    assert set(pages) == {*(ROOT / "docs" / "environments").glob("*.md"), ROOT / "README.md"}
+    assert set(pages) == {*(ROOT / "docs" / "environments").glob("*.md"), ROOT / "README.md", ROOT / "docs" / "rl.md"}
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "python docs/make_pages.py makes it new"
 
@@ -106,7 +141,18 @@ def test_make_run_is_the_command_of_the_readme():
     assert commands[0] == commands[1]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/README.md",
+        "docs/contextual.md",
+        "docs/off_policy.md",
+        "docs/from_log_to_decision.md",
+        "docs/report.md",
+        "docs/rl.md",
+    ],
+)
 def test_links_lead_somewhere(page):
     file = ROOT / page
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):

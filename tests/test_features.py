@@ -269,11 +269,40 @@ def test_the_most_rated_items_only():
         ({"n_positions": 11}, "n_positions is 11"),
         ({"dimension": 13}, "n_components is 13; expected at most 12"),
         ({"examination": "nothing"}, "unknown instance 'nothing'"),
+        ({"seed": -1}, "seed is -1; expected a non-negative integer"),
     ],
 )
 def test_wrong_arguments_of_an_instance_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         contextual_instance(some_ratings(), **arguments)
+
+
+def test_only_ratings_are_reduced_to_the_most_rated():
+    with pytest.raises(ValueError, match="most_rated is 5; only ratings"):
+        contextual_instance(some_documents(), n_items=5, n_positions=3, most_rated=5)
+
+
+def test_equal_attractions_are_wholly_explained():
+    """Their variance is rounding error, and nothing is to be divided by it."""
+    users, items = (part.ravel() for part in np.indices((12, 12)))
+    names = tuple(map(str, range(12)))
+    ratings = Judgements(users, items, np.full(144, 3.0), names, names)
+    assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
+
+
+@pytest.mark.parametrize("reduce", ["none", "svd", "autoencoder"])
+def test_features_that_no_memory_holds_are_refused(reduce):
+    wide = sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 999_999_998])), (2, 999_999_999))
+    documents = Judgements([0, 0], [0, 1], [0, 1], ("q",), ("a", "b"), wide)
+    with pytest.raises(ValueError, match="features numbered up to 999,999,999, too many to hold in memory"):
+        contextual_instance(documents, n_items=2, n_positions=2, reduce=reduce)
+
+
+def test_tiny_features_are_divided_by_the_largest_without_overflow():
+    tiny = sparse.csr_array([[1e-320, 0.0], [0.0, 0.5], [1e-320, 0.5]])
+    documents = Judgements([0, 0, 0], [0, 1, 2], [0, 1, 2], ("q",), tuple("abc"), tiny)
+    model = contextual_instance(documents, n_items=3, n_positions=2).model("LabelledModel of UserBrowsingModel")
+    np.testing.assert_allclose(model.items[:, 1:], [[0.5, 0], [0, 0.5], [0.5, 0.5]], atol=1.1e-6)
 
 
 # ----------------------------------------------------------------------------------------------------------- the command
@@ -306,7 +335,14 @@ def test_the_command_names_what_is_wrong(tmp_path, capsys):
         (["letor.txt", "--out", "films.json"], "there is no file"),
         (["letor.txt", "--out", "films"], "expected the name of a .json file"),
         (["absent.csv", "--out", "films.json"], "absent.csv"),
+        (["long.csv", "--out", "films.json"], "long.csv, line 2: rating is '111"),
+        (["long.txt", "--out", "films.json"], "long.txt, line 1: expected 'label number:value"),
+        (["ratings.csv", "--out", "folder.json"], "expected the name of a .json file"),
     ]
+    digits = "1" * 100_000 + "x"  # minutes, where the time grows as their square
+    (tmp_path / "long.csv").write_text(f"userId,movieId,rating\n1,1,{digits}\n")
+    (tmp_path / "long.txt").write_text(f"1 qid:1 1:{digits}\n")
+    (tmp_path / "folder.json").mkdir()
     for (data, *rest), message in cases:
         rest[-1] = str(tmp_path / rest[-1])
         assert main(["features", str(tmp_path / data), *rest]) == 2

@@ -135,11 +135,16 @@ def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
         ("NOTHING --model PBM --out x.json", "it begins like none of yandex-relevance"),
         ("BANDIT --model PBM --out x.json", "its rows are single items, not whole lists"),
         ("LOG --out x.json", "Missing option"),
+        ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),
+        ("LOG --model PBM --out nothing", "nothing is a file; give --out a folder"),
+        ("LOG --model PBM --out nothing/x", "nothing is a file; give --out a folder"),
+        ("LOG --model PBM --out folder.json", "folder.json is a folder; expected the name of a file"),
     ],
 )
 def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nothing").write_text("hello\n")
+    (tmp_path / "folder.json").mkdir()
     (tmp_path / "bandit").write_text(",item_id,position,click,propensity_score\n")
     files = {"LOG": str(log_file), "NOTHING": "nothing", "BANDIT": "bandit"}
     assert main(["fit", *(files.get(word, word) for word in words.split())]) == 2
@@ -147,7 +152,7 @@ def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypa
     assert message in refused.splitlines()[-1]
     assert refused.splitlines()[-1].startswith("clickgym: ")
     assert printed == ""
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["bandit", "nothing"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bandit", "folder.json", "nothing"]
 
 
 def test_formats_are_recognised(tmp_path):

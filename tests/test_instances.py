@@ -158,6 +158,13 @@ def toy(**changes):
     return Instance("toy", models, **(fields | changes))
 
 
+def test_an_instance_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(OSError, match=r"folder\.json"):
+        load_instance("lagree2016-small").save(tmp_path / "folder.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+
+
 def test_a_saved_instance_is_read_back_and_serves_an_environment(tmp_path):
     toy().save(tmp_path / "toy.json")
     back = load_instance(str(tmp_path / "toy.json"))

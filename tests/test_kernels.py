@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import pytest
 
-from clickgym.envs import CascadeModel, PositionBasedModel
+from clickgym.envs import CascadeModel, PositionBasedModel, kernels
 from clickgym.envs.click_env import session
 from clickgym.envs.kernels import cache_folder, kernel, specialise
 
@@ -128,3 +131,21 @@ def test_specialising_gives_one_function_for_the_same_kernels():
     assert session(pbm) is session(PositionBasedModel([0.1, 0.2], [0.3]))
     assert session(pbm) is not session(CascadeModel([0.5], 1))
     assert session(pbm).py_func.__qualname__ != session(CascadeModel([0.5], 1)).py_func.__qualname__
+
+
+def test_threads_do_not_change_the_cache_folder_under_each_other(monkeypatch):
+    seen = []
+
+    def slow_njit(**options):
+        def compiled(function):
+            before = numba.config.CACHE_DIR
+            time.sleep(0.005)
+            seen.append((before, numba.config.CACHE_DIR))
+            return function
+
+        return compiled
+
+    monkeypatch.setattr(kernels, "njit", slow_njit)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda function: kernels._compiled(function, foreign=False), [len] * 16))
+    assert set(seen) == {(str(cache_folder()), str(cache_folder()))}

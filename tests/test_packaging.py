@@ -67,7 +67,8 @@ def test_every_package_is_listed():
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert shipped == files_in_package(".py") | files_in_package(".json") | {"clickgym/py.typed"}
+    suffixes = (".py", ".json", ".html", ".css", ".js")
+    assert shipped == {"clickgym/py.typed"}.union(*map(files_in_package, suffixes))
 
 
 def test_the_sdist_holds_what_the_wheel_is_made_from(distributions):
@@ -75,6 +76,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_from(distributions):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= names
+    assert {f"runner/report.{kind}" for kind in ("html", "css", "js")} <= names
     assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= names
 
 
@@ -113,7 +115,7 @@ print(json.dumps([clickgym.__file__, clickgym.envs.__file__, env.unwrapped.model
 
 
 def test_importing_is_light():
-    heavy = {"torch", "matplotlib", "pandas", "scipy.stats", "stable_baselines3", "sb3_contrib", "PIL"}
+    heavy = {"torch", "matplotlib", "pandas", "scipy.stats", "stable_baselines3", "sb3_contrib", "PIL", "plotly", "jinja2"}
     code = f"import sys, clickgym; print(*sorted({heavy!r} & set(sys.modules)))"
     assert run(sys.executable, "-c", code).split() == []
 

@@ -125,6 +125,15 @@ def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
     assert log.query_labels == ("yandex-9982",)
 
 
+def test_wrappers_of_observations_change_nothing_in_what_is_recorded():
+    plain = gym.make("PBMRank-v0")
+    wrapped = clickgym.envs.HistoryObservation(gym.make("PBMRank-v0"))
+    logs = [record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=1) for env in (plain, wrapped)]
+    assert logs[0].clicks.any()
+    np.testing.assert_array_equal(logs[0].items, logs[1].items)
+    np.testing.assert_array_equal(logs[0].clicks, logs[1].clicks)
+
+
 def test_recording_refuses_what_it_cannot_record():
     env = gym.make("PBMRank-v0")
     with pytest.raises(ValueError, match="sessions is 0"):

@@ -154,6 +154,12 @@ def test_what_cannot_be_replayed_is_named():
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"the list propensities range from 0\.1 to 0\.2"):
         clickgym.replay(agent, uneven)
+    certain = ClickLog(
+        log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context,
+        list_propensities=np.ones(30),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"the list propensities are 1; expected at most 1/4! = 0\.0416667"):
+        clickgym.replay(agent, certain)
     with pytest.raises(ValueError, match="the agent ranks 5 items; expected n_items = 4"):
         clickgym.replay(ByTheta(5, 2, model.theta), log)
     single, _, _ = single_items(20, 0)

@@ -94,6 +94,7 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
         ("study zoghi-fig1", "the results need a folder"),
         ("study zoghi-fig1 --scale 2 --out new", "scale is 2.0; expected a number in (0, 1]"),
         ("study zoghi-fig1 --scale nan --out new", "scale is nan; expected a number in (0, 1]"),
+        ("study zoghi-fig1 --seed -1 --out new", "seed is -1; expected a non-negative integer"),
         ("study zoghi-fig2 --instances yandex-8 --out new", "unknown instance 'yandex-8'; did you mean 'yandex-9'?"),
         ("study zoghi-fig2 --instances lagree2016-small --out new", "has no CascadeModel"),
         ("study nonstat-fig1 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),

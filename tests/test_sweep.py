@@ -149,6 +149,13 @@ def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
     assert_frame_equal(*tables)
 
 
+def test_the_name_of_the_folder_is_no_pattern(tmp_path):
+    first = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*")
+    again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*")
+    assert again.equals(first)
+    assert read_results(tmp_path / "a[1]*")[0].equals(first)
+
+
 def test_half_written_files_of_a_killed_sweep_are_not_read(tmp_path):
     table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out")
     cell = next((tmp_path / "out" / "cells").iterdir())
