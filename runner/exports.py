@@ -8,7 +8,7 @@ from typing import Any
 
 import polars
 
-from .report import command_of, duration, heading, regret_text, what_is_tested
+from .report import command_of, duration, heading, regret_text, what_is_tested, what_is_told
 from .summary import ranked
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
@@ -35,7 +35,11 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
     for env, rows in _tables(table, timings, config):
         lines += [_markdown(env), "", _row(HEADINGS), "| ---: | :--- | ---: | :--- | ---: | ---: | :--- |"]
         lines += [*(_row([_markdown(cell) for cell in row]) for row in rows), ""]
-    return "\n".join([*lines, f"{PER_SESSION} {_markdown(what_is_tested(config))}", "", f"    {command_of(config)}", ""])
+    return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
+
+
+def _note(timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    return f"{PER_SESSION} {what_is_tested(config)} {what_is_told(timings, config)}".rstrip()
 
 
 def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
@@ -48,7 +52,7 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
         rf"% clickgym {config['clickgym']}: {_one_line(command_of(config))}",
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
-        rf"\caption{{{_latex(heading(config))}. {PER_SESSION} {_latex(what_is_tested(config))}}}",
+        rf"\caption{{{_latex(heading(config))}. {_latex(_note(timings, config))}}}",
         r"\label{tab:regret}\medskip",
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
         r"\begin{tabular}{rlrlrrl}",

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from .exports import alike_text
 from .plots import COLOURS, DASHES, FLOOR, ZOOM, unit_of
-from .report import by_default, command_of, duration, heading, is_told_optimum, regret_text, what_is_tested, where
+from .report import by_default, command_of, duration, heading, is_told_optimum, regret_text, what_is_tested, what_is_told, where
 from .summary import LEVEL, average, pairwise, ranked
 
 __all__ = ["to_html"]
@@ -66,6 +66,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         heading=heading(config),
         where=where(config),
         tested=what_is_tested(config),
+        told=what_is_told(timings, config),
         level=f"{LEVEL:.0%}",
         command=command_of(config),
         config_text=json.dumps(config, indent=1, ensure_ascii=False),

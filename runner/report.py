@@ -28,6 +28,7 @@ __all__ = [
     "is_told_optimum",
     "regret_text",
     "what_is_tested",
+    "what_is_told",
     "where",
     "write_report",
 ]
@@ -55,6 +56,8 @@ def write_report(folder: str | os.PathLike[str], console: Console, formats: Coll
     table, timings, config = read_results(folder)
     write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
     console.print(_table(summary(table, timings), config))
+    if note := what_is_told(timings, config):
+        console.print(note, highlight=False, markup=False, emoji=False)
     written = [*(picture.name for picture in save_figure(regret_figure(table, config), folder / "regret")), SUMMARY]
     if formats:
         from .exports import to_latex, to_markdown
@@ -147,12 +150,10 @@ def what_is_tested(config: dict[str, Any]) -> str:
         config: as `read_results` returns it.
     """
     runs, n_agents = config["runs"], len(config["agents"])
-    told = ", ".join(filter(is_told_optimum, config["agents"]))
-    footnote = f" Told the optimum, and there only to compare with: {told}." if told else ""
     if n_agents == 1:
-        return f"One agent: there is nothing to compare it with.{footnote}"
+        return "One agent: there is nothing to compare it with."
     if runs == 1:
-        return f"One run of each agent: no interval and no test can tell which differences are chance. More runs can.{footnote}"
+        return "One run of each agent: no interval and no test can tell which differences are chance. More runs can."
     averaged = ", each averaged over the instances" if len(config["instances"]) > 1 and not by_default(config) else ""
     n_pairs = n_agents * (n_agents - 1) // 2
     return (
@@ -160,8 +161,26 @@ def what_is_tested(config: dict[str, Any]) -> str:
         f"null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The Holm correction "
         f"is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal pair of them "
         f"apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the runs, the larger "
-        f"a difference must be to be seen.{footnote}"
+        f"a difference must be to be seen."
     )
+
+
+def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    """What some agents of a table had that the others had not: the optimum, or training before; empty if none had.
+
+    Args:
+        timings, config: as `read_results` returns them.
+    """
+    told = ", ".join(filter(is_told_optimum, config["agents"]))
+    notes = [f"Told the optimum, and there only to compare with: {told}."] if told else []
+    trained = timings.filter(polars.col("training_sessions") > 0)
+    for (agent,), runs in trained.group_by("agent", maintain_order=True):
+        sessions, seconds = runs.select(polars.col("training_sessions").max(), polars.col("training_seconds").mean()).row(0)
+        notes.append(
+            f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
+            "regret does not count: it was told more than the others."
+        )
+    return " ".join(notes)
 
 
 def regret_text(mean: float, half_width: float | None) -> str:

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import warnings
+from io import StringIO
 
 import numpy as np
 import polars
@@ -23,7 +24,7 @@ from clickgym.runner.cli import main
 from clickgym.runner.exports import to_latex, to_markdown
 from clickgym.runner.html_report import to_html
 from clickgym.runner.plots import regret_figure
-from clickgym.runner.report import command_of, regret_text, what_is_tested, write_report
+from clickgym.runner.report import command_of, regret_text, what_is_tested, what_is_told, write_report
 from clickgym.runner.summary import LEVEL, average, pairwise, ranked, summary
 from clickgym.runner.sweep import read_results
 
@@ -157,8 +158,23 @@ def test_the_statement_says_null_samples_and_level():
     assert "no test can tell" in what_is_tested(config | {"runs": 1})
     assert "nothing to compare" in what_is_tested(config | {"agents": ["a"]})
     assert "over the 1 pair of" in what_is_tested(config | {"agents": ["a", "b"]})
-    for runs in (1, 7):
-        assert "only to compare with: Oracle." in what_is_tested(config | {"agents": ["a", "Oracle", "b"], "runs": runs})
+
+
+def test_what_some_agents_were_told_is_said(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    agents = ["TopRank", "Oracle", "PPO:protocol=meta,train_sessions=512,episode=8,n_envs=32"]
+    clickgym.sweep(["PBMRank-v0"], agents, 40, 1, out=tmp_path)
+    printed = Console(file=StringIO(), width=300)
+    write_report(tmp_path, printed, ["html", "md", "tex"])
+    page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    for text in (printed.file.getvalue(), page, (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()):
+        assert "Told the optimum, and there only to compare with: Oracle." in text
+        assert "was trained before each run on 512 sessions of other instances" in text
+    _, timings, config = read_results(tmp_path)
+    assert what_is_told(timings, config).count("trained") == 1
+    clickgym.sweep(["PBMRank-v0"], ["TopRank"], 40, 1, out=tmp_path / "plain")
+    _, timings, config = read_results(tmp_path / "plain")
+    assert what_is_told(timings, config) == ""
 
 
 def test_regret_of_nothing_has_no_sign():
