@@ -16,7 +16,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..envs import ClickEnv
+from ..envs import ClickEnv, ContextualClickEnv
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers import Meter
 from .loop import OnChunk, play_compiled, play_python, why_not_compiled
@@ -190,6 +190,11 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     layer = env
     while type(layer) in (OrderEnforcing, PassiveEnvChecker):
         layer = layer.env  # type: ignore[attr-defined]
+    if isinstance(layer, ContextualClickEnv):
+        raise ValueError(
+            f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
+            "in RecordRegret and let the library's own algorithm step it"
+        )
     if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
         raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
     if layer.task.model is not layer.model:

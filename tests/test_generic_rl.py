@@ -309,6 +309,20 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) 
         PPO(10, 5, **arguments)
 
 
+def test_in_a_contextual_environment_the_library_steps_itself() -> None:
+    _rl()
+    import stable_baselines3
+
+    env = gym.make("ContextualPBMRank-v0")
+    with pytest.raises(ValueError, match="PPO cannot face a contextual environment by name: it sees no features"):
+        clickgym.run(clickgym.make_agent("PPO", env), env, 10)
+    recorded = clickgym.RecordRegret(env)
+    model = stable_baselines3.PPO("MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0)
+    model.learn(64)
+    assert recorded.meter.step == 64
+    assert recorded.meter.totals[0] > 0
+
+
 def test_pairs_that_cannot_run_are_refused() -> None:
     _rl()
     agent = PPO(4, 3, **QUICK, seed=0)
