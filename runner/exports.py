@@ -8,7 +8,7 @@ from typing import Any
 
 import polars
 
-from .report import command_of, duration, heading, regret_text, what_is_tested, what_is_told
+from .report import command_of, duration, heading, regret_text, unit_of, what_is_tested, what_is_told
 from .summary import ranked
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
@@ -32,8 +32,8 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
     lines = [f"**{_markdown(heading(config))}**", ""]
-    for env, rows in _tables(table, timings, config):
-        lines += [_markdown(env), "", _row(HEADINGS), "| ---: | :--- | ---: | :--- | ---: | ---: | :--- |"]
+    for title, rows in _tables(table, timings, config):
+        lines += [_markdown(title), "", _row(HEADINGS), "| ---: | :--- | ---: | :--- | ---: | ---: | :--- |"]
         lines += [*(_row([_markdown(cell) for cell in row]) for row in rows), ""]
     return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
 
@@ -59,8 +59,8 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
         r"\toprule",
         f"{' & '.join(HEADINGS)} \\\\",
     ]
-    for env, rows in _tables(table, timings, config):
-        lines += [r"\midrule", rf"\multicolumn{{{len(HEADINGS)}}}{{l}}{{\textit{{{_latex(env)}}}}} \\"]
+    for title, rows in _tables(table, timings, config):
+        lines += [r"\midrule", rf"\multicolumn{{{len(HEADINGS)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
         lines += [f"{' & '.join(map(_latex, row))} \\\\" for row in rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
@@ -83,7 +83,7 @@ def alike_text(row: dict[str, Any]) -> str:
 def _tables(
     table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
 ) -> Iterator[tuple[str, list[list[str]]]]:
-    """For each environment the cells under `HEADINGS`."""
+    """For each environment a heading, and the cells under `HEADINGS`."""
     rows = ranked(table, timings)
     for env in config["envs"]:
         cells = [
@@ -98,7 +98,7 @@ def _tables(
             ]
             for row in rows.filter(polars.col("env") == env).iter_rows(named=True)
         ]
-        yield env, cells
+        yield f"{env} (regret in {unit_of(env)})", cells
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -15,8 +15,19 @@ import polars
 from plotly.offline import get_plotlyjs
 
 from .exports import alike_text
-from .plots import COLOURS, DASHES, FLOOR, ZOOM, unit_of
-from .report import by_default, command_of, duration, heading, is_told_optimum, regret_text, what_is_tested, what_is_told, where
+from .plots import COLOURS, DASHES, FLOOR, ZOOM
+from .report import (
+    by_default,
+    command_of,
+    duration,
+    heading,
+    is_told_optimum,
+    regret_text,
+    unit_of,
+    what_is_tested,
+    what_is_told,
+    where,
+)
 from .summary import LEVEL, average, pairwise, ranked
 
 __all__ = ["to_html"]

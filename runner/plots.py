@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from functools import partial
@@ -16,20 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..envs import CONTEXTUAL, ENVIRONMENTS
-from .make import parse_spec
-from .report import command_of, where
+from .report import command_of, unit_of, where
 from .summary import average
 from .sweep import write_whole
 
-__all__ = ["regret_figure", "save_figure", "unit_of"]
+__all__ = ["regret_figure", "save_figure"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#888888")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-
-UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
@@ -90,22 +85,6 @@ def _wrapped(text: str, width: int) -> str:
 def _literal(text: str) -> str:
     """The text without formulas: matplotlib would read one between two dollars."""
     return text.replace("$", r"\$")
-
-
-def unit_of(env: str) -> str:
-    """What the regret of an environment counts.
-
-    Args:
-        env: an id, perhaps with arguments.
-
-    Example:
-        >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
-        ('clicks', 'clicked lists', 'satisfied users')
-    """
-    name, arguments = parse_spec(env)
-    scalar, _ = (ENVIRONMENTS | CONTEXTUAL)[name]
-    reward = arguments.get("reward", inspect.signature(scalar).parameters["reward"].default)
-    return UNITS[reward]
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:

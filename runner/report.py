@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 from collections.abc import Collection
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..envs import CONTEXTUAL, ENVIRONMENTS
 from .make import PUBLISHED, parse_spec
 from .summary import LEVEL, summary
 from .sweep import read_results, write_whole
@@ -27,6 +29,7 @@ __all__ = [
     "heading",
     "is_told_optimum",
     "regret_text",
+    "unit_of",
     "what_is_tested",
     "what_is_told",
     "where",
@@ -34,6 +37,8 @@ __all__ = [
 ]
 
 SUMMARY = "summary.csv"
+
+UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 Format = Literal["html", "md", "tex"]
 
@@ -183,16 +188,34 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
     return " ".join(notes)
 
 
+def unit_of(env: str) -> str:
+    """What the regret of an environment counts.
+
+    Args:
+        env: an id, perhaps with arguments.
+
+    Example:
+        >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
+        ('clicks', 'clicked lists', 'satisfied users')
+    """
+    name, arguments = parse_spec(env)
+    scalar, _ = (ENVIRONMENTS | CONTEXTUAL)[name]
+    reward = arguments.get("reward", inspect.signature(scalar).parameters["reward"].default)
+    return UNITS[reward]
+
+
 def regret_text(mean: float, half_width: float | None) -> str:
     """A mean and half of its interval, both with the digits that the interval makes worth reading.
 
     Example:
         >>> regret_text(1234.567, 45.6), regret_text(3.14159, 0.021), regret_text(17.25, None)
         ('1,235 ± 46', '3.142 ± 0.021', '17.2')
+        >>> regret_text(24043.4, 0.0), regret_text(0.4, 0.0)
+        ('24,043 ± 0', '0.4 ± 0.0')
     """
     if half_width is None:
         return f"{mean:z,.1f}"
-    digits = 0
+    digits = int(half_width == 0 and 0.05 <= mean < 10)
     while half_width and half_width * 10**digits < 10 and digits < 3:
         digits += 1
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"

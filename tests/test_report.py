@@ -24,7 +24,7 @@ from clickgym.runner.cli import main
 from clickgym.runner.exports import to_latex, to_markdown
 from clickgym.runner.html_report import to_html
 from clickgym.runner.plots import regret_figure
-from clickgym.runner.report import command_of, regret_text, what_is_tested, what_is_told, write_report
+from clickgym.runner.report import command_of, regret_text, unit_of, what_is_tested, what_is_told, write_report
 from clickgym.runner.summary import LEVEL, average, pairwise, ranked, summary
 from clickgym.runner.sweep import read_results
 
@@ -252,7 +252,8 @@ def test_latex_reads_as_the_table(results):
     read = []
     for section, env in zip(sections, results[2]["envs"], strict=True):
         heading, *rows = section.strip().splitlines()
-        assert unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", heading)[1]) == env
+        title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", heading)[1])
+        assert title == f"{env} (regret in {unit_of(env)})"
         read.append([essential([unescape(cell.strip()) for cell in re.split(r"(?<!\\)&", row)]) for row in rows])
     assert read == list(wanted_cells(results).values())
     (caption,) = (line for line in lines if line.startswith(r"\caption{"))
