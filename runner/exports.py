@@ -8,8 +8,8 @@ from typing import Any
 
 import polars
 
-from .report import command_of, duration, heading, regret_text, unit_of, what_is_tested, what_is_told
 from .summary import ranked
+from .wording import command_of, duration, heading, regret_text, unit_of, what_is_tested, what_is_told
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 

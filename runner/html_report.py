@@ -16,7 +16,8 @@ from plotly.offline import get_plotlyjs
 
 from .exports import alike_text
 from .plots import COLOURS, DASHES, FLOOR, ZOOM
-from .report import (
+from .summary import LEVEL, average, pairwise, ranked
+from .wording import (
     by_default,
     command_of,
     duration,
@@ -28,7 +29,6 @@ from .report import (
     what_is_told,
     where,
 )
-from .summary import LEVEL, average, pairwise, ranked
 
 __all__ = ["to_html"]
 

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .report import command_of, unit_of, where
 from .summary import average
 from .sweep import write_whole
+from .wording import command_of, unit_of, where
 
 __all__ = ["regret_figure", "save_figure"]
 

@@ -19,9 +19,9 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from clickgym.runner.cli import main
 from clickgym.runner.plots import regret_figure, save_figure
 from clickgym.runner.progress import Progress
-from clickgym.runner.report import command_of
 from clickgym.runner.summary import average, summary
 from clickgym.runner.sweep import Cell, read_results
+from clickgym.runner.wording import command_of
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,10 @@ from clickgym.runner.cli import main
 from clickgym.runner.exports import to_latex, to_markdown
 from clickgym.runner.html_report import to_html
 from clickgym.runner.plots import regret_figure
-from clickgym.runner.report import command_of, regret_text, unit_of, what_is_tested, what_is_told, write_report
+from clickgym.runner.report import write_report
 from clickgym.runner.summary import LEVEL, average, pairwise, ranked, summary
 from clickgym.runner.sweep import read_results
+from clickgym.runner.wording import command_of, regret_text, unit_of, what_is_tested, what_is_told
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 
