@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -39,7 +40,7 @@ class Setting(NamedTuple):
 
 
 def _sizes(name: str, values: Any) -> list[int]:
-    return [check_count(name, size) for size in ([values] if isinstance(values, int) else values)]
+    return [check_count(name, size) for size in (values if isinstance(values, list | tuple) else [values])]
 
 
 def _whole(name: str, value: Any) -> int:
@@ -57,6 +58,10 @@ class Measured(NamedTuple):
 
 _at_least_0 = partial(check_at_least, least=0)
 _above_0 = partial(check_at_least, least=0, strictly=True)
+
+
+class _EnoughError(Exception):
+    """Ends an algorithm that plays on though its callback has said that it shall not."""
 
 
 @contextlib.contextmanager
@@ -197,30 +202,41 @@ class StableBaselines(Learner):
         # Given no logger, the library makes a folder for every run in that of temporary files.
         logger = Logger(None, [] if log is None else [TensorBoardOutputFormat(str(log))])
         every = max(sessions // 200, 1)
+        choices = self.n_positions if self.actions == "items" else 1
         logged, regret = 0, 0.0
+        going_on = True
 
         def after_step(*_: Any) -> bool:
-            nonlocal logged, regret
+            nonlocal logged, regret, going_on
+            if not going_on:
+                raise _EnoughError
             if log is not None:
-                meter = envs.get_attr("meter", 0)[0]
-                if meter.step - logged >= every:
-                    logger.record("sessions/regret_per_session", (meter.totals[0] - regret) / (meter.step - logged))
-                    logger.record("sessions/regret", meter.totals[0])
-                    logger.dump(meter.step)
-                    logged, regret = meter.step, meter.totals[0]
-            return on_step()
+                meter = envs.get_attr("meter", 0)[0] if envs.has_attr("meter") else None  # none in training for `act`
+                played = self.model.num_timesteps // choices if meter is None else meter.step
+                if played - logged >= every:
+                    if meter is not None:
+                        logger.record("sessions/regret_per_session", (meter.totals[0] - regret) / (played - logged))
+                        logger.record("sessions/regret", meter.totals[0])
+                        regret = meter.totals[0]
+                    logger.dump(played)
+                    logged = played
+            going_on = on_step()
+            return going_on
 
         seed = int(self.rng.integers(2**31))
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
-        with _one_thread(), contextlib.closing(logger):
+        with _one_thread(), contextlib.closing(logger), contextlib.suppress(_EnoughError):
             if self.model is None:
                 self.model = self.algorithm()(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
             self.model.set_logger(logger)
-            steps = sessions * (self.n_positions if self.actions == "items" else 1)
-            self.model.learn(steps, after_step, log_interval=None, reset_num_timesteps=False)
+            last = self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
+            self.model.learn(sessions * choices, after_step, log_interval=None, reset_num_timesteps=False)
+            short = last - self.model.num_timesteps
+            if going_on and short > 0:  # it ended in the middle of the last lists
+                self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
 
     def act(self, observations: Any) -> np.ndarray:
         with _one_thread():
@@ -470,7 +486,8 @@ class _Adopted(StableBaselines):
     @property
     def ways(self) -> tuple[Actions, ...]:  # type: ignore[override]
         """Those whose action space the class accepts, found by trying."""
-        if "use_masking" in inspect.signature(self.adopted.learn).parameters:
+        # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever for a stream to end.
+        if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):
             return ("items",)
         spaces: dict[Actions, gym.Space] = {
             "codes": MultiDiscrete(self.n_items - np.arange(self.n_positions)),
@@ -504,7 +521,8 @@ def adopt(algorithm: type) -> type[StableBaselines]:
 
     Its hyper-parameters are the arguments of its constructor, with the defaults that it has there, and ``n_envs``; only the
     discount is chosen as for the algorithms known by name, and the device is the processor. How it names lists is chosen by
-    what action spaces it accepts: codes before scores before items; a class that can mask actions names items.
+    what action spaces it accepts: codes before scores before items; a class that can mask actions names items, and so does
+    one that learns from whole episodes (ARS).
 
     Args:
         algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.

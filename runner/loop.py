@@ -1,4 +1,4 @@
-"""Sessions of one agent in one environment: the compiled loop, the Python loop, and which of them serves a pair."""
+"""Sessions of one agent in one environment: the compiled loop, the Python loop, and what can serve a pair."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent
-from ..envs import ClickEnv, ContextualClickEnv, check_ranking
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
+from ..envs import ClickEnv, ContextualClickEnv, EnumeratedAction, check_ranking
 from ..envs.click_env import is_ranked_list, session
 from ..envs.kernels import inner, specialise
 from ..envs.wrappers import Meter
 from .metrics import Metrics
 
-__all__ = ["AgentError", "play_compiled", "play_python", "why_not_compiled"]
+__all__ = ["AgentError", "play_compiled", "play_python", "playable", "why_not_compiled"]
 
 OnChunk = Callable[[int], object]
 
@@ -108,6 +108,32 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     if not isinstance(env, ClickEnv) or type(env).step not in (ClickEnv.step, ContextualClickEnv.step):
         return f"{type(env).__name__} has a step of its own"
     return None
+
+
+def playable(agent: Learner, env: gym.Env) -> ClickEnv:
+    """The environment within harmless wrappers, if a learner can play on streams of its own instead.
+
+    Raises:
+        ValueError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
+    """
+    layer = env
+    while type(layer) in (OrderEnforcing, PassiveEnvChecker):
+        layer = layer.env  # type: ignore[attr-defined]
+    if isinstance(layer, ContextualClickEnv):
+        raise ValueError(
+            f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
+            "in RecordRegret and let the library's own algorithm step it"
+        )
+    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
+        raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
+    if layer.task.model is not layer.model:
+        raise ValueError(
+            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
+            f"who change at given steps ({type(layer.model).__name__})"
+        )
+    if agent.actions == "lists":
+        EnumeratedAction(layer)  # raises if there are too many
+    return layer
 
 
 def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:

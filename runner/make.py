@@ -43,6 +43,8 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         ('CascadeKLUCB', {'feedback': 'first_click'})
         >>> parse_spec("BubbleRank:initial=[2,0,1],horizon=1000")
         ('BubbleRank', {'initial': [2, 0, 1], 'horizon': 1000})
+        >>> parse_spec('PPO:policy_kwargs={"net_arch":[32,32],"ortho_init":false},n_steps=8')
+        ('PPO', {'policy_kwargs': {'net_arch': [32, 32], 'ortho_init': False}, 'n_steps': 8})
         >>> parse_spec("my_module:MyAgent:alpha=0.5")
         ('my_module:MyAgent', {'alpha': 0.5})
         >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
@@ -57,7 +59,7 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         return spec, {}
     name, tail = parts.groups()
     arguments = {}
-    for pair in re.split(r",(?![^\[]*\])", tail):  # not at the commas of a list
+    for pair in re.split(r",(?![^\[]*\]|[^{]*\})", tail):  # not at the commas of a list or an object
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")

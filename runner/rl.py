@@ -24,10 +24,9 @@ from ..envs import REWARDS, ClickVectorEnv, RecordVectorRegret
 from ..envs.action_wrappers import EnumeratedVectorAction, ItemByItemVector, LehmerVectorAction, ScoresVectorAction
 from ..envs.history import HistoryVectorObservation
 from ..envs.wrappers import Meter
-from .loop import OnChunk
+from .loop import OnChunk, playable
 from .meta import FamilyVectorEnv, family
 from .metrics import Metrics
-from .run import playable
 
 __all__ = ["ItemChoices", "StableBaselinesVecEnv", "expected_seconds", "play_learner", "train"]
 
@@ -215,9 +214,10 @@ def play_learner(
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the run.
-        log: a folder for TensorBoard.
+        log: a folder for TensorBoard; with frozen weights there is nothing to log.
 
     Raises:
+        RuntimeError: the learner ended before the horizon.
         ValueError: the environment has wrappers or a step of its own, or its users change with time.
     """
     click_env = playable(agent, env)
@@ -252,19 +252,22 @@ def play_learner(
 
     if agent.training is None:
         agent.learn(envs, meter.horizon, on_step, log)
+        if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
+            raise RuntimeError(f"{type(agent).__name__} ended after {meter.step} of {meter.horizon} sessions")
     else:
         observations = envs.reset()
         while on_step():
             observations, *_ = envs.step(agent.act(observations))
 
 
-def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None) -> None:
+def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
     """Train a learner on the family of instances that its ``training`` names, before it faces the environment.
 
     Args:
         agent: one with a ``training``, that has not learned yet.
         env: tells size, click model and reward; it is not played.
         on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
+        log: a folder for TensorBoard.
     """
     assert agent.training is not None
     task = playable(agent, env).task
@@ -277,7 +280,7 @@ def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None) -> None
             on_chunk(0)
         return True
 
-    agent.learn(envs, agent.training.sessions, on_step)
+    agent.learn(envs, agent.training.sessions, on_step, log)
 
 
 def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:

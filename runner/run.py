@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..envs import ClickEnv, ContextualClickEnv
+from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers import Meter
 from .loop import OnChunk, play_compiled, play_python, why_not_compiled
@@ -108,7 +107,8 @@ def run(
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
             ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
-        tensorboard: a folder to which a `Learner` logs its losses and its regret per session; None writes nothing.
+        tensorboard: a folder to which a `Learner` logs its losses and its regret per session (one with ``protocol="meta"`` the
+            losses of its training); None writes nothing.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -150,14 +150,15 @@ def run(
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
     observation, _ = env.reset(seed=seed)
     measured.contexts(click_env)  # what an environment lacks is said before any work starts
+    log = None if tensorboard is None else Path(tensorboard)
     before = time.perf_counter()
     training_sessions, training_seconds = 0, 0.0
     if isinstance(agent, Learner) and agent.training is not None and agent.model is None:
-        train(agent, env, on_chunk)
+        train(agent, env, on_chunk, log)
         training_sessions, training_seconds = agent.training.sessions, time.perf_counter() - before
         before = time.perf_counter()
     if isinstance(agent, Learner):
-        play_learner(agent, env, meter, measured, on_chunk, None if tensorboard is None else Path(tensorboard))
+        play_learner(agent, env, meter, measured, on_chunk, log)
         used, seconds = agent.engine, time.perf_counter() - before
     elif isinstance(agent, CompiledAgent) and obstacle is None and engine != "python":
         used, seconds = "compiled", play_compiled(agent, env, meter, measured, on_chunk)
@@ -179,30 +180,6 @@ def run(
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
-
-
-def playable(agent: Learner, env: gym.Env) -> ClickEnv:
-    """The environment within harmless wrappers, if a learner can play on streams of its own instead.
-
-    Raises:
-        ValueError: it cannot, naming what stands in the way.
-    """
-    layer = env
-    while type(layer) in (OrderEnforcing, PassiveEnvChecker):
-        layer = layer.env  # type: ignore[attr-defined]
-    if isinstance(layer, ContextualClickEnv):
-        raise ValueError(
-            f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
-            "in RecordRegret and let the library's own algorithm step it"
-        )
-    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
-    if layer.task.model is not layer.model:
-        raise ValueError(
-            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
-            f"who change at given steps ({type(layer.model).__name__})"
-        )
-    return layer
 
 
 def check_tensorboard() -> None:

@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
 from ..envs.checks import check_count, check_horizon, check_seed, unknown
-from .loop import why_not_compiled
+from .loop import playable, why_not_compiled
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
-from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, playable, run
+from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, run
 
 __all__ = ["Cell", "Watcher", "make_folder", "read_results", "sweep", "write_whole"]
 

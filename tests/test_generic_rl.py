@@ -301,6 +301,7 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
         ({"ent_coef": -0.1}, "ent_coef is -0.1; expected a finite number >= 0"),
         ({"clip_range": float("nan")}, "clip_range is nan; expected a finite number > 0"),
         ({"net_arch": (64, 0)}, "net_arch is 0; expected a positive integer"),
+        ({"net_arch": None}, "net_arch is None; expected a positive integer"),
     ],
 )
 def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) -> None:

@@ -71,6 +71,20 @@ def test_exactly_the_horizon_is_counted(name: str) -> None:
     assert (np.diff(result.regret) >= 0).all()
 
 
+@pytest.mark.parametrize(("n_items", "n_positions", "horizon"), [(4, 3, 65), (7, 7, 1), (8, 7, 129), (2, 2, 130), (3, 1, 5)])
+@pytest.mark.parametrize("name", ["DQN", "MaskablePPO", "stable_baselines3:DQN"])
+def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
+    name: str, n_items: int, n_positions: int, horizon: int
+) -> None:
+    """The library plays a rollout of so many choices at a time, whatever K is."""
+    env = ClickEnv(PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions)))
+    reported: list[int] = []
+    agent = clickgym.make_agent(name, env, seed=0)
+    result = clickgym.run(agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append)
+    assert result.steps.tolist() == list(range(1, horizon + 1))
+    assert sum(reported) == horizon
+
+
 @by_name
 def test_actions_cover_every_list(name: str) -> None:
     """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by chance with probability below
@@ -207,6 +221,15 @@ def test_the_cost_is_that_of_later_sessions() -> None:
     assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"  # any loop can be measured
 
 
+def test_a_learner_that_ends_early_has_no_result() -> None:
+    class Quitter(Sleeper):
+        def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+            super().learn(envs, sessions, lambda: on_step() and False, log)
+
+    with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
+        clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
+
+
 def test_the_command_line_tells_the_cost_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "PBMRank-v0", "--agents", "A2C:n_envs=8", "--horizon", "200", "--runs", "2", "--jobs", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
@@ -243,6 +266,17 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
 
 
+@pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
+def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    clickgym.run(quick("A2C", protocol="meta", train_sessions=400, seed=0), ClickEnv(SMALL), 10, seed=0, tensorboard=tmp_path)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert "train/value_loss" in events.Tags()["scalars"]
+    assert events.Scalars("train/value_loss")[-1].step == 392  # of 400, the first after the gradient step at 384
+    assert "sessions/regret" not in events.Tags()["scalars"]
+
+
 def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agent = clickgym.agents.Random(4, 3, seed=0)
     with pytest.raises(ValueError, match="Random has nothing to log"):
@@ -264,6 +298,7 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
         ("sb3_contrib:QRDQN:learning_starts=16", "items"),
         ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=8", "items"),
         ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=8", "codes"),
+        ("sb3_contrib:ARS", "items"),
     ],
 )
 def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str, tmp_path: Path) -> None:
@@ -273,7 +308,8 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str, tmp_p
     assert agent.actions == actions
     result = clickgym.run(agent, env, 80, seed=0)
     assert result.agent == spec.split(":")[1]
-    assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
+    if name != "sb3_contrib:ARS":  # which has no discount
+        assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
     again = clickgym.make_agent(name, env, seed=0, **arguments)
     assert clickgym.run(again, env, 80, seed=0).regret.tolist() == result.regret.tolist()
 
@@ -292,6 +328,10 @@ class NoList(PPO):
 
 class NoAlgorithm:
     pass
+
+class Deaf(PPO):
+    def learn(self, total_timesteps, callback=None, **others):
+        return super().learn(100 * total_timesteps, lambda *_: callback(_) or True, **others)
 """
 
 
@@ -302,6 +342,9 @@ def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.Monk
     assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0
+    deaf = clickgym.make_agent("own_ppo:Deaf", gym.make("PBMRank-v0"), seed=0, n_steps=8, batch_size=8)
+    assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
+    assert deaf.model.num_timesteps == 14 * 8  # one step more than the 13 it takes
     with pytest.raises(ValueError, match="NoList takes none of the action spaces in which ranked lists can be written"):
         clickgym.make_agent("own_ppo:NoList", gym.make("PBMRank-v0"))
     with pytest.raises(ValueError, match="nor an algorithm in the style of stable-baselines3"):
@@ -434,4 +477,7 @@ def test_a_trained_policy_explores_and_exploits() -> None:
 def test_what_a_learner_cannot_face_is_said_before_a_sweep_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="PPO learns on parallel streams"):
         clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out")
+    many = "uniform:n_items=20,n_positions=10,seed=0"
+    with pytest.raises(ValueError, match="more than the limit of 100,000"):
+        clickgym.sweep(["PBMRank-v0"], ["DQN:actions=lists"], 100, 1, out=tmp_path / "out", instances=[many])
     assert not (tmp_path / "out").exists()
