@@ -18,7 +18,7 @@ from ..envs.kernels import inner, specialise
 from ..envs.wrappers import Meter
 from .metrics import Metrics
 
-__all__ = ["AgentError", "play_compiled", "play_python", "playable", "why_not_compiled"]
+__all__ = ["AgentError", "check_list", "play_compiled", "play_python", "playable", "why_not_compiled"]
 
 OnChunk = Callable[[int], object]
 
@@ -33,6 +33,14 @@ next_round: Callable[..., None]
 
 class AgentError(Exception):
     """An agent's fault in mid-run; the message names the agent, the step and the fault."""
+
+
+def check_list(agent: Agent, ranking: Any, n_items: int, n_positions: int, what: str, number: int) -> None:
+    """Refuse a bad list as the fault of its agent; ``what`` and ``number`` say when, as ``"step", 7``."""
+    try:
+        check_ranking(ranking, n_items, n_positions)
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
 class Unchanged(NamedTuple):
@@ -193,7 +201,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         played, realised, satisfied = play(size)
         lasted = time.perf_counter() - before
         if played < size:
-            _refuse(agent, meter.step + played + 1, agent.ranking, click_env)
+            check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         meter.advance(size)
         seconds += lasted
@@ -222,10 +230,7 @@ def play_python(
     unreported, due = 0, time.perf_counter() + 0.05
     while meter.step < meter.horizon:
         ranking = agent.rank(observation)
-        try:
-            check_ranking(ranking, space.n_items, space.n_positions)
-        except (TypeError, ValueError) as error:
-            raise AgentError(f"{type(agent).__name__}, step {meter.step + 1}: {error}") from None
+        check_list(agent, ranking, space.n_items, space.n_positions, "step", meter.step + 1)
         if click_env.task is not entered:
             entered, contexts = click_env.task, metrics.contexts(click_env)
         seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
@@ -240,10 +245,3 @@ def play_python(
         if on_chunk is not None and (time.perf_counter() > due or meter.step == meter.horizon):
             on_chunk(unreported)
             unreported, due = 0, time.perf_counter() + 0.05
-
-
-def _refuse(agent: Agent, step: int, ranking: Any, env: ClickEnv) -> None:
-    try:
-        check_ranking(ranking, env.model.n_items, env.model.n_positions)
-    except ValueError as error:
-        raise AgentError(f"{type(agent).__name__}, step {step}: {error}") from None

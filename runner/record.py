@@ -10,10 +10,10 @@ import numpy as np
 
 from ..agents import Agent
 from ..agents.baselines import Random
-from ..envs import ClickEnv, ContextualClickEnv, check_ranking
+from ..envs import ClickEnv, ContextualClickEnv
 from ..envs.checks import check_count
 from ..offline import ClickLog
-from .loop import AgentError
+from .loop import check_list
 
 __all__ = ["record"]
 
@@ -58,10 +58,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         ranking = agent.rank(observation)
-        try:
-            check_ranking(ranking, n_items, n_positions)
-        except (TypeError, ValueError) as error:
-            raise AgentError(f"{type(agent).__name__}, session {session + 1}: {error}") from None
+        check_list(agent, ranking, n_items, n_positions, "session", session + 1)
         if context is None:
             items[session] = ranking
         else:

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent
-from ..envs import check_ranking
 from ..offline import ClickLog, ItemPositionLog
-from .loop import AgentError
+from .loop import check_list
 
 __all__ = ["Replay", "replay"]
 
@@ -103,10 +102,7 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
             acceptance = log.propensities.min() / propensity[0]
         observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
         ranking = agent.rank(observation)
-        try:
-            check_ranking(ranking, n_items, n_positions)
-        except (TypeError, ValueError) as error:
-            raise AgentError(f"{type(agent).__name__}, session {session + 1}: {error}") from None
+        check_list(agent, ranking, n_items, n_positions, "session", session + 1)
         agrees = np.logical_and.accumulate(np.asarray(ranking) == shown)
         weighted[session] = (agrees * clicks / propensity).sum()
         if agrees.all() and (acceptance == 1.0 or rng.random() < acceptance):
