@@ -13,6 +13,7 @@ __all__ = [
     "check_at_least",
     "check_between",
     "check_count",
+    "check_finite",
     "check_horizon",
     "check_positions",
     "check_seed",
@@ -66,6 +67,13 @@ def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -
         raise ValueError(f"{name}[{where}] is {array[tuple(bad[0])]}; expected a probability in [0, 1]")
     array.flags.writeable = False
     return array
+
+
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse infinities and nan; the message of the ValueError names the array and the first bad entry."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise ValueError(f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected a finite number")
 
 
 def probability(name: str, value: Any) -> float:

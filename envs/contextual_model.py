@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .cascade import CascadeModel
-from .checks import probabilities
+from .checks import check_finite, probabilities
 from .click_model import ClickModel
 from .dependent_click import DependentClickModel
 from .position_based import PositionBasedModel
@@ -313,7 +313,5 @@ def _finite(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
     array = np.array(values, np.float64, order="C")
     if array.ndim != ndim or 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; expected {ndim} dimension{'s' * (ndim > 1)}, none of them empty")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise ValueError(f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected a finite number")
+    check_finite(name, array)
     return array

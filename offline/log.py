@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..envs.checks import check_finite
 from .counting import by_query
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
@@ -262,9 +263,7 @@ def _check_features(name: str, values: Any, shape: tuple[int, ...], dtype: type 
     array = np.asarray(values, dtype)
     if array.ndim != len(shape) + 1 or array.shape[:-1] != shape or not array.shape[-1]:
         raise ValueError(f"{name} has shape {array.shape}; expected {(*shape, 'd')}")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise ValueError(f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected a finite number")
+    check_finite(name, array)
     return array
 
 
