@@ -18,7 +18,7 @@ from .exports import alike_text
 from .plots import COLOURS, DASHES, FLOOR, ZOOM
 from .summary import LEVEL, average, pairwise, ranked
 from .wording import (
-    by_default,
+    averaged,
     command_of,
     duration,
     heading,
@@ -72,7 +72,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         agents=agents,
         index={name: index for index, name in enumerate(config["agents"])},
         views=views,
-        instances=_averaged(config),
+        instances=averaged(config),
         unit_of=unit_of,
         heading=heading(config),
         where=where(config),
@@ -95,7 +95,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
 
 def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:
     """What can be shown of each environment: all instances together, and each by itself, if there are several."""
-    instances = _averaged(config)
+    instances = averaged(config)
     table, timings = (
         polars.concat(
             [frame.with_columns(view=0)]
@@ -125,11 +125,6 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
                 }
             )
     return views
-
-
-def _averaged(config: dict[str, Any]) -> list[str]:
-    """The instances over which results are averaged, if there are several."""
-    return config["instances"] if len(config["instances"]) > 1 and not by_default(config) else []
 
 
 def _look(index: int, name: str) -> dict[str, str]:

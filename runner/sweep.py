@@ -201,17 +201,15 @@ def sweep(
     work = _Work(
         horizon, seed, steps, engine, measured.names, named, Path.cwd(), None if tensorboard is None else Path(tensorboard)
     )
-    if watcher is None:
-        watcher = Watcher()
-        watcher.start(cells, done, horizon)
-    else:
-        watcher.start(cells, done, horizon)
+    listener = Watcher() if watcher is None else watcher
+    listener.start(cells, done, horizon)
+    if watcher is not None:  # the trials take seconds, which nobody should wait for unheard
         left = [cell for cell in cells if cell in learners and cell not in done]
-        _tell_costs(left, work, joblib.effective_n_jobs(n_jobs), watcher)
+        _tell_costs(left, work, joblib.effective_n_jobs(n_jobs), listener)
     for prefer, wanted in (("threads", True), ("processes", False)):
         left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
         if left:
-            _play_all(left, work, out, n_jobs, prefer, watcher)
+            _play_all(left, work, out, n_jobs, prefer, listener)
     frames = [_read_cell(out, cell) for cell in cells]
     table = polars.concat([frame.select(*COLUMNS, *measured.names) for frame in frames])
     timed = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")

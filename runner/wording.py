@@ -13,6 +13,7 @@ from .make import PUBLISHED, parse_spec
 from .summary import LEVEL
 
 __all__ = [
+    "averaged",
     "by_default",
     "command_of",
     "duration",
@@ -56,6 +57,15 @@ def by_default(config: dict[str, Any]) -> bool:
     """
     instances = config["instances"]
     return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) < len(config["envs"]) * len(instances))
+
+
+def averaged(config: dict[str, Any]) -> list[str]:
+    """The instances over which results are averaged, if there are several.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    return config["instances"] if len(config["instances"]) > 1 and not by_default(config) else []
 
 
 def where(config: dict[str, Any], env: str | None = None) -> str:
@@ -111,10 +121,10 @@ def what_is_tested(config: dict[str, Any]) -> str:
         return "One agent: there is nothing to compare it with."
     if runs == 1:
         return "One run of each agent: no interval and no test can tell which differences are chance. More runs can."
-    averaged = ", each averaged over the instances" if len(config["instances"]) > 1 and not by_default(config) else ""
+    means = ", each averaged over the instances" if averaged(config) else ""
     n_pairs = n_agents * (n_agents - 1) // 2
     return (
-        f"Tied agents are not told apart by the Welch t-test, two-sided, over {runs} independent runs of each{averaged}. The "
+        f"Tied agents are not told apart by the Welch t-test, two-sided, over {runs} independent runs of each{means}. The "
         f"null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The Holm correction "
         f"is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal pair of them "
         f"apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the runs, the larger "
