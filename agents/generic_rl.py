@@ -118,7 +118,7 @@ class StableBaselines(Learner):
     click_models = "any"
     paper: ClassVar[str]
     """Where the algorithm is from."""
-    library: ClassVar[str] = "stable_baselines3"
+    package: ClassVar[str] = "stable_baselines3"
     """The module that has a class of the same name."""
     ways: ClassVar[tuple[Actions, ...]]
     """How its policy can name lists; the first by default."""
@@ -135,10 +135,10 @@ class StableBaselines(Learner):
     def __init__(
         self, n_items: int, n_positions: int, *, actions: Actions | None = None, seed: Seed = None, **hyperparameters: Any
     ) -> None:
-        for module in ("stable_baselines3", self.library):
+        for module in ("stable_baselines3", self.package):
             if find_spec(module) is None:
                 raise ImportError(
-                    f'{type(self).__name__} is an algorithm of {self.library}; install it: pip install "clickgym[rl]"'
+                    f'{type(self).__name__} is an algorithm of {self.package}; install it: pip install "clickgym[rl]"'
                 )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
@@ -179,7 +179,7 @@ class StableBaselines(Learner):
 
     def algorithm(self) -> Any:
         """The library's class; imports torch."""
-        return getattr(importlib.import_module(self.library), type(self).__name__)
+        return getattr(importlib.import_module(self.package), type(self).__name__)
 
     def arguments(self) -> dict[str, Any]:
         """What the library's class is called with; imports torch."""
@@ -371,7 +371,7 @@ class RecurrentPPO(StableBaselines):
     """
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
-    library = "sb3_contrib"
+    package = "sb3_contrib"
     ways = ("codes", "scores")
     measured = Measured(8.4, 15.8)
     settings: ClassVar = _AS_PPO | {
@@ -387,7 +387,7 @@ class MaskablePPO(StableBaselines):
     """
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
-    library = "sb3_contrib"
+    package = "sb3_contrib"
     ways = ("items",)
     measured = Measured(3.7, 18.0)
     settings: ClassVar = _AS_PPO | {

@@ -43,7 +43,7 @@ def _learners() -> str:
     algorithms = [
         (
             f"`{name}`",
-            learner.library,
+            learner.package,
             f"`{learner.ways[0]}`",
             f"{learner.measured.regret} %",
             f"{learner.measured.seconds:.0f}",
