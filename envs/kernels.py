@@ -43,9 +43,11 @@ _foreign: set[Callable[..., Any]] = set()
 @cache
 def _package_sources() -> frozenset[Path]:
     """Every Python file of the package that may hold kernels, whether installed or mapped from a checkout."""
-    envs = Path(__file__).resolve().parent
-    folders = (envs, *(envs.parent / name for name in ("agents", "runner", "offline")))
-    return frozenset(file for folder in folders for file in folder.glob("*.py"))
+    return frozenset(file for name in ("envs", "agents", "runner", "offline") for file in (_root() / name).rglob("*.py"))
+
+
+def _root() -> Path:
+    return Path(__file__).resolve().parents[1]
 
 
 @cache
@@ -59,7 +61,7 @@ def cache_folder() -> Path:
     for text in (numba.__version__, np.__version__, platform.python_version(), platform.machine()):
         digest.update(text.encode())
     for file in sorted(_package_sources()):
-        digest.update(file.name.encode() + file.read_bytes())
+        digest.update(file.relative_to(_root()).as_posix().encode() + file.read_bytes())
     return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / f"kernels-{digest.hexdigest()[:16]}"
 
 

@@ -149,3 +149,9 @@ def test_threads_do_not_change_the_cache_folder_under_each_other(monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda function: kernels._compiled(function, foreign=False), [len] * 16))
     assert set(seen) == {(str(cache_folder()), str(cache_folder()))}
+
+
+def test_kernels_in_subfolders_count_and_are_told_apart_by_their_folders():
+    sources = {file.relative_to(kernels._root()) for file in kernels._package_sources()}
+    expected = {path.relative_to(ROOT) for name in ("envs", "agents", "runner", "offline") for path in (ROOT / name).rglob("*.py")}
+    assert sources == expected
