@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 import clickgym
 from clickgym.agents import LEARNERS
 from clickgym.envs import LehmerAction, LehmerVectorAction
-from clickgym.runner.rl import StableBaselinesVecEnv
+from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
 
 OURS, THEIRS = "PBMRank-v0", "CartPole-v1"
 REPEATS = 2

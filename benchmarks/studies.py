@@ -12,7 +12,7 @@ from pathlib import Path
 from report import publish, table
 
 from clickgym.runner.studies import STUDIES
-from clickgym.runner.study_run import Plan, clock, plan, project
+from clickgym.runner.studies.run import Plan, clock, plan, project
 
 SESSIONS = 200_000
 REPEATS = 3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
-from clickgym.runner.cli import about
+from clickgym.runner.cli.app import about
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "environments"

@@ -1,6 +1,20 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
-from .action_wrappers import (
+from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
+from .click_env import ClickEnv, ClickVectorEnv
+from .click_model import MAX_SEARCH, REWARDS, ClickModel
+from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
+from .contextual.model import ContextualModel, LabelledModel, LinearModel
+from .contextual.rank import CONTEXTUAL
+from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
+from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
+from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
+from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
+from .rank_env import RankEnv, RankVectorEnv
+from .spaces import RankedList, check_ranking
+from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
+from .wrappers.actions import (
     EnumeratedAction,
     EnumeratedVectorAction,
     ItemByItem,
@@ -10,22 +24,8 @@ from .action_wrappers import (
     ScoresAction,
     ScoresVectorAction,
 )
-from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
-from .click_env import ClickEnv, ClickVectorEnv
-from .click_model import MAX_SEARCH, REWARDS, ClickModel
-from .contextual import ContextualClickEnv, ContextualClickVectorEnv
-from .contextual_model import ContextualModel, LabelledModel, LinearModel
-from .contextual_rank import CONTEXTUAL
-from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
-from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
-from .history import HistoryObservation, HistoryVectorObservation
-from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
-from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
-from .rank_env import RankEnv, RankVectorEnv
-from .spaces import RankedList, check_ranking
-from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
-from .wrappers import RecordRegret, RecordVectorRegret
+from .wrappers.history import HistoryObservation, HistoryVectorObservation
+from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 ENVIRONMENTS: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
     "CMRank-v0": (CMRankEnv, CMRankVectorEnv),

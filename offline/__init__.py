@@ -7,10 +7,10 @@ Example:
     array([0.5  , 0.333])
 """
 
-from .browsing import PBMEstimator, UBMEstimator
-from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .contextual import contextual_instance, label_attraction
-from .estimation import ConvergenceWarning, Estimator
+from .estimation.browsing import PBMEstimator, UBMEstimator
+from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import hold_out, query_instance

@@ -30,7 +30,7 @@ from scipy import sparse
 
 from ..envs import DEFAULT_INSTANCE, Instance, LabelledModel, LinearModel, load_instance
 from ..envs.checks import check_count, check_positions, check_seed, probability, unknown
-from ..envs.contextual_model import BASES
+from ..envs.contextual.model import BASES
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 

@@ -66,9 +66,9 @@ from ..envs import (
     UserBrowsingModel,
 )
 from ..envs.checks import check_between, check_count, check_seed, unknown
-from .browsing import PBMEstimator, UBMEstimator
-from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .estimation import Estimator, Floats
+from .estimation.browsing import PBMEstimator, UBMEstimator
+from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.estimator import Estimator, Floats
 from .log import ClickLog, ItemPositionLog
 from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query
 

@@ -10,9 +10,9 @@ import numpy as np
 from ..envs import ClickModel, DependentClickModel
 from ..envs.checks import check_count
 from ..envs.instances import Instance
-from .browsing import PBMEstimator, UBMEstimator
-from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .estimation import Estimator
+from .estimation.browsing import PBMEstimator, UBMEstimator
+from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.estimator import Estimator
 from .log import ClickLog
 
 __all__ = ["MODELS", "MODELS_PER_QUERY", "hold_out", "query_instance"]

@@ -15,7 +15,7 @@ from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
 from ..envs import ClickEnv, ContextualClickEnv, EnumeratedAction, check_ranking
 from ..envs.click_env import is_ranked_list, session
 from ..envs.kernels import inner, specialise
-from ..envs.wrappers import Meter
+from ..envs.wrappers.regret import Meter
 from .metrics import Metrics
 
 __all__ = ["AgentError", "check_list", "play_compiled", "play_python", "playable", "why_not_compiled"]

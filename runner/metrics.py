@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..envs.checks import unknown
 from ..envs.click_env import ClickEnv, ClickVectorEnv
-from ..envs.contextual import ContextualClickEnv, ContextualClickVectorEnv
+from ..envs.contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from ..envs.kernels import kernel, specialise
-from ..envs.wrappers import Meter
+from ..envs.wrappers.regret import Meter
 
 __all__ = ["DERIVED", "METRICS", "Metric", "Metrics"]
 

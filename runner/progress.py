@@ -15,9 +15,9 @@ import rich.progress
 from rich.console import Console
 from rich.text import Text
 
-from .summary import summary
+from .formats import duration, regret_text
+from .statistics import summary
 from .sweep import Cell, Watcher
-from .wording import duration, regret_text
 
 __all__ = ["Progress"]
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import Agent, CompiledAgent, Learner
 from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
-from ..envs.wrappers import Meter
+from ..envs.wrappers.regret import Meter
 from .loop import OnChunk, play_compiled, play_python, why_not_compiled
 from .metrics import Metrics
 
@@ -134,7 +134,7 @@ def run(
     if isinstance(agent, Learner):
         if engine != "auto":
             raise ValueError(f"engine={engine!r} cannot serve {type(agent).__name__}: {agent.engine} brings its own loop")
-        from .rl import play_learner, train  # imports torch: before the clock starts, and only for those who need it
+        from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
     elif tensorboard is not None:
         raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
     if tensorboard is not None:

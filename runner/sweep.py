@@ -264,7 +264,7 @@ def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: st
 def _tell_costs(cells: Sequence[Cell], work: _Work, workers: int, watcher: Watcher) -> None:
     first = {cell.agent: cell for cell in reversed(cells)}
     for name, runs in Counter(cell.agent for cell in cells).items():
-        from .rl import expected_seconds  # imports torch: only where a learner is
+        from .learners.play import expected_seconds  # imports torch: only where a learner is
 
         env, agent = _pair(first[name], work)
         assert isinstance(agent, Learner)

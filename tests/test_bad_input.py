@@ -12,7 +12,7 @@ import pytest
 
 import clickgym
 from clickgym.envs import ClickEnv, PositionBasedModel
-from clickgym.runner.cli import main
+from clickgym.runner.cli.app import main
 
 OWN = """
 from clickgym.agents import Agent

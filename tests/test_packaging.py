@@ -76,7 +76,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_from(distributions):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= names
-    assert {f"runner/report.{kind}" for kind in ("html", "css", "js")} <= names
+    assert {f"runner/reports/page.{kind}" for kind in ("html", "css", "js")} <= names
     assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= names
 
 

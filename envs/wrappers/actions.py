@@ -1,0 +1,639 @@
+"""Wrappers that let a policy for a plain action space choose ranked lists.
+
+| wrapper | action | for |
+|---|---|---|
+| `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw numbers independently: PPO, A2C |
+| `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
+| `EnumeratedAction` | `Discrete(L! / (L - K)!)` | policies with one discrete action, where the lists are few: DQN |
+| `ItemByItem` | K steps of `Discrete(L)` with masks | policies that honour masks: MaskablePPO of sb3-contrib |
+
+Each has a twin for vector environments. In all of them number j stands for the item ``items[j]``: draw this order at random
+where ids may tell something, as where an instance is stored in order of attraction.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space, iterate
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import recorded
+from ..spaces import RankedList, check_ranking, decode_lehmer
+
+__all__ = [
+    "MAX_LISTS",
+    "EnumeratedAction",
+    "EnumeratedVectorAction",
+    "ItemByItem",
+    "ItemByItemVector",
+    "LehmerAction",
+    "LehmerVectorAction",
+    "ScoresAction",
+    "ScoresVectorAction",
+]
+
+MAX_LISTS = 100_000
+"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing of one from another."""
+
+
+def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()) -> NDArray[np.int64]:
+    """The order in which numbers stand for items, checked.
+
+    Args:
+        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is ``0..L-1``.
+        n_items: L.
+        streams: ``()``, or ``(B,)`` for a vector environment.
+
+    Returns:
+        ``(L,)``, or ``(B, L)`` with streams; read-only.
+
+    Raises:
+        TypeError, ValueError: ``items`` is not a permutation, or not one for each stream.
+    """
+    orders = np.arange(n_items) if items is None else np.asarray(items)
+    if streams and orders.ndim == 2 and len(orders) != streams[0]:
+        raise ValueError(f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows")
+    rows = orders if streams and orders.ndim == 2 else orders[None]
+    try:
+        checked = np.stack([check_ranking(row, n_items, n_items) for row in rows])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
+    return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
+
+
+def check_autoreset_mode(env: VectorEnv) -> None:
+    """Refuse a vector environment whose finished streams are not reset by its own ``step``."""
+    mode = env.metadata.get("autoreset_mode")
+    if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
+        raise ValueError(f"autoreset_mode is {mode}; expected AutoresetMode.SAME_STEP or NEXT_STEP")
+
+
+def _ranked_lists(space: gym.Space, what: str) -> RankedList:
+    if not isinstance(space, RankedList):
+        raise TypeError(f"{what} stand for ranked lists, but the action space is {space}")
+    return space
+
+
+def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
+    """The stream of an entry of a batch, for messages."""
+    return f"environment {index[0]}: " if streams else ""
+
+
+# ------------------------------------------------------------------------------------------------- one action, one list
+
+
+class _Code(ABC):
+    """How the actions of a plain space stand for the lists of a `RankedList` space; ``streams`` as in `order_of_items`."""
+
+    what: ClassVar[str]
+    kinds: ClassVar[str]
+    one: ClassVar[str]
+    space: gym.Space
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        lists = _ranked_lists(lists, self.what)
+        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
+        self.items = order_of_items(items, self.n_items, streams)
+
+    def decode(self, actions: Any) -> NDArray[np.int64]:
+        """The ``(*streams, K)`` lists for which actions stand."""
+        actions = np.asarray(actions)
+        shape = (*self.streams, *(self.space.shape or ()))
+        if actions.shape != shape or actions.dtype.kind not in self.kinds:
+            raise ValueError(f"{self.one} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
+        return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
+
+    def encode(self, rankings: ArrayLike) -> Any:
+        """The inverse of `decode`."""
+        rankings = np.asarray(rankings)
+        if rankings.shape != (*self.streams, self.n_positions):
+            raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
+        for ranking in rankings.reshape(-1, self.n_positions):
+            check_ranking(ranking, self.n_items, self.n_positions)
+        return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
+
+    @abstractmethod
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        """The lists as numbers of items in the given order."""
+
+    @abstractmethod
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """The inverse of `_numbers`."""
+
+
+class _Lehmer(_Code):
+    what, kinds, one = "Lehmer codes", "iu", "a code is an integer array"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        self.sizes = self.n_items - np.arange(self.n_positions)
+        self.space = MultiDiscrete(self.sizes)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere((actions < 0) | (actions >= self.sizes))
+        if len(bad):
+            k = bad[0][-1]
+            where = _at(bad[0], self.streams)
+            raise ValueError(f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}")
+        return decode_lehmer(actions)
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        codes = numbers.copy()
+        for k in range(1, self.n_positions):
+            codes[..., k] -= (numbers[..., :k] < numbers[..., k : k + 1]).sum(axis=-1)
+        return codes
+
+
+class _Enumeration(_Lehmer):
+    """The digits of a Lehmer code read as one number."""
+
+    what, one = "Numbers of lists", "the number of a list is an integer array"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        n_lists = math.perm(self.n_items, self.n_positions)
+        if n_lists > MAX_LISTS:
+            raise ValueError(
+                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, more than the limit of "
+                f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
+            )
+        self.space: Discrete = Discrete(n_lists)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere((actions < 0) | (actions >= self.space.n))
+        if len(bad):
+            raise ValueError(f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}")
+        return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes))
+
+
+class _Scores(_Code):
+    what, kinds, one = "Scores", "iuf", "scores are an array of numbers"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        self.space = Box(-1.0, 1.0, (self.n_items,), np.float32)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere(np.isnan(actions))
+        if len(bad):
+            raise ValueError(f"{_at(bad[0], self.streams)}score {bad[0][-1]} is nan")
+        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[..., : self.n_positions]
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
+        falling = 1 - 2 * np.arange(self.n_positions, dtype=np.float32) / self.n_positions
+        np.put_along_axis(scores, numbers, np.broadcast_to(falling, numbers.shape), axis=-1)
+        return scores
+
+
+class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
+    code: ClassVar[type[_Code]]
+
+    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+        self._code = self.code(env.action_space, items)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
+        gym.ActionWrapper.__init__(self, env)
+        self.action_space = self._code.space
+
+    def action(self, action: ArrayLike) -> NDArray[np.int64]:
+        """The ``(K,)`` list for which an action stands."""
+        return self._code.decode(action)
+
+    def encode(self, ranking: ArrayLike) -> Any:
+        """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the probability of a list."""
+        return self._code.encode(ranking)
+
+
+class _ListVectorAction(VectorActionWrapper):
+    code: ClassVar[type[_Code]]
+
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        super().__init__(env)
+        self._code = self.code(env.single_action_space, items, (env.num_envs,))
+        self.single_action_space = self._code.space
+        self.action_space = batch_space(self._code.space, env.num_envs)
+
+    def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """The ``(B, K)`` lists for which the actions of B streams stand."""
+        return self._code.decode(actions)
+
+    def encode(self, rankings: ArrayLike) -> NDArray[Any]:
+        """Actions that stand for ``(B, K)`` lists."""
+        return self._code.encode(rankings)
+
+
+class LehmerAction(_ListAction):
+    """Actions are Lehmer codes: number k picks one of the L - k items that are not yet on the list.
+
+    Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO and A2C of
+    stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of uniform draws at L = 6, K = 3), and no
+    mask per position forbids them. Codes are one-to-one with lists, so that every list can be learned, none is favoured, and
+    the probability of a code is the probability of its list.
+
+    Args:
+        env: an environment whose action space is a `RankedList`.
+        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. What number k picks depends on
+            those before it and on this order: draw it at random where ids may tell something, as where an
+            instance is stored in order of attraction.
+
+    Raises:
+        TypeError: the action space is not a `RankedList`.
+        ValueError: ``items`` is not a permutation; in ``step``, a code that stands for no list.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import LehmerAction
+        >>> env = LehmerAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> env.action_space
+        MultiDiscrete([4 3])
+        >>> env.action([1, 1]), env.encode([1, 2])
+        (array([1, 2]), array([1, 1]))
+    """
+
+    code = _Lehmer
+
+
+class LehmerVectorAction(_ListVectorAction):
+    """`LehmerAction` for a vector environment.
+
+    Args:
+        env: a vector environment whose single action space is a `RankedList`.
+        items: ``(L,)`` as in `LehmerAction`, the same for all streams; or ``(B, L)``, an order for each.
+
+    Raises:
+        TypeError, ValueError: as `LehmerAction`.
+    """
+
+    code = _Lehmer
+
+
+class ScoresAction(_ListAction):
+    """Actions are scores of the items: the list shows the K items of the largest, the largest first.
+
+    Use it for a policy with continuous actions (SAC, TD3, DDPG). Uniform scores make every list equally likely. Many scores
+    make the same list, and between two lists the reward jumps: PPO, which can choose, learns faster through `LehmerAction` (the
+    documentation page of the wrappers compares them).
+
+    Only the order of the scores counts, so those beyond -1 and 1 are taken too. Exact ties are common where a policy clips its
+    actions (several scores at 1); the item that comes first in ``items`` wins them.
+
+    Args:
+        env: an environment whose action space is a `RankedList`.
+        items: ``(L,)`` all items: score j is that of ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell
+            something: ties would be broken in favour of small ids.
+
+    Raises:
+        TypeError: the action space is not a `RankedList`.
+        ValueError: ``items`` is not a permutation; in ``step``, a wrong shape or a score that is nan.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import ScoresAction
+        >>> env = ScoresAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> env.action_space
+        Box(-1.0, 1.0, (4,), float32)
+        >>> env.action([-0.3, 0.9, 0.1, 0.2]), env.encode([1, 3])
+        (array([1, 3]), array([-1.,  1., -1.,  0.], dtype=float32))
+    """
+
+    code = _Scores
+
+
+class ScoresVectorAction(_ListVectorAction):
+    """`ScoresAction` for a vector environment.
+
+    Args:
+        env: a vector environment whose single action space is a `RankedList`.
+        items: ``(L,)`` as in `ScoresAction`, the same for all streams; or ``(B, L)``, an order for each.
+
+    Raises:
+        TypeError, ValueError: as `ScoresAction`.
+    """
+
+    code = _Scores
+
+
+class EnumeratedAction(_ListAction):
+    """Actions are numbers of lists: all lists in lexicographic order, as one `Discrete` space.
+
+    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, where the lists are few. A policy has
+    an output for each list and learns nothing of one from another: its cost grows with L! / (L - K)!, and so do the
+    sessions it needs. More than `MAX_LISTS` (100,000) are refused; L = 10, K = 5 has 30,240.
+
+    Args:
+        env: an environment whose action space is a `RankedList` of at most `MAX_LISTS` lists.
+        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw it at random where ids may
+            tell something: the first list would be the best one where an instance is stored in order of attraction.
+
+    Raises:
+        TypeError: the action space is not a `RankedList`.
+        ValueError: too many lists; ``items`` is not a permutation; in ``step``, a number of no list.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import EnumeratedAction
+        >>> env = EnumeratedAction(gym.make("PBMRank-v0", attraction=[0.5, 0.4, 0.3, 0.2], examination=[1.0, 0.5]))
+        >>> env.action_space
+        Discrete(12)
+        >>> [env.action(number).tolist() for number in (0, 1, 11)]
+        [[0, 1], [0, 2], [3, 2]]
+        >>> int(env.encode([3, 2]))
+        11
+    """
+
+    code = _Enumeration
+
+
+class EnumeratedVectorAction(_ListVectorAction):
+    """`EnumeratedAction` for a vector environment.
+
+    Args:
+        env: a vector environment whose single action space is a `RankedList` of at most `MAX_LISTS` lists.
+        items: ``(L,)`` as in `EnumeratedAction`, the same for all streams; or ``(B, L)``, an order for each.
+
+    Raises:
+        TypeError, ValueError: as `EnumeratedAction`.
+    """
+
+    code = _Enumeration
+
+
+# --------------------------------------------------------------------------------------------------------- item by item
+
+
+class _Draft:
+    """Lists under way, one on each stream and all equally far; ``streams`` as in `order_of_items`.
+
+    Attributes:
+        placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
+        position: which position is next.
+    """
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        lists = _ranked_lists(lists, "Items chosen one by one")
+        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
+        self.items = order_of_items(items, self.n_items, streams)
+        self.clear()
+
+    def clear(self) -> None:
+        self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
+        self.position = 0
+
+    def place(self, choices: Any) -> None:
+        choices = np.asarray(choices)
+        if choices.shape != self.streams or choices.dtype.kind not in "iu":
+            raise ValueError(
+                f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of shape {choices.shape}"
+            )
+        bad = np.argwhere((choices < 0) | (choices >= self.n_items))
+        if len(bad):
+            where = _at(bad[0], self.streams)
+            raise ValueError(f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}")
+        chosen = choices[..., None]
+        bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
+        if len(bad):
+            stream = tuple(bad[0])
+            choice, placed = choices[stream], self.placed[stream]
+            raise ValueError(
+                f"{_at(bad[0], self.streams)}choice {choice} (item {self.items[stream][choice]}) is forbidden at position "
+                f"{self.position}: position {placed[:, choice].argmax()} holds that item; action_masks() says what is left"
+            )
+        np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
+        self.position += 1
+
+    @property
+    def complete(self) -> bool:
+        return self.position == self.n_positions
+
+    @property
+    def left(self) -> NDArray[np.bool_]:
+        return np.logical_not(self.placed.any(axis=-2))
+
+    @property
+    def rankings(self) -> NDArray[np.int64]:
+        return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
+
+
+def _with_draft(space: gym.Space, draft: _Draft) -> Dict:
+    placed = MultiBinary([draft.n_positions, draft.n_items])
+    return Dict({**_as_dict(space, space), "placed": placed})
+
+
+def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
+    """What belongs to a space (its observations, or itself) under names: its own if it is a `Dict`."""
+    return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
+
+
+class ItemByItem(gym.Wrapper, RecordConstructorArgs):
+    """A list is an episode of K steps, each of which chooses the item of the next position, from the top down.
+
+    Use it for a policy that honours masks (MaskablePPO of sb3-contrib): the items already placed are forbidden, and whatever
+    `action_masks` leaves makes a list. The policy chooses an item in the light of those above it; a session costs K passes
+    through the network. The reward comes with the last item, so that a discount below 1 would count against the items at the
+    top: set it to 1.
+
+    The users do not notice: the sessions of ``env`` go on from one episode to the next. `reset` begins a new list, and a new
+    stream of sessions only if it is given a seed or options, or if ``env`` itself has ended (as by a time limit).
+
+    Args:
+        env: an environment whose action space is a `RankedList`.
+        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell something.
+
+    Observation:
+        A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own keys), and ``placed``
+        ``MultiBinary([K, L])``, 1 where a position holds the item of a number; the first row of zeros is the position to be
+        filled. On the last step they are the clicks and the list that got them.
+
+    Raises:
+        TypeError: the action space is not a `RankedList`.
+        ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the item.
+        gymnasium.error.ResetNeeded: in ``step``, when no list is under way.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import ItemByItem
+        >>> env = ItemByItem(gym.make("PBMRank-v0", attraction=[1.0, 1.0, 0.3, 0.2], examination=[1.0, 1.0]))
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step(1)
+        >>> reward, terminated, env.action_masks()
+        (0.0, False, array([ True, False,  True,  True]))
+        >>> observation, reward, terminated, truncated, info = env.step(0)
+        >>> reward, terminated, observation["observation"], observation["placed"].tolist()
+        (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
+    """
+
+    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+        self._draft = _Draft(env.action_space, items)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
+        gym.Wrapper.__init__(self, env)
+        self.action_space = Discrete(self._draft.n_items)
+        self.observation_space = _with_draft(env.observation_space, self._draft)
+        self._observation: Any = None
+        self._under_way = False
+        self._ended = True  # the stream of sessions, not the list
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin a list; with a seed or options, or where the sessions have ended, also a new stream of sessions.
+
+        Returns:
+            The observation; and the info of the new stream, or an empty one.
+        """
+        info: dict[str, Any] = {}
+        if self._ended or seed is not None or options:
+            self._observation, info = self.env.reset(seed=seed, options=options)
+            self._ended = False
+        self._draft.clear()
+        self._under_way = True
+        return self._observe(), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Choose the item of the next position.
+
+        Args:
+            action: j for the item ``items[j]``.
+
+        Returns:
+            The observation; 0 and an empty info, but on the last item the reward and the info of the session; whether the list
+            is complete; whether the sessions were truncated.
+        """
+        if not self._under_way:
+            raise gym.error.ResetNeeded("call reset() first: it begins a list")
+        self._draft.place(action)
+        if not self._draft.complete:
+            return self._observe(), 0.0, False, False, {}
+        self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
+        self._under_way = False
+        self._ended = ended or truncated
+        return self._observe(), float(reward), True, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """``(L,)`` which choices are allowed now."""
+        return self._draft.left
+
+    def _observe(self) -> dict[str, Any]:
+        return deepcopy({**_as_dict(self.env.observation_space, self._observation), "placed": self._draft.placed})
+
+
+class ItemByItemVector(VectorWrapper):
+    """`ItemByItem` for a vector environment: K steps of all streams together, then a session of each.
+
+    A complete list ends the episode of every stream, which begins the next as the autoreset mode of ``env`` says: with
+    ``SAME_STEP`` the step of the last item returns the first observation of the next list, and the last one of this list as
+    ``final_obs`` with the session's info as ``final_info``; with ``NEXT_STEP`` the step after it ignores its actions. The
+    streams of sessions go on, unless they end themselves.
+
+    Args:
+        env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or
+            ``NEXT_STEP``, whose streams end together if at all (as those of this package do).
+        items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for each.
+
+    Raises:
+        TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on another autoreset mode, and in
+            ``step`` where only some streams ended.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import ItemByItemVector
+        >>> envs = ItemByItemVector(gym.make_vec("PBMRank-v0", num_envs=3, autoreset_mode="SameStep"))
+        >>> observations, infos = envs.reset(seed=0)
+        >>> for k in range(5):
+        ...     observations, rewards, terminations, truncations, infos = envs.step(envs.action_masks().argmax(axis=1))
+        >>> terminations.tolist(), infos["final_info"]["regret"].shape, observations["placed"].any()
+        ([True, True, True], (3,), np.False_)
+    """
+
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        super().__init__(env)
+        check_autoreset_mode(env)
+        self._draft = _Draft(env.single_action_space, items, (env.num_envs,))
+        self.single_action_space = Discrete(self._draft.n_items)
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
+        self.single_observation_space = _with_draft(env.single_observation_space, self._draft)
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self._observations: Any = None
+        self._ended = True  # the streams of sessions, not the lists
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin a list on each stream; new streams of sessions as `ItemByItem.reset` does.
+
+        Returns:
+            The observations; and the infos of the new streams, or none.
+        """
+        infos: dict[str, Any] = {}
+        if self._ended or seed is not None or options:
+            self._observations, infos = self.env.reset(seed=seed, options=options)
+            self._ended = False
+        self._draft.clear()
+        return self._observe(), infos
+
+    def step(
+        self, actions: Any
+    ) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Choose the item of the next position on each stream.
+
+        Args:
+            actions: ``(B,)`` j for the item ``items[j]``.
+
+        Returns:
+            The observations; rewards 0 and no infos, but those of the sessions on the last item; whether the lists are
+            complete; whether the sessions were truncated.
+        """
+        size = self.num_envs
+        nothing, nobody = np.zeros(size), np.zeros(size, np.bool_)
+        if self._observations is None:
+            raise gym.error.ResetNeeded("call reset() first: it begins a list on each stream")
+        if self._draft.complete:  # NEXT_STEP: this call is the reset
+            infos: dict[str, Any] = {}
+            if self._ended:
+                self._observations, _, _, _, infos = self.env.step(self._draft.rankings)
+                self._ended = False
+            self._draft.clear()
+            return self._observe(), nothing, nobody, nobody.copy(), infos
+        self._draft.place(actions)
+        if not self._draft.complete:
+            return self._observe(), nothing, nobody, nobody.copy(), {}
+        self._observations, rewards, terminations, truncations, infos = self.env.step(self._draft.rankings)
+        ended = terminations | truncations
+        if ended.any() != ended.all():
+            raise ValueError(f"the streams must end together; those that ended: {np.flatnonzero(ended).tolist()}")
+        self._ended = bool(ended.any())
+        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
+            infos = self._next_lists(infos)
+        return self._observe(), np.asarray(rewards, np.float64), ~nobody, truncations, infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """``(B, L)`` which choices are allowed now on each stream: all before the step of ``NEXT_STEP`` that ignores them."""
+        return self._draft.left | self._draft.complete
+
+    def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """Begin the next lists in the step that completed these, of which the infos tell."""
+        if self._ended:  # so did the sessions, and the infos are already those of the new streams
+            last = infos["final_obs"], infos["final_info"]
+            infos = {name: value for name, value in infos.items() if name.removeprefix("_") not in ("final_obs", "final_info")}
+            self._ended = False
+        else:
+            last = iterate(self.env.observation_space, deepcopy(self._observations)), infos
+            infos = {}
+        final = np.empty(self.num_envs, object)
+        final[:] = [
+            {**_as_dict(self.env.single_observation_space, observation), "placed": placed}
+            for observation, placed in zip(last[0], self._draft.placed, strict=True)
+        ]
+        self._draft.clear()
+        everybody = np.ones(self.num_envs, np.bool_)
+        return {**infos, "final_obs": final, "_final_obs": everybody, "final_info": last[1], "_final_info": everybody.copy()}
+
+    def _observe(self) -> dict[str, Any]:
+        return deepcopy({**_as_dict(self.env.single_observation_space, self._observations), "placed": self._draft.placed})

@@ -1,0 +1,54 @@
+"""Items one by one for policies that want one array, and know no masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, MultiBinary, flatdim
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from .actions import ItemByItemVector
+
+__all__ = ["ItemChoices"]
+
+
+class ItemChoices(VectorWrapper):
+    """`ItemByItemVector` for policies that want one array, and know no masks.
+
+    A forbidden choice is taken for the next item, in the order of ``items``, that is left. An observation tells which items are
+    on the list and which position is next, then the last observation of ``env``.
+
+    Args:
+        env, items: as for `ItemByItemVector`; the observations of ``env`` are arrays.
+    """
+
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        self._by_item = ItemByItemVector(env, items)
+        super().__init__(self._by_item)
+        last = env.single_observation_space
+        lists: Any = env.single_action_space
+        size = lists.n_items + lists.n_positions + flatdim(last)
+        self.single_observation_space = Box(0, 1 if isinstance(last, MultiBinary) else np.inf, (size,))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return _flat(observations), infos
+
+    def step(self, actions: NDArray[np.integer]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        left = self._by_item.action_masks()
+        cyclic = (actions[:, None] + np.arange(left.shape[1])) % left.shape[1]
+        actions = cyclic[np.arange(len(left)), np.argmax(np.take_along_axis(left, cyclic, axis=1), axis=1)]
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            infos["final_obs"][:] = [_flat(observation) for observation in infos["final_obs"]]
+        return _flat(observations), rewards, terminations, truncations, infos
+
+
+def _flat(observation: dict[str, Any]) -> NDArray[np.float32]:
+    placed, last = observation["placed"], observation["observation"]
+    position = placed.any(axis=-1)
+    return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)

@@ -1,0 +1,151 @@
+"""Wrappers that measure: cumulative regret, reward and clicks of anything that only calls ``env.step``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import recorded
+
+__all__ = ["Meter", "RecordRegret", "RecordVectorRegret"]
+
+
+class Meter:
+    """Running totals over sessions, with their values at given steps; its memory does not grow with the horizon.
+
+    Args:
+        checkpoints: increasing numbers of sessions at which the totals are kept; sessions after the last are not counted.
+        n_metrics: how many further quantities are summed.
+
+    Attributes:
+        totals: expected regret, realised reward, clicks and further metrics, summed over the sessions so far.
+        step: how many sessions were counted.
+        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there.
+    """
+
+    def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
+        self._checkpoints = np.asarray(checkpoints, np.int64)
+        self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
+        self._reached = 0
+        self.totals = np.zeros(3 + n_metrics)
+        self.step = 0
+
+    @property
+    def horizon(self) -> int:
+        """The last checkpoint."""
+        return int(self._checkpoints[-1])
+
+    @property
+    def next_checkpoint(self) -> int:
+        """The first checkpoint not yet reached; the horizon if all are."""
+        return int(self._checkpoints[min(self._reached, len(self._checkpoints) - 1)])
+
+    def add(self, regret: float, reward: float, clicks: int) -> None:
+        """Count one session."""
+        if self.step < self.horizon:
+            self.totals[0] += regret
+            self.totals[1] += reward
+            self.totals[2] += clicks
+            self.advance(1)
+
+    def advance(self, sessions: int) -> None:
+        """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
+        self.step += sessions
+        if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
+            self._kept[self._reached] = self.totals
+            self._reached += 1
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        return self._checkpoints[: self._reached]
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        return self._kept[: self._reached, 0]
+
+    @property
+    def reward(self) -> NDArray[np.float64]:
+        return self._kept[: self._reached, 1]
+
+    @property
+    def clicks(self) -> NDArray[np.int64]:
+        return self._kept[: self._reached, 2].astype(np.int64)
+
+    @property
+    def metrics(self) -> NDArray[np.float64]:
+        """``(n, n_metrics)`` the further metrics at the checkpoints."""
+        return self._kept[: self._reached, 3:]
+
+
+def _clicks(observation: Any) -> NDArray[np.integer]:
+    return observation["clicks"] if isinstance(observation, dict) else observation
+
+
+class RecordRegret(gym.Wrapper, RecordConstructorArgs):
+    """Measures whatever steps the environment: a hand-written loop, an agent, an RL library.
+
+    Args:
+        env: an environment of this package, wrapped or not, whose ``info`` has ``regret``.
+        checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2, 5, 10, 20, ... up to 10¹².
+
+    Attributes:
+        meter: the totals, over all episodes, and their values at the checkpoints.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+        >>> observation, info = env.reset(seed=0)
+        >>> for _ in range(10):
+        ...     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        >>> env.meter.steps
+        array([ 1,  2,  5, 10])
+    """
+
+    def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
+        RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
+        gym.Wrapper.__init__(self, env)
+        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.meter.add(info["regret"], float(reward), int(_clicks(observation).sum()))
+        return observation, reward, terminated, truncated, info
+
+
+class RecordVectorRegret(VectorWrapper):
+    """`RecordRegret` for a native vector environment: one session of each stream, then the next of each.
+
+    Args:
+        env: a `ClickVectorEnv`, wrapped or not.
+        checkpoints: as in `RecordRegret`, in sessions over all streams together.
+
+    Attributes:
+        meter: as in `RecordRegret`.
+        on_session: None, or called with list, clicks and expected reward of each session before it is counted.
+    """
+
+    def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
+        super().__init__(env)
+        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
+        self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = None
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        last = infos.get("final_info", infos)
+        if "regret" in last:  # absent where the step was the reset of NEXT_STEP
+            shown = [_clicks(final) for final in infos["final_obs"]] if "final_obs" in infos else _clicks(observations)
+            for b, (regret, reward, clicks) in enumerate(zip(last["regret"], rewards, shown, strict=True)):
+                if self.on_session is not None and self.meter.step < self.meter.horizon:
+                    self.on_session(actions[b], clicks, last["expected_reward"][b])
+                self.meter.add(regret, reward, clicks.sum())
+        return observations, rewards, terminations, truncations, infos
+
+
+def _round_numbers() -> NDArray[np.int64]:
+    return np.array([m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12], np.int64)

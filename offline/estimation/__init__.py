@@ -1,0 +1,16 @@
+"""Estimation of click models from logs, one file per family of models."""
+
+from .browsing import PBMEstimator, UBMEstimator
+from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimator import ConvergenceWarning, Estimator
+
+__all__ = [
+    "CMEstimator",
+    "ConvergenceWarning",
+    "DBNEstimator",
+    "DCMEstimator",
+    "Estimator",
+    "PBMEstimator",
+    "SDBNEstimator",
+    "UBMEstimator",
+]

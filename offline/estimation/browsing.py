@@ -1,0 +1,217 @@
+"""Estimators of the models in which clicks alone decide what is examined: position-based and user browsing.
+
+Both say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position (PBM), or the position
+together with that of the last click above it (UBM). So a log enters only as the displays and clicks of each (pair,
+context) cell, and one EM algorithm serves both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
+from ...envs.kernels import kernel
+from ..counting import count_cells, cut, in_parallel
+from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+
+__all__ = ["PBMEstimator", "UBMEstimator"]
+
+CELLS = 2**16  # of a block, the piece of work of one thread
+
+
+class _BrowsingEstimator(EMEstimator):
+    """EM over the cells of (pair, context)."""
+
+    after_click: bool
+    examination_: Floats
+
+    def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
+        self._set_steps(iterations, tol)
+        self.per_query = per_query
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        n_pairs, n_contexts = len(self._codes), self.n_positions_ ** (2 if self.after_click else 1)
+        first_cell, context, clicked, skipped = count_cells(pairs, clicks, n_pairs, self.after_click)
+        # A block is a range of pairs; its examinations are summed by themselves, so the number of threads changes nothing.
+        if self.per_query:
+            n_queries = len(self._labels.query_labels)
+            blocks = np.searchsorted(self._codes, np.arange(n_queries + 1) * len(self._labels.item_labels)).astype(np.int64)
+            rows, tasks = np.arange(n_queries), cut(first_cell[blocks], CELLS)
+        else:
+            blocks = cut(first_cell, CELLS)
+            rows, tasks = np.zeros(len(blocks) - 1, np.int64), np.arange(len(blocks))
+        n_rows = int(rows[-1]) + 1
+        cell = np.repeat(rows, np.diff(first_cell[blocks])) * n_contexts + context
+        trials = np.bincount(cell, clicked + skipped, n_rows * n_contexts).reshape(n_rows, n_contexts)
+        del cell
+        # The last row is that of the queries never shown.
+        α, γ = np.full(n_pairs + 1, 0.5), np.full((n_rows + self.per_query, n_contexts), 0.5)
+        likelihood, examined = np.empty(len(rows)), np.empty((len(rows), n_contexts))
+
+        def expect(task: int) -> None:
+            part = tasks[task], tasks[task + 1]
+            browsing_step(*part, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood)
+
+        self.log_posterior_ = []
+        while True:
+            α_next = α.copy()
+            examined[:] = 0.0
+            in_parallel(expect, len(tasks) - 1)
+            if not self._another_step(float(likelihood.sum()) + log_prior(α, γ[:n_rows]), len(pairs)):
+                break
+            α = α_next
+            γ[:n_rows] = smoothed(examined if self.per_query else examined.sum(axis=0), trials)
+        self.attraction_, self.examination_ = α, self._layout(γ if self.per_query else γ[0])
+
+    def _layout(self, γ: Floats) -> Floats:
+        """The context probabilities as the click model holds them."""
+        raise NotImplementedError
+
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        browsing_conditional(self._rows(queries), pairs, clicks, self.after_click, self.attraction_, self._flat(), result)
+        return result
+
+    def _rows(self, queries: Indices) -> Indices:
+        """The row of each query among the examination probabilities."""
+        return queries if self.per_query else np.zeros_like(queries)
+
+    def _flat(self) -> Floats:
+        """The examination probabilities, ``(rows, contexts)``; a single row if all queries share them."""
+        return self.examination_.reshape(-1, self.n_positions_ ** (2 if self.after_click else 1))
+
+    def _examination(self, query: int) -> Floats:
+        """Those of one query, as the click model holds them."""
+        return self.examination_[query] if self.per_query else self.examination_
+
+
+@kernel
+def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood):  # type: ignore[no-untyped-def]
+    """One EM step for some blocks: their new attractions, expected examinations, and the log-likelihood before the step."""
+    for block in range(start, stop):
+        row, value = rows[block], 0.0
+        for pair in range(blocks[block], blocks[block + 1]):
+            attracted, shown = 0.0, 0
+            for cell in range(first_cell[pair], first_cell[pair + 1]):
+                x = context[cell]
+                click = α[pair] * γ[row, x]
+                value += clicked[cell] * np.log(click) + skipped[cell] * np.log1p(-click)
+                # A click was examined and attractive; a skip was attractive, or examined, but not both.
+                one_of_both = skipped[cell] / (1.0 - click)
+                attracted += clicked[cell] + one_of_both * (α[pair] - click)
+                examined[block, x] += clicked[cell] + one_of_both * (γ[row, x] - click)
+                shown += clicked[cell] + skipped[cell]
+            α_next[pair] = (1.0 + attracted) / (2.0 + shown)
+        likelihood[block] = value
+
+
+@kernel
+def browsing_conditional(rows, pairs, clicks, after_click, α, γ, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it."""
+    n_positions = pairs.shape[1]
+    for session in range(len(pairs)):
+        last = 0
+        for k in range(n_positions):
+            context = k * n_positions + last if after_click else k
+            result[session, k] = α[pairs[session, k]] * γ[rows[session], context]
+            if clicks[session, k]:
+                last = k + 1
+
+
+@kernel
+def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position where examination depends on the last click above.
+
+    ``last`` is working memory of ``K + 1`` floats: the probability that the last click so far was at each position.
+    """
+    n_positions = pairs.shape[1]
+    for session in range(len(pairs)):
+        last[0] = 1.0
+        for k in range(n_positions):
+            total = 0.0
+            for j in range(k + 1):
+                click = last[j] * γ[rows[session], k * n_positions + j] * α[pairs[session, k]]
+                last[j] -= click
+                total += click
+            last[k + 1] = result[session, k] = total
+
+
+class PBMEstimator(_BrowsingEstimator):
+    """Position-based model, by EM.
+
+    Args:
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+        per_query: examination probabilities for each query by itself; else all queries share them.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+        examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``, in the order of the fitted
+            log's labels, the last row, 0.5, for all queries never shown.
+        n_iter_: the EM steps taken.
+        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+
+    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 4.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 4, [[1, 0], [1, 1], [0, 0], [1, 0]], [0] * 4, ("a", "b"), ("q",))
+        >>> model = PBMEstimator().fit(log).click_model("q", ["a", "b"])
+        >>> model.n_items, model.n_positions
+        (2, 2)
+    """
+
+    after_click = False
+
+    def _layout(self, γ: Floats) -> Floats:
+        return γ
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return self._conditional(queries, pairs, clicks)
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return PositionBasedModel(self.attraction_[pairs], self._examination(query))
+
+
+class UBMEstimator(_BrowsingEstimator):
+    """User browsing model, by EM.
+
+    Args:
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+        per_query: examination probabilities for each query by itself; else all queries share them.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click yet, column j last
+            click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
+        n_iter_: the EM steps taken.
+        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+
+    Source: Dupret and Piwowarski 2008, in the EM form of Chuklin, Markov and de Rijke 2015.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 4, [[1, 0], [1, 1], [0, 0], [1, 0]], [0] * 4, ("a", "b"), ("q",))
+        >>> UBMEstimator(iterations=1).fit(log).examination_.round(3)
+        array([[0.722, 0.   ],
+               [0.444, 0.533]])
+    """
+
+    after_click = True
+
+    def _layout(self, γ: Floats) -> Floats:
+        return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        last = np.empty(self.n_positions_ + 1)
+        browsing_marginal(self._rows(queries), pairs, self.attraction_, self._flat(), last, result)
+        return result
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return UserBrowsingModel(self.attraction_[pairs], self._examination(query))

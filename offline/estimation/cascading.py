@@ -1,0 +1,313 @@
+"""Estimators of the models that scan from the top: cascade, dependent click, and dynamic Bayesian.
+
+One story: the user examines position 1; an examined item is clicked if it attracts; after a click the user leaves
+satisfied with a probability of its own (in the cascade model 1, in the DCM that of the position, in the DBN that of
+the item); whoever has not left satisfied goes on to the next position with probability g (1 but in the DBN). So
+everything down to the last click was surely examined, and only what lies below it is uncertain.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
+from ...envs.kernels import kernel
+from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks
+from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, log_prior, smoothed
+
+__all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
+
+SESSIONS = 2**13  # of a block, the piece of work of one thread
+
+
+class _CascadingEstimator(Estimator):
+    """The laws of the clicks, and the estimate from the certain part alone.
+
+    The probability of leaving after a click belongs to the pair (``leaving_of_pairs``), or to the position.
+    """
+
+    perseverance_ = 1.0
+
+    leaving_of_pairs = False
+
+    @abstractmethod
+    def _leaving(self) -> Floats:
+        """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at each position ``(K,)``."""
+
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
+        scanning_conditional(pairs, clicks, *law, result)
+        return result
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        scanning_marginal(pairs, self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_, result)
+        return result
+
+    def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
+        """Estimate attraction from the positions that are taken for examined, down to the first click or to the last.
+
+        Returns:
+            The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each position ``(K,)``.
+        """
+        examined, clicked, last_of_pair = np.zeros((3, len(self._codes) + 1), np.int64)
+        last_at, clicked_at = np.zeros((2, self.n_positions_), np.int64)
+        count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at)
+        self.attraction_ = smoothed(clicked, examined)
+        return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
+
+
+@kernel
+def scanning_conditional(pairs, clicks, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it."""
+    for session in range(len(pairs)):
+        looking = 1.0  # examination of position k given the clicks above it
+        for k in range(pairs.shape[1]):
+            pair = pairs[session, k]
+            click = looking * α[pair]
+            result[session, k] = click
+            if clicks[session, k]:
+                looking = g * (1.0 - leaving[pair if leaving_of_pairs else k])
+            elif click < 1.0:  # of those who have not clicked, the share that did examine
+                looking = g * (looking - click) / (1.0 - click)
+            else:  # nobody is left where a skip was impossible
+                looking = 0.0
+
+
+@kernel
+def scanning_marginal(pairs, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position."""
+    for session in range(len(pairs)):
+        looking = 1.0
+        for k in range(pairs.shape[1]):
+            pair = pairs[session, k]
+            result[session, k] = looking * α[pair]
+            looking *= g * (1.0 - α[pair] * leaving[pair if leaving_of_pairs else k])
+
+
+class _ScanningEstimator(_CascadingEstimator, EMEstimator):
+    """Exact EM."""
+
+    def _em(self, pairs: Indices, clicks: Clicks) -> Floats:
+        """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also ``perseverance_``.
+
+        Args:
+            pairs, clicks: ``(N, K)``.
+
+        Returns:
+            The probabilities of leaving.
+        """
+        leaving_of_pairs = self.leaving_of_pairs
+        n_sessions, n_positions = pairs.shape
+        last = np.empty(n_sessions, np.int32)
+        last_clicks(clicks, last)
+        known = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
+        shown, clicked, skipped = np.zeros((3, len(self._codes) + 1))
+        passed, clicked_in_group = np.zeros((2, len(shown) if leaving_of_pairs else n_positions))
+        count_certain(pairs, clicks, last, leaving_of_pairs, shown, clicked, skipped, passed, clicked_in_group)
+        # A block holds all sessions of its queries, so no other adds to the sums of their pairs.
+        query = self._codes[pairs[:, 0]] // len(self._labels.item_labels)
+        first = np.concatenate([[0], np.flatnonzero(np.diff(query)) + 1, [n_sessions]])
+        first = first[cut(first, SESSIONS)]
+        n_blocks = len(first) - 1
+        α, s, g = np.full(len(shown), 0.5), np.full(len(passed), 0.5), 0.5 if leaving_of_pairs else 1.0
+        attracted, satisfied = np.empty(len(shown)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
+        tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
+
+        def expect(block: int) -> None:
+            part = block, first[block], first[block + 1]
+            scanning_step(*part, pairs, last, leaving_of_pairs, α, s, g, tail[block], attracted, satisfied, sums[block])
+
+        self.log_posterior_ = []
+        while True:
+            attracted[:], satisfied[:] = 0.0, 0.0
+            in_parallel(expect, n_blocks)
+            likelihood, going, went = sums.sum(axis=0)
+            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + known * np.log(g)
+            prior = log_prior(α, s) + (log_prior(np.array(g)) if leaving_of_pairs else 0.0)
+            if not self._another_step(float(likelihood) + prior, n_sessions):
+                break
+            # Every item shown attracts or not; of one that was not examined the log says nothing.
+            α = smoothed(clicked + attracted, shown)
+            s = smoothed(satisfied.sum(axis=0), clicked_in_group)
+            if leaving_of_pairs:
+                g = float(smoothed(known + went, known + going))
+        self.attraction_, self.perseverance_ = α, g
+        return s
+
+
+@kernel
+def scanning_step(block, start, stop, pairs, last, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
+    """The expectations of one EM step over some sessions.
+
+    Args:
+        block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by pair.
+        tail: ``(K + 1,)`` working memory.
+        attracted: of the items not examined, how many attract is added for each pair.
+        satisfied: last clicks after which the user left are added for each group.
+        sums: set to the log-likelihood of what follows the last clicks, and to the users below the part surely examined who
+            could go on, and those who did.
+    """
+    n_positions, row = pairs.shape[1], 0 if leaving_of_pairs else block
+    likelihood = going = went = 0.0
+    tail[n_positions] = 1.0
+    for session in range(start, stop):
+        known = max(last[session], 0)
+        # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
+        for k in range(n_positions - 1, known, -1):
+            tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
+        left, group = 0.0, 0
+        if last[session] >= 0:
+            group = pairs[session, known] if leaving_of_pairs else known
+            left = s[group]
+        end = left + (1.0 - left) * tail[known + 1]
+        likelihood += np.log(end)
+        if last[session] >= 0:
+            satisfied[row, group] += left / end
+        reached = 1.0 - left / end  # posterior probability that the user was at position k and had not left satisfied
+        for k in range(known + 1, n_positions):
+            pair = pairs[session, k]
+            going += reached
+            reached *= g * (1.0 - α[pair]) * tail[k + 1] / tail[k]
+            went += reached
+            attracted[pair] += (1.0 - reached) * α[pair]
+    sums[0], sums[1], sums[2] = likelihood, going, went
+
+
+class CMEstimator(_CascadingEstimator):
+    """Cascade model, in closed form: examined is what stands down to the first click; the rest tells nothing.
+
+    The model excludes sessions with several clicks: their log-likelihood is minus infinity.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+
+    Source: Craswell et al. 2008.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> CMEstimator().fit(log).attraction_.round(3)
+        array([0.6  , 0.667, 0.5  ])
+    """
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self._count(pairs, clicks, until_first=True)
+
+    def _leaving(self) -> Floats:
+        return np.ones(self.n_positions_)
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return CascadeModel(self.attraction_[pairs], self.n_positions_)
+
+
+class DCMEstimator(_ScanningEstimator):
+    """Dependent click model.
+
+    Args:
+        method: ``"last_click"``, the standard estimator, takes the last click for the end of the session. It is biased, for a
+            user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6 to
+            0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+        termination_: ``(K,)`` probability of leaving satisfied after a click at each position.
+        n_iter_, log_posterior_, converged_: with EM, the steps taken, the penalised log-likelihood before each step and after
+            the last (it never falls), and whether the last one gained less than ``tol`` per session (None without ``tol``).
+
+    Raises:
+        ValueError: on another method.
+
+    Source: Guo, Liu and Wang 2009.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> DCMEstimator().fit(log).termination_
+        array([0.5 , 0.75])
+    """
+
+    def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
+        if method not in ("last_click", "em"):
+            raise ValueError(f"method is {method!r}; expected 'last_click' or 'em'")
+        self.method = method
+        self._set_steps(iterations, tol)
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        if self.method == "em":
+            self.termination_ = self._em(pairs, clicks)
+        else:
+            _, self.termination_ = self._count(pairs, clicks, until_first=False)
+
+    def _leaving(self) -> Floats:
+        return self.termination_
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return DependentClickModel(self.attraction_[pairs], self.termination_)
+
+
+class SDBNEstimator(_CascadingEstimator):
+    """Simplified dynamic Bayesian network (perseverance 1), in closed form: the last click is the one that satisfies.
+
+    Attributes:
+        attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
+
+    Source: Chapelle and Zhang 2009, section 5.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> SDBNEstimator().fit(log).satisfaction_
+        array([0.5 , 0.75, 0.5 ])
+    """
+
+    leaving_of_pairs = True
+    satisfaction_: Floats
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
+
+    def _leaving(self) -> Floats:
+        return self.satisfaction_
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return DynamicBayesianModel(
+            self.attraction_[pairs], self.satisfaction_[pairs], self.perseverance_, n_positions=self.n_positions_
+        )
+
+
+class DBNEstimator(_ScanningEstimator, SDBNEstimator):
+    """Dynamic Bayesian network, by exact EM.
+
+    Args:
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+
+    Attributes:
+        attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
+        perseverance_: probability g that an unsatisfied user goes on.
+        n_iter_: the EM steps taken.
+        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+
+    Source: Chapelle and Zhang 2009, appendix.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> 0 < DBNEstimator().fit(log).perseverance_ < 1
+        True
+    """
+
+    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
+        self._set_steps(iterations, tol)
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.satisfaction_ = self._em(pairs, clicks)

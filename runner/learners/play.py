@@ -1,0 +1,168 @@
+"""Learners of stable-baselines3 in the native vector environments, measured like any agent.
+
+Import this module only where stable-baselines3 is wanted: it comes with ``pip install "clickgym[rl]"`` and brings torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import ArrayLike, NDArray
+
+from ...agents.learner import Actions, Learner
+from ...envs import REWARDS, ClickVectorEnv, RecordVectorRegret
+from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
+from ...envs.wrappers.history import HistoryVectorObservation
+from ...envs.wrappers.item_choices import ItemChoices
+from ...envs.wrappers.regret import Meter
+from ..loop import OnChunk, playable
+from ..metrics import Metrics
+from .family import FamilyVectorEnv, family
+from .vec_env import StableBaselinesVecEnv
+
+__all__ = ["expected_seconds", "play_learner", "train"]
+
+
+WRAPPERS: dict[Actions, Callable[[VectorEnv, ArrayLike], VectorEnv]] = {
+    "codes": LehmerVectorAction,
+    "scores": ScoresVectorAction,
+    "lists": EnumeratedVectorAction,
+    "items": ItemChoices,
+}
+
+
+def play_learner(
+    agent: Learner,
+    env: gym.Env,
+    meter: Meter,
+    metrics: Metrics,
+    on_chunk: OnChunk | None = None,
+    log: Path | None = None,
+) -> None:
+    """Let a learner play up to the meter's horizon; the environment has been reset.
+
+    It plays on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
+    generator. The sessions are counted in the order of the steps, and in a step in the order of the streams; the last step
+    may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted. A learner that was trained before
+    (`train`) plays one stream, with frozen weights.
+
+    Args:
+        agent: goes on from what it has learned.
+        env: an environment of this package, without wrappers (the streams would bypass them).
+        meter: receives the totals.
+        metrics: what is measured besides.
+        on_chunk: called after each step with the number of its sessions; what it raises ends the run.
+        log: a folder for TensorBoard; with frozen weights there is nothing to log.
+
+    Raises:
+        RuntimeError: the learner ended before the horizon.
+        ValueError: the environment has wrappers or a step of its own, or its users change with time.
+    """
+    click_env = playable(agent, env)
+    task = click_env.task
+    recorded = RecordVectorRegret(
+        ClickVectorEnv(
+            task.model,
+            agent.n_envs if agent.training is None else 1,
+            REWARDS[task.code],
+            task.cutoff,
+            reference=task.optimal_ranking,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
+    )
+    recorded.meter = meter
+    contexts = metrics.contexts(click_env)
+
+    def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
+        metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
+
+    recorded.on_session = on_session if metrics.summed else None
+    envs = _streams(agent, recorded)
+    envs.seed(int(click_env.np_random.integers(2**31)))
+    reported = 0
+
+    def on_step() -> bool:
+        nonlocal reported
+        if on_chunk is not None and meter.step > reported:
+            on_chunk(meter.step - reported)
+        reported = meter.step
+        return meter.step < meter.horizon
+
+    if agent.training is None:
+        agent.learn(envs, meter.horizon, on_step, log)
+        if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
+            raise RuntimeError(f"{type(agent).__name__} ended after {meter.step} of {meter.horizon} sessions")
+    else:
+        observations = envs.reset()
+        while on_step():
+            observations, *_ = envs.step(agent.act(observations))
+
+
+def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
+    """Train a learner on the family of instances that its ``training`` names, before it faces the environment.
+
+    Args:
+        agent: one with a ``training``, that has not learned yet.
+        env: tells size, click model and reward; it is not played.
+        on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
+        log: a folder for TensorBoard.
+    """
+    assert agent.training is not None
+    task = playable(agent, env).task
+    draw = family(agent.training.family, task.model)
+    envs = _streams(agent, FamilyVectorEnv(draw, agent.n_envs, agent.training.episode, REWARDS[task.code], task.cutoff))
+    envs.seed(int(agent.rng.integers(2**31)))
+
+    def on_step() -> bool:
+        if on_chunk is not None:
+            on_chunk(0)
+        return True
+
+    agent.learn(envs, agent.training.sessions, on_step, log)
+
+
+def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
+    """What the library plays on: with actions of the learner's kind, and histories where it was trained to read them."""
+    if agent.training is not None:
+        envs = HistoryVectorObservation(envs, agent.items, per_position=True, horizon=agent.training.episode)
+    return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
+
+
+def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
+    """What a run of a learner costs on this machine, by a trial; the learner is of no use afterwards.
+
+    Args:
+        agent, env: as for `play_learner`; the environment is reset.
+        horizon: T, the sessions of a run.
+        seconds: how long to play, apart from the first step. The rate is of the second half: an algorithm may gather sessions
+            before it learns from them.
+    """
+    env.reset(seed=0)
+    meter = Meter([horizon])
+    total = 0.0
+    if agent.training is not None:
+        per_step, _ = _seconds_per_step(lambda on_chunk: train(agent, env, on_chunk), seconds)
+        total += per_step * agent.training.sessions / agent.n_envs
+    per_step, steps = _seconds_per_step(lambda on_chunk: play_learner(agent, env, meter, Metrics(), on_chunk), seconds)
+    return total + per_step * steps / max(meter.step, 1) * horizon
+
+
+def _seconds_per_step(play: Callable[[OnChunk], None], seconds: float) -> tuple[float, int]:
+    """Seconds of a step in the second half of a trial, and how many steps there were."""
+    times: list[float] = []
+
+    def on_chunk(_: int) -> None:
+        times.append(time.perf_counter())
+        if times[-1] - times[0] > seconds:
+            raise TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        play(on_chunk)
+    half = len(times) // 2
+    return (times[-1] - times[half]) / max(len(times) - 1 - half, 1), len(times)

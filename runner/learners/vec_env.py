@@ -1,0 +1,127 @@
+"""A Gymnasium vector environment as stable-baselines3 wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from stable_baselines3.common.vec_env import VecEnv
+
+__all__ = ["StableBaselinesVecEnv"]
+
+
+class StableBaselinesVecEnv(VecEnv):
+    """A Gymnasium vector environment as stable-baselines3 wants it; given as it is, the library fails in the middle of things.
+
+    All streams are one object, stepped by one call, so attributes and methods are those of the vector environment, and are
+    the same for every stream; of an array with a row per stream, which a method returns, each stream has its row.
+
+    Infos come per stream only where one ends: to take them apart at every step would cost more than the step. The arrays of
+    all streams are in ``infos``.
+
+    Args:
+        envs: a vector environment that resets a finished stream in the same step, as the library does: built with
+            ``autoreset_mode=AutoresetMode.SAME_STEP``. For an algorithm that chooses lists, wrap it in
+            `LehmerVectorAction` first.
+
+    Attributes:
+        infos: what the vector environment returned as infos with its last step.
+
+    Raises:
+        TypeError: ``envs`` is not a Gymnasium vector environment.
+        ValueError: it has another autoreset mode.
+
+    Example:
+        >>> import clickgym, gymnasium as gym
+        >>> from clickgym.envs import LehmerVectorAction
+        >>> from stable_baselines3 import PPO
+        >>> envs = gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep")
+        >>> model = PPO("MlpPolicy", StableBaselinesVecEnv(LehmerVectorAction(envs)), n_steps=32, gamma=0.0, seed=0)
+        >>> model.learn(256).num_timesteps
+        256
+    """
+
+    def __init__(self, envs: VectorEnv) -> None:
+        if not isinstance(envs, VectorEnv):
+            raise TypeError(f"expected a gymnasium.vector.VectorEnv, got {type(envs).__name__}")
+        if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                "stable-baselines3 wants the first observation of a new stream in the step that ended the old one: "
+                "build the vector environment with autoreset_mode=AutoresetMode.SAME_STEP"
+            )
+        self.envs = envs
+        self.infos: dict[str, Any] = {}
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    def reset(self) -> Any:
+        if any(options != self._options[0] for options in self._options):
+            raise ValueError("the streams are reset by one call, with the same options for all")
+        observations, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0] or None)
+        self.reset_infos = [_of_stream(infos, b) for b in range(self.num_envs)]
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        observations, rewards, terminations, truncations, self.infos = self.envs.step(self._actions)
+        dones = terminations | truncations
+        by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for b in np.flatnonzero(dones):
+            # What SAME_STEP returns is already about the new stream; the library wants the old one, and this set aside.
+            self.reset_infos[b] = _of_stream(self.infos, b)
+            by_stream[b] = self.reset_infos[b].pop("final_info", {})
+            by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
+            by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
+        return observations, rewards.astype(np.float32), dones, by_stream
+
+    def close(self) -> None:
+        self.envs.close()
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        images: Any = self.envs.render()
+        return images or [None] * self.num_envs
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self._owner(attr_name), attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        if len(set(self._get_indices(indices))) < self.num_envs:
+            raise ValueError(f"{attr_name} cannot be set for some streams only: they are one object")
+        setattr(self._owner(attr_name), attr_name, value)
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+        result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
+        by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs  # as the masks of actions are
+        return [result[b] if by_stream else result for b in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        wrapped = any(isinstance(layer, wrapper_class) for layer in self._layers())
+        return [wrapped for _ in self._get_indices(indices)]
+
+    def _layers(self) -> Iterator[VectorEnv]:
+        """The vector environment from its outermost wrapper to its core."""
+        layer = self.envs
+        while isinstance(layer, VectorWrapper):
+            yield layer
+            layer = layer.env
+        yield layer
+
+    def _owner(self, name: str) -> VectorEnv:
+        for layer in self._layers():
+            if hasattr(layer, name):
+                return layer
+        raise AttributeError(f"{self.envs} has no attribute {name!r}")
+
+
+def _of_stream(infos: dict[str, Any], b: Any) -> dict[str, Any]:
+    """The entries of one stream in Gymnasium's dict of arrays, each with a mask ``_name`` of the streams that have an entry."""
+    return {
+        name: _of_stream(values, b) if isinstance(values, dict) else values[b]
+        for name, values in infos.items()
+        if not name.startswith("_") and infos[f"_{name}"][b]
+    }

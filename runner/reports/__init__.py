@@ -1,0 +1,1 @@
+"""Tables, words, figures, Markdown, LaTeX and the page of a finished sweep."""

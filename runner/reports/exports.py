@@ -1,0 +1,118 @@
+"""The table of a finished sweep for a text or a paper: Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars
+
+from ..formats import duration, regret_text
+from ..statistics import ranked
+from .words import command_of, heading, unit_of, what_is_tested, what_is_told
+
+__all__ = ["alike_text", "to_latex", "to_markdown"]
+
+HEADINGS = ("", "agent", "regret", "tied with", "reward", "time", "engine")
+PER_SESSION = "Reward and time are per session."
+
+# In the way of a macro's argument, of a ligature, or of OT1, the encoding that a plain document has.
+LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}"}
+    | {'"': r"\textquotesingle\textquotesingle{}", "±": r"$\pm$", "µ": r"$\mu$", "–": r"\textendash{}"}
+)
+
+
+def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    """The table of final regret in Markdown, as GitHub reads it.
+
+    Args:
+        table, timings, config: of a finished sweep, as `read_results` returns them.
+    """
+    lines = [f"**{_markdown(heading(config))}**", ""]
+    for title, rows in _tables(table, timings, config):
+        lines += [_markdown(title), "", _row(HEADINGS), "| ---: | :--- | ---: | :--- | ---: | ---: | :--- |"]
+        lines += [*(_row([_markdown(cell) for cell in row]) for row in rows), ""]
+    return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
+
+
+def _note(timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    return f"{PER_SESSION} {what_is_tested(config)} {what_is_told(timings, config)}".rstrip()
+
+
+def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    """The table of final regret as a LaTeX float, for a document with the package booktabs.
+
+    Args:
+        table, timings, config: of a finished sweep, as `read_results` returns them.
+    """
+    lines = [
+        rf"% clickgym {config['clickgym']}: {_one_line(command_of(config))}",
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        rf"\caption{{{_latex(heading(config))}. {_latex(_note(timings, config))}}}",
+        r"\label{tab:regret}\medskip",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        r"\begin{tabular}{rlrlrrl}",
+        r"\toprule",
+        f"{' & '.join(HEADINGS)} \\\\",
+    ]
+    for title, rows in _tables(table, timings, config):
+        lines += [r"\midrule", rf"\multicolumn{{{len(HEADINGS)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
+        lines += [f"{' & '.join(map(_latex, row))} \\\\" for row in rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def alike_text(row: dict[str, Any]) -> str:
+    """The places of the agents that chance may have put behind or before one.
+
+    Args:
+        row: of `ranked`.
+
+    Example:
+        >>> [alike_text({"runs": runs, "alike": places}) for runs, places in [(5, [2, 3]), (5, None), (1, None)]]
+        ['2, 3', '–', 'cannot tell']
+    """
+    if row["runs"] == 1:
+        return "cannot tell"
+    return ", ".join(map(str, row["alike"])) if row["alike"] else "–"
+
+
+def _tables(
+    table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """For each environment a heading, and the cells under `HEADINGS`."""
+    rows = ranked(table, timings)
+    for env in config["envs"]:
+        cells = [
+            [
+                str(row["place"]),
+                row["agent"],
+                regret_text(row["regret"], row["regret_ci95"]),
+                alike_text(row),
+                f"{row['reward']:.4f}",
+                duration(row["ns_per_session"]),
+                row["engine"],
+            ]
+            for row in rows.filter(polars.col("env") == env).iter_rows(named=True)
+        ]
+        yield f"{env} (regret in {unit_of(env)})", cells
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|~&#$@])", r"\\\1", _one_line(text))
+
+
+def _latex(text: str) -> str:
+    return re.sub("-(?=-)", "-{}", _one_line(text).translate(LATEX))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,137 @@
+"""The figure of a sweep: cumulative regret against sessions, one panel per environment."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import polars
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ..statistics import average
+from ..sweep import write_whole
+from .words import command_of, unit_of, where
+
+__all__ = ["regret_figure", "save_figure"]
+
+# Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
+# swallows. When they run out, they come again with another dash pattern.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#888888")
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+
+ZOOM = 1000
+"""The first thousandth of the sessions, where all agents still explore, is left out."""
+FLOOR = 1e-3
+"""Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
+
+
+def regret_figure(table: polars.DataFrame, config: dict[str, Any]) -> Figure:
+    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
+
+    Both axes are logarithmic: the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart
+    share a panel. Several instances are averaged.
+
+    Args:
+        table, config: of a finished sweep, as `read_results` returns them.
+    """
+    envs, agents = config["envs"], config["agents"]
+    curves = average(table.filter(polars.col("step") * ZOOM >= config["horizon"]), ("env", "agent", "step"))
+    n_columns = 2 if len(envs) == 4 else min(len(envs), 3)
+    n_rows = math.ceil(len(envs) / n_columns)
+    legend_width = 0.8 + 0.075 * max(map(len, agents))
+    figure = Figure(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
+    panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    for panel, env in zip(panels, envs, strict=False):
+        _draw(panel, curves.filter(polars.col("env") == env), agents)
+        panel.set_title(_wrapped(env, 38), fontsize=10)
+        panel.set_xlabel("sessions")
+        panel.set_ylabel(f"cumulative regret ({unit_of(env)})")
+    for panel in panels[len(envs) :]:
+        panel.remove()
+    runs = config["runs"]
+    band = f"mean and 95 % confidence band of {runs} runs" if runs > 1 else "one run"
+    figure.suptitle(_wrapped(f"Regret, {where(config)} ({band})", int(11 * figure.get_figwidth())), fontsize=11)
+    final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
+    handles = [
+        Line2D([], [], **_look(agents, agent), label=_literal(agent))
+        for agent in sorted(agents, key=lambda agent: -final[agent])  # from the top, about as the lines lie
+        if final[agent] > FLOOR
+    ]
+    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
+    # A curve without the version and the command that made it cannot be checked.
+    source = f"clickgym {config['clickgym']}: {command_of(config)}"
+    width = int(16 * figure.get_figwidth())
+    figure.supxlabel(_wrapped(source, width), fontsize=6, color="0.4", x=0.01, ha="left")
+    return figure
+
+
+def _wrapped(text: str, width: int) -> str:
+    """The text in lines of about ``width``, broken after spaces, colons and commas."""
+    lines = [""]
+    for part in re.split(r"(?<=[ :,])", text):
+        if len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return _literal("\n".join(lines).strip())
+
+
+def _literal(text: str) -> str:
+    """The text without formulas: matplotlib would read one between two dollars."""
+    return text.replace("$", r"\$")
+
+
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
+
+    Args:
+        figure: any figure.
+        path: without a suffix.
+
+    Returns:
+        The two files.
+    """
+    files = []
+    with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            file = path.with_name(f"{path.name}.{kind}")
+            write_whole(file, partial(figure.savefig, format=kind, dpi=150, metadata=metadata))
+            files.append(file)
+    return files
+
+
+def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str]) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    for agent in agents:
+        curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > FLOOR))
+        step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
+        dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
+        panel.plot(step, mean, linewidth=1.6, **dot, **_look(agents, agent))
+        panel.fill_between(
+            step, np.maximum(mean - half, FLOOR), mean + half, color=_look(agents, agent)["color"], alpha=0.2, linewidth=0
+        )
+    faultless = [agent for agent in agents if (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()]
+    if faultless:
+        names = _literal(", ".join(faultless))
+        panel.text(0.98, 0.03, f"no regret: {names}", transform=panel.transAxes, ha="right", fontsize=8)
+    shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
+    if len(shown):
+        panel.set_ylim(shown.min() / 1.5, shown.max() * 1.5)  # by the means: a band may reach down to zero
+    first, last = curves["step"].to_numpy()[[0, -1]]
+    if first < last:
+        panel.set_xlim(first, last)
+    panel.grid(which="major", color="0.9", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _look(agents: list[str], agent: str) -> dict[str, Any]:
+    i = agents.index(agent)
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}

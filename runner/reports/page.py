@@ -1,0 +1,148 @@
+"""The report of a finished sweep as one page: curves, tables, and how to make the results again."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars
+from plotly.offline import get_plotlyjs
+
+from ..formats import duration, regret_text
+from ..statistics import LEVEL, average, pairwise, ranked
+from .exports import alike_text
+from .figures import COLOURS, DASHES, FLOOR, ZOOM
+from .words import (
+    averaged,
+    command_of,
+    heading,
+    is_told_optimum,
+    unit_of,
+    what_is_tested,
+    what_is_told,
+    where,
+)
+
+__all__ = ["to_html"]
+
+# The dashes of the figure, as plotly and as SVG name them.
+PLOTLY_DASHES, SVG_DASHES = ("solid", "dash", "dot", "dashdot"), ("none", "8 3", "2 2.5", "8 3 2 3")
+ON_DARK = {"#000000": "#FFFFFF"}
+"""The colour that a dark page would swallow, and what stands for it there."""
+
+DIGITS = 5
+"""Significant digits of a curve: more than any screen shows."""
+
+
+def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    """A page that needs nothing but itself: no network, and no other file.
+
+    Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without JavaScript; the curves are
+    drawn by plotly.js, which is packed into the page (gzip in Base64: 2.0 MB in place of 4.8).
+
+    Args:
+        table, timings, config: of a finished sweep, as `read_results` returns them.
+    """
+    pages = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,  # the names of agents and instances are a user's
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {
+        "alike": alike_text,
+        "duration": duration,
+        "p_value": _p_value,
+        "parts": partial(re.split, "(?<=[:=,])"),
+        "regret": regret_text,
+    }
+    pages.tests["told_optimum"] = is_told_optimum
+    agents = [_look(index, name) for index, name in enumerate(config["agents"])]
+    views = _views(table, timings, config)
+    return pages.get_template("page.html").render(
+        config=config,
+        agents=agents,
+        index={name: index for index, name in enumerate(config["agents"])},
+        views=views,
+        instances=averaged(config),
+        unit_of=unit_of,
+        heading=heading(config),
+        where=where(config),
+        tested=what_is_tested(config),
+        told=what_is_told(timings, config),
+        level=f"{LEVEL:.0%}",
+        command=command_of(config),
+        config_text=json.dumps(config, indent=1, ensure_ascii=False),
+        data={  # what the script draws
+            "envs": [{"name": env, "unit": unit_of(env)} for env in config["envs"]],
+            "agents": agents,
+            "steps": config["checkpoints"],
+            "start": config["horizon"] / ZOOM,
+            "floor": FLOOR,
+            "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
+        },
+        plotly=_plotly(),
+    )
+
+
+def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """What can be shown of each environment: all instances together, and each by itself, if there are several."""
+    instances = averaged(config)
+    table, timings = (
+        polars.concat(
+            [frame.with_columns(view=0)]
+            + [frame.filter(instance=name).with_columns(view=i) for i, name in enumerate(instances, 1)]
+        )
+        for frame in (table, timings)
+    )
+    by = ("env", "view")
+    rows, pairs = ranked(table, timings, by), pairwise(table, by)
+    curves = average(table, (*by, "agent", "step")).with_columns(polars.col("regret", "regret_ci95").round_sig_figs(DIGITS))
+    views = []
+    for e, env in enumerate(config["envs"]):
+        for i, name in enumerate([where(config, env), *instances]):
+            of_agents = curves.filter(env=env, view=i).sort("step").partition_by("agent", as_dict=True)
+            views.append(
+                {
+                    "env": env,
+                    "e": e,
+                    "i": i,
+                    "where": name,
+                    "rows": rows.filter(env=env, view=i).to_dicts(),
+                    "pairs": pairs.filter(env=env, view=i).to_dicts(),
+                    "curves": [
+                        {"mean": one["regret"].to_list(), "half": one["regret_ci95"].to_list()}
+                        for one in (of_agents[(agent,)] for agent in config["agents"])
+                    ],
+                }
+            )
+    return views
+
+
+def _look(index: int, name: str) -> dict[str, str]:
+    colour, dash = COLOURS[index % len(COLOURS)], index // len(COLOURS) % len(DASHES)
+    return {
+        "name": name,
+        "light": colour,
+        "dark": ON_DARK.get(colour, colour),
+        "dash": PLOTLY_DASHES[dash],
+        "strokes": SVG_DASHES[dash],
+    }
+
+
+def _p_value(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+@cache
+def _plotly() -> str:
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()

@@ -1,0 +1,81 @@
+"""Table and figure of a finished sweep: printed, and written beside its results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import polars
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..formats import duration, regret_text
+from ..statistics import summary
+from ..sweep import read_results, write_whole
+from .exports import to_latex, to_markdown
+from .words import heading, what_is_told
+
+__all__ = ["Format", "write_report"]
+
+SUMMARY = "summary.csv"
+
+Format = Literal["html", "md", "tex"]
+
+
+def write_report(folder: str | os.PathLike[str], console: Console, formats: Collection[Format] = ()) -> None:
+    """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg`` into its folder.
+
+    Args:
+        folder: the ``out`` of the sweep.
+        console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
+        formats: what to write besides: ``report.html``, a page to read; the table as ``report.md`` and ``report.tex``.
+
+    Raises:
+        ValueError: the folder is not one of finished results.
+    """
+    # matplotlib and plotly are slow to load, and bad input should be named before.
+    from .figures import regret_figure, save_figure
+
+    folder = Path(folder)
+    table, timings, config = read_results(folder)
+    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
+    console.print(_table(summary(table, timings), config))
+    if note := what_is_told(timings, config):
+        console.print(note, highlight=False, markup=False, emoji=False)
+    written = [*(picture.name for picture in save_figure(regret_figure(table, config), folder / "regret")), SUMMARY]
+    if formats:
+        from .page import to_html
+
+        for name, make in (("html", to_html), ("md", to_markdown), ("tex", to_latex)):
+            if name in formats:
+                text = make(table, timings, config)
+                write_whole(folder / f"report.{name}", partial(Path.write_text, data=text, encoding="utf-8"))
+                written.append(f"report.{name}")
+    console.print(f"Results in {folder}: {', '.join(written)}, results.parquet", highlight=False, markup=False, emoji=False)
+
+
+def _table(rows: polars.DataFrame, config: dict[str, Any]) -> Table:
+    # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
+    table = Table(title=Text(heading(config)), box=box.SIMPLE_HEAD, title_style="bold")
+    for name in ("environment", "agent"):
+        table.add_column(name, no_wrap=True)
+    for name in ("regret", "reward / session", "time / session"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("engine")
+    for env in config["envs"]:
+        table.add_section()
+        for row in rows.filter(polars.col("env") == env).sort("regret").iter_rows(named=True):
+            table.add_row(
+                Text(env),
+                Text(row["agent"]),
+                regret_text(row["regret"], row["regret_ci95"]),
+                f"{row['reward']:.4f}",
+                duration(row["ns_per_session"]),
+                row["engine"],
+            )
+    return table

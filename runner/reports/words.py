@@ -1,0 +1,164 @@
+"""The words of a report: what the table prints and figure, page and exports say alike."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from typing import Any
+
+import polars
+
+from ...envs import CONTEXTUAL, ENVIRONMENTS
+from ..make import PUBLISHED, parse_spec
+from ..statistics import LEVEL
+
+__all__ = [
+    "averaged",
+    "by_default",
+    "command_of",
+    "heading",
+    "is_told_optimum",
+    "unit_of",
+    "what_is_tested",
+    "what_is_told",
+    "where",
+]
+
+UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
+
+
+def command_of(config: dict[str, Any]) -> str:
+    """The command line that makes the results of a configuration again.
+
+    Args:
+        config: as `read_results` returns it. Files of instances are named as their instances.
+    """
+    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
+    if not by_default(config):
+        words += ["--instance", *config["instances"]]
+    plain = str(config["horizon"])
+    digits = plain.rstrip("0")
+    horizon = f"{digits}e{len(plain) - len(digits)}" if len(plain) - len(digits) > 2 else plain
+    words += ["--horizon", horizon, "--runs", str(config["runs"]), "--seed", str(config["seed"])]
+    if config.get("metrics"):
+        words += ["--metrics", *config["metrics"]]
+    if config.get("engine", "auto") != "auto":
+        words += ["--engine", config["engine"]]
+    return shlex.join([*words, "--out", "results/again"])
+
+
+def by_default(config: dict[str, Any]) -> bool:
+    """Whether each environment has an instance of its own: its default, or one that its arguments make.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    instances = config["instances"]
+    return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) < len(config["envs"]) * len(instances))
+
+
+def averaged(config: dict[str, Any]) -> list[str]:
+    """The instances over which results are averaged, if there are several.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    return config["instances"] if len(config["instances"]) > 1 and not by_default(config) else []
+
+
+def where(config: dict[str, Any], env: str | None = None) -> str:
+    """The instance of a configuration, or that results are means over several.
+
+    Args:
+        config: as `read_results` returns it.
+        env: where each environment has an instance of its own, that of which; None says so.
+    """
+    instances = config["instances"]
+    if len(instances) > 1 and by_default(config):
+        if env is None:
+            return "each environment's own instance"
+        instances = [name for name in instances if f"{env} {name}" in config["models"]]
+    return instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
+
+
+def heading(config: dict[str, Any]) -> str:
+    """What stands above a table of final regret.
+
+    Args:
+        config: as `read_results` returns it.
+
+    Example:
+        >>> heading({"horizon": 100_000, "instances": ["yandex-9"], "runs": 5})
+        'Regret after 100,000 sessions, yandex-9 (mean ± 95 % interval over 5 runs)'
+    """
+    interval = f"mean ± 95 % interval over {config['runs']} runs" if config["runs"] > 1 else "one run"
+    return f"Regret after {config['horizon']:,} sessions, {where(config)} ({interval})"
+
+
+def is_told_optimum(agent: str) -> bool:
+    """Whether an agent is told the optimum: it is there to compare with, and no winner.
+
+    Args:
+        agent: as a configuration names it. One's own agents are not: they are given nothing of the kind.
+
+    Example:
+        >>> is_told_optimum("Oracle"), is_told_optimum("TopRank"), is_told_optimum("my_module:Oracle")
+        (True, False, False)
+    """
+    return "optimal_ranking" in getattr(PUBLISHED.get(parse_spec(agent)[0]), "told", {}).values()
+
+
+def what_is_tested(config: dict[str, Any]) -> str:
+    """What it means that two agents of a table differ: the null hypothesis, the test, the sample size and the level.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    runs, n_agents = config["runs"], len(config["agents"])
+    if n_agents == 1:
+        return "One agent: there is nothing to compare it with."
+    if runs == 1:
+        return "One run of each agent: no interval and no test can tell which differences are chance. More runs can."
+    means = ", each averaged over the instances" if averaged(config) else ""
+    n_pairs = n_agents * (n_agents - 1) // 2
+    return (
+        f"Tied agents are not told apart by the Welch t-test, two-sided, over {runs} independent runs of each{means}. The "
+        f"null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The Holm correction "
+        f"is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal pair of them "
+        f"apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the runs, the larger "
+        f"a difference must be to be seen."
+    )
+
+
+def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
+    """What some agents of a table had that the others had not: the optimum, or training before; empty if none had.
+
+    Args:
+        timings, config: as `read_results` returns them.
+    """
+    told = ", ".join(filter(is_told_optimum, config["agents"]))
+    notes = [f"Told the optimum, and there only to compare with: {told}."] if told else []
+    trained = timings.filter(polars.col("training_sessions") > 0)
+    for (agent,), runs in trained.group_by("agent", maintain_order=True):
+        sessions, seconds = runs.select(polars.col("training_sessions").max(), polars.col("training_seconds").mean()).row(0)
+        notes.append(
+            f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
+            "regret does not count: it was told more than the others."
+        )
+    return " ".join(notes)
+
+
+def unit_of(env: str) -> str:
+    """What the regret of an environment counts.
+
+    Args:
+        env: an id, perhaps with arguments.
+
+    Example:
+        >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
+        ('clicks', 'clicked lists', 'satisfied users')
+    """
+    name, arguments = parse_spec(env)
+    scalar, _ = (ENVIRONMENTS | CONTEXTUAL)[name]
+    reward = arguments.get("reward", inspect.signature(scalar).parameters["reward"].default)
+    return UNITS[reward]

@@ -1,0 +1,74 @@
+"""What the figures of the studies share: how agents look, panels, curves with bands, legend and title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ..reports.figures import COLOURS
+from .study import FIRST, LAST, Evidence, Values, estimate
+
+__all__ = ["LOOKS", "band", "finish", "grid"]
+
+BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
+LOOKS: dict[str, tuple[str, Any]] = {
+    LAST: (ORANGE, "-"),
+    FIRST: (ORANGE, (0, (4, 1.5))),
+    "BatchRank": (BLUE, "-"),
+    "RankedExp3": (GREY, "-"),
+    "TopRank": (GREEN, "-"),
+    "BubbleRank": (PURPLE, "-"),
+    "Fixed": (BLACK, (0, (1, 1.2))),
+    "CascadeDUCB": (GREEN, "-"),
+    "CascadeSWUCB": (PURPLE, "-"),
+    "PBMPIE": (BLUE, "-"),
+    "PBMTS": (GREEN, "-"),
+    "BCMPTS": (SKY, "-"),
+    "PBMUCB": (PURPLE, "-"),
+    "RankedKLUCB": (GREY, "-"),
+    "CascadeUCB1": (ORANGE, "-"),
+    "CascadeUCB1:feedback=first_click": (ORANGE, (0, (4, 1.5))),
+    "UBMLinUCB": (BLUE, "-"),
+    "C2UCB": (GREY, "-"),
+    "CMLinUCB": (ORANGE, "-"),
+    "DCMLinUCB": (GREEN, "-"),
+    "PBMLinUCB": (PURPLE, "-"),
+}
+"""An agent looks the same in all figures; the two readings of several clicks share a colour."""
+
+
+def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row."""
+    figure = Figure(figsize=(max(3.3 * columns + 2.2, 6.5), 2.9 * rows + 0.6), layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels:
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look: tuple[str, Any] | None = None) -> None:
+    """The mean of ``(units, steps)`` values with its interval."""
+    colour, dashes = LOOKS[label] if look is None else look
+    axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
+    if len(values) > 1:
+        mean, half = np.transpose([estimate(column) for column in values.T])
+        axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15, linewidth=0)
+
+
+def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str) -> Figure:
+    """Legend, title, and what was averaged."""
+    handles, labels = next(iter(panels)).get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
+    sizes = []
+    for curves in evidence.values():
+        runs = len(curves.table["run"].unique())
+        sizes.append(f"{len(curves.instances)} instances × {runs} runs" if len(curves.instances) > 1 else f"{runs} runs")
+    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
+    return figure

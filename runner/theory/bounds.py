@@ -1,0 +1,518 @@
+"""What theory promises of the regret: lower bounds of click models and upper bounds of agents, to draw beside measured curves.
+
+Every bound is a function ``bound(model, steps, **hyperparameters)`` of a click model, or of an environment, and of horizons;
+`BOUNDS` has them by name with the agents and click models they concern. They share these rules:
+
+- Each of ``steps`` is a horizon of its own: the value at n is about an agent that is told the horizon n, where it is told one.
+  Beside one run to T, the last point is what the theorem says, and bounds the regret at every earlier step too.
+- Hyper-parameters have the agents' names and defaults, so that a call without any is about the agent as `make_agent` builds it.
+- An upper bound is infinite wherever the theorem says nothing: between items that tie, at a hyper-parameter on the edge of its
+  range, at a horizon that is too short. A click model or a reward outside the theorem is refused.
+- Lower bounds are asymptotic: ``c · log n`` where the theorem says ``lim inf R(n) / log n ≥ c``. Compare slopes, not values.
+
+Notation as in the package: L items, K positions, α attraction, here sorted so that α_1 ≥ … ≥ α_L, χ examination.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...agents.cascade_nonstationary import discounted_gamma, window_length
+from ...agents.kernels import kl
+from ...envs.cascade import CascadeModel
+from ...envs.checks import check_at_least
+from ...envs.click_env import ClickEnv
+from ...envs.click_model import ClickModel
+from ...envs.position_based import PositionBasedModel
+from ...envs.spaces import check_ranking
+from ..metrics import wrong_pairs
+from .assumptions import check_assumptions
+
+__all__ = [
+    "BOUNDS",
+    "Bound",
+    "batch_rank_upper",
+    "bubble_rank_upper",
+    "cascade_ducb_upper",
+    "cascade_lower",
+    "cascade_swucb_upper",
+    "pbm_lower",
+    "pbm_ucb_upper",
+]
+
+CASCADE_REWARDS = ("clicks", "any_click")  # there is at most one click
+
+Problem = ClickModel | gym.Env[Any, Any]
+Values = NDArray[np.float64]
+
+
+# --------------------------------------------------------------------------------------------------------- lower bounds
+
+
+def cascade_lower(model: Problem, steps: ArrayLike) -> Values:
+    """The least regret of any consistent agent in a cascade model, to first order in log n.
+
+    ``Π_{i<K} (1 - α_i) · Σ_{k>K} (α_K - α_k) / KL(α_k, α_K) · log n``
+
+    ⚠ The paper states it for K items of attraction p and L - K of p - Δ: ``(1-p)^{K-1} (L-K) Δ / KL(p-Δ, p)``. This is the
+    general form that its proof gives, and equals it there: a session in which item k > K is examined costs at least
+    ``α_K - α_k`` times the probability that none of K - 1 better items attracts, and k must be examined
+    ``log n / KL(α_k, α_K)`` times. Showing k first attains both, since the reward does not depend on the order.
+
+    Args:
+        model: a `CascadeModel` with α_K > α_{K+1}, or its environment with the reward ``"clicks"`` or ``"any_click"``.
+        steps: horizons, a number or an array of any shape.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, on items that tie for position K, or a step below 1.
+
+    Source: Kveton et al. 2015, *Cascading bandits*, Theorem 4; also quoted in Li and de Rijke 2019, section 4.2.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> float(cascade_lower(CascadeModel([0.5, 0.5, 0.25], n_positions=2), 1000).round(3))
+        6.601
+    """
+    what = "the cascade lower bound"
+    problem = _cascade(_problem(model, what, CASCADE_REWARDS), what)
+    n_positions, attraction = problem.n_positions, _sorted(problem.attraction)
+    _check_unique(attraction, n_positions, what)
+    last = attraction[n_positions - 1]
+    cost = sum(_ratio(last - worse, kl(worse, last)) for worse in attraction[n_positions:])
+    return math.prod(1.0 - attraction[: n_positions - 1]) * cost * np.log(_horizons(steps))
+
+
+def pbm_lower(model: Problem, steps: ArrayLike) -> Values:
+    """The least regret of any uniformly efficient agent that knows χ in a position-based model, to first order in log n.
+
+    ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K) · log n``, where ``Δ_{k,l}`` is the regret of the list
+    ``(1, …, l-1, k, l, …, K-1)`` and l runs over the K positions. (In the paper's letters: K arms, L positions, θ, κ.)
+
+    Args:
+        model: a `PositionBasedModel` with χ > 0 and α_K > α_{K+1}, or its environment. The paper takes α and χ to decrease
+            strictly; both are sorted here (a known χ may have any order), and other ties change nothing in its proof.
+        steps: horizons, a number or an array of any shape.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a position that is never examined, items that tie for the last place
+            in the list, or a step below 1.
+
+    Source: Lagrée et al. 2016, Theorem 6.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> float(pbm_lower(PositionBasedModel([0.5, 0.25], [0.8]), 1000).round(3))
+        15.096
+    """
+    problem = _pbm(model, "the PBM lower bound")
+    n_positions, attraction = problem.n_positions, _sorted(problem.attraction)
+    examination = _sorted(problem.examination)
+    _check_unique(attraction, n_positions, "the PBM lower bound")
+    last = attraction[n_positions - 1]
+    coefficient = 0.0
+    for worse in attraction[n_positions:]:
+        ratios = []
+        for place in range(n_positions):
+            explored = np.insert(attraction[: n_positions - 1], place, worse)
+            regret = float(examination @ (attraction[:n_positions] - explored))
+            ratios.append(_ratio(regret, kl(examination[place] * worse, examination[place] * last)))
+        coefficient += min(ratios)
+    return coefficient * np.log(_horizons(steps))
+
+
+# --------------------------------------------------------------------------------------------------------- upper bounds
+
+
+def batch_rank_upper(model: Problem, steps: ArrayLike) -> Values:
+    """BatchRank: ``192 K³L / ((1 - α_1) Δ_min) · log n + 4KL (3e + K)``, ``Δ_min = min_{k≤K} α_k - α_{k+1}``.
+
+    Where K = L there is no α_{L+1}, and the least gap is that of the L items. Infinite below n = 5, where two items of the
+    first K + 1 tie, and at α_1 = 1.
+
+    Args:
+        model: a click model that satisfies Zoghi et al.'s assumptions, or its environment with the reward ``"clicks"``: a
+            `CascadeModel`, a `PositionBasedModel` whose χ does not increase, or any other that `check_assumptions` finds to.
+        steps: horizons, a number or an array of any shape.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: naming the assumption that fails; on another reward, a cutoff, or a step below 1.
+
+    Source: Zoghi et al. 2017, Theorem 1.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> float(batch_rank_upper(CascadeModel([0.5, 0.25], n_positions=1), np.e**5).round(1))
+        15433.2
+    """
+    what = "BatchRank's regret bound"
+    problem = _problem(model, what)
+    _check_learnable(problem, "Zoghi 2017", what)
+    n_positions, n_items, attraction = problem.n_positions, problem.n_items, _sorted(problem.attraction)
+    gap = np.min(-np.diff(attraction[: n_positions + 1]), initial=np.inf)
+    horizons = _horizons(steps)
+    rate = _ratio(192.0 * n_positions**3 * n_items, (1.0 - attraction[0]) * gap)
+    bound = _times(rate, np.log(horizons)) + 4 * n_positions * n_items * (3 * math.e + n_positions)
+    return np.where(horizons < 5, np.inf, bound)
+
+
+def bubble_rank_upper(
+    model: Problem, steps: ArrayLike, *, initial: ArrayLike | None = None, delta: float | None = None
+) -> Values:
+    """BubbleRank, K = L: ``180 K χ_max/χ_min · (K - 1 + 2|V_0|) / Δ_min · log(1/δ) + δ^½ K³ n²``.
+
+    ``χ_max`` and ``χ_min`` are the examination of the first and of the last position of the sorted list, ``Δ_min`` the least
+    gap between attractions, ``|V_0|`` the number of wrongly ordered pairs in the initial list. Infinite where two items tie or
+    the last position is never examined.
+
+    Args:
+        model: a click model over K = L items that satisfies Li et al.'s A1-A5, or its environment with the reward
+            ``"clicks"``: a `CascadeModel`, a `PositionBasedModel` whose χ does not increase, or any other that
+            `check_assumptions` finds to.
+        steps: horizons, a number or an array of any shape.
+        initial: R_0, all items. None takes the environment's production list, and where there is none the worst, with
+            ``K (K-1) / 2`` wrong pairs, which covers a random one.
+        delta: δ in ``(0, 1)``; None takes ``n^{-4}``.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: naming the assumption that fails; on K < L, another reward, a cutoff, a bad list or delta, a step below 1.
+
+    Source: Li et al. 2019 (BubbleRank), Theorem 1.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> model = PositionBasedModel([0.75, 0.5, 0.25], [1.0, 0.5, 0.5])
+        >>> float(bubble_rank_upper(model, np.e, initial=[0, 1, 2]).round(6))  # 180·3·2·2/0.25·4 + 27
+        34587.0
+    """
+    what = "BubbleRank's regret bound"
+    problem = _problem(model, what)
+    n_positions, attraction = problem.n_positions, problem.attraction
+    if n_positions != problem.n_items:
+        raise ValueError(f"{what} is about K = L items, all of them shown; got {problem}")
+    _check_learnable(problem, "Li 2019a", what)
+    if delta is not None and check_at_least("delta", delta, 0, strictly=True) >= 1:
+        raise ValueError(f"delta is {delta!r}; expected a number in (0, 1)")
+    if initial is None:
+        initial = getattr(getattr(model, "unwrapped", model), "initial_ranking", None)
+    if initial is None:
+        wrong = n_positions * (n_positions - 1) // 2
+    else:
+        wrong = int(wrong_pairs(attraction, check_ranking(initial, n_positions, n_positions)))
+    examination = problem.examination_probabilities(np.argsort(-attraction, kind="stable"))
+    gap = np.min(-np.diff(_sorted(attraction)), initial=np.inf)
+    horizons = _horizons(steps)
+    log_delta = 4.0 * np.log(horizons) if delta is None else np.full_like(horizons, -math.log(delta))
+    rate = _ratio(180.0 * n_positions * examination[0] * (n_positions - 1 + 2 * wrong), examination[-1] * gap)
+    return _times(rate, log_delta) + np.exp(-0.5 * log_delta) * n_positions**3 * horizons**2
+
+
+def cascade_ducb_upper(model: Problem, steps: ArrayLike, *, gamma: float | None = None, epsilon: float = 0.5) -> Values:
+    """CascadeDUCB: ``L Υ_n ln((1-γ) ε) / ln γ + ⌈n (1-γ)⌉ ln(1/(1-γ)) Σ_a C(γ, a)``.
+
+    ``C(γ, a) = 4 / ((1 - 1/e) ln(1 + 4 sqrt(1 - 1/(2ε)))) + 32 ε / (Δ_a γ^{1/(1-γ)})``. ``Υ_n`` is how often the users have
+    changed by step n; ``Δ_a`` is the least gap ``α_K - α_a`` over those epochs, up to n, in which a is not among the K best,
+    and the second term is 0 for an item that always is.
+
+    ⚠ The paper prints the first term of C as ``4 / (1 - 1/e) · ln(1 + ...)``. Its proof (eq. 23 of the appendix, after Garivier
+    and Moulines) divides by the logarithm, as it must: the term grows without limit as ε falls to 1/2. We divide. So the bound
+    is infinite at ε = 1/2, the agent's default.
+
+    Args:
+        model: a `CascadeModel`, a `PiecewiseStationaryModel` of them, or an environment of either with the reward
+            ``"clicks"`` or ``"any_click"``.
+        steps: horizons, a number or an array of any shape.
+        gamma: γ in ``(1/2, 1)``; None takes the agent's default, ``1 - 1/(4 sqrt(n))``.
+        epsilon: ε in ``[1/2, 1)``.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a gamma or epsilon out of range, or a step below 1.
+
+    Source: Li and de Rijke 2019, Theorem 1.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> float(cascade_ducb_upper(CascadeModel([0.5, 0.25], n_positions=1), 100, gamma=0.75, epsilon=0.75).round(1))
+        10881.8
+    """
+    epochs, horizons = _cascade_epochs(model, "CascadeDUCB's regret bound"), _horizons(steps)
+    deviation = _deviation(epsilon)
+    if gamma is not None and not 0.5 < check_at_least("gamma", gamma, 0) < 1:
+        raise ValueError(f"gamma is {gamma!r}; the theorem is about numbers in (1/2, 1)")
+
+    def bound(n: float) -> float:
+        g = discounted_gamma(n) if gamma is None else gamma
+        n_changes, gaps = epochs.until(n)
+        biased = len(gaps) * n_changes * math.log((1 - g) * epsilon) / math.log(g)
+        constants = 4 / (1 - 1 / math.e) * len(gaps) * _ratio(1.0, deviation)
+        constants += sum(_ratio(32 * epsilon, gap * g ** (1 / (1 - g))) for gap in gaps)
+        return biased + constants * math.ceil(n * (1 - g)) * math.log(1 / (1 - g))
+
+    return _each(bound, horizons)
+
+
+def cascade_swucb_upper(model: Problem, steps: ArrayLike, *, tau: int | None = None, epsilon: float = 0.5) -> Values:
+    """CascadeSWUCB: ``L Υ_n τ + L ln² τ / c + Σ_a (2 ⌈ln τ / c⌉ n / τ + 8 ε ⌈n / τ⌉ ln τ / Δ_a)``.
+
+    ``c = ln(1 + 4 sqrt(1 - 1/(2ε)))``; ``Υ_n`` and ``Δ_a`` are as in `cascade_ducb_upper`. (The paper's ``C(τ, a) n ln τ / τ``
+    is multiplied out.) Infinite at ε = 1/2, the agent's default, and for τ = 1, where the formula would promise no regret.
+
+    Args:
+        model: as in `cascade_ducb_upper`.
+        steps: horizons, a number or an array of any shape.
+        tau: τ, at least 1; None takes the agent's default, ``⌈2 sqrt(n ln n)⌉``.
+        epsilon: ε in ``[1/2, 1)``.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a tau or epsilon out of range, or a step below 1.
+
+    Source: Li and de Rijke 2019, Theorem 2.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> float(cascade_swucb_upper(CascadeModel([0.5, 0.25], n_positions=1), 100, tau=20, epsilon=0.75).round(1))
+        434.5
+    """
+    epochs, horizons = _cascade_epochs(model, "CascadeSWUCB's regret bound"), _horizons(steps)
+    deviation = _deviation(epsilon)
+    if tau is not None:
+        tau = math.ceil(check_at_least("tau", tau, 1))  # as the agent
+
+    def bound(n: float) -> float:
+        window = window_length(n) if tau is None else tau
+        if window < 2 or deviation == 0:
+            return math.inf
+        log_window = math.log(window)
+        n_changes, gaps = epochs.until(n)
+        result = len(gaps) * (n_changes * window + log_window**2 / deviation)
+        result += 2 * len(gaps) * math.ceil(log_window / deviation) * n / window
+        return result + sum(_ratio(8 * epsilon * math.ceil(n / window) * log_window, gap) for gap in gaps)
+
+    return _each(bound, horizons)
+
+
+def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> Values:
+    """PBM-UCB: ``16 (1+ε) C(χ) (K / Δ + Σ_{k>K} 1 / (χ_K (α_K - α_k))) log n``, to first order in log n.
+
+    ``C(χ) = min_{1≤l≤K} ((Σ_{j≤K} χ_j)² / l + (Σ_{j≤l} χ_j)²) / χ_K²`` with χ in decreasing order; Δ is the least
+    regret among the other orders of the best list. (In the paper's letters: K arms, L positions, θ, κ.)
+
+    - ⚠ The theorem adds a constant ``C_0(ε)`` that does not depend on the model and that the paper leaves unspecified. It is
+      left out: the value bounds how fast the regret grows, and a curve may lie above it by a constant. The theorem is about any
+      ε > 0; at ε = 0, the agent's default, the value is the limit of these rates, where no finite constant is promised.
+    - Δ is the least ``(χ_l - χ_{l+1}) (α_l - α_{l+1})``, an exchange of neighbours: sorting any other order by exchanging
+      neighbours never adds regret, and the last step starts from such a list. With K = 1 there is no other order, and no such
+      term. Where neighbours tie, in α or in χ, the bound is infinite.
+
+    Args:
+        model: a `PositionBasedModel` with χ > 0, or its environment; χ may have any order.
+        steps: horizons, a number or an array of any shape.
+        epsilon: ε ≥ 0.
+
+    Returns:
+        The rate times log n at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a position that is never examined, a negative epsilon, or a step below 1.
+
+    Source: Lagrée et al. 2016, Theorem 9.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> float(pbm_ucb_upper(PositionBasedModel([0.5, 0.25], [0.5]), np.e))  # 16 · (0.25 + 0.25)/0.25 · 1/(0.5 · 0.25)
+        256.0
+    """
+    problem = _pbm(model, "PBM-UCB's regret bound")
+    epsilon = check_at_least("epsilon", epsilon, 0)
+    n_positions, attraction = problem.n_positions, _sorted(problem.attraction)
+    examination = _sorted(problem.examination)
+    best, worse = attraction[:n_positions], attraction[n_positions:]
+    sums = np.cumsum(examination)
+    spread = np.min(sums[-1] ** 2 / np.arange(1, n_positions + 1) + sums**2) / examination[-1] ** 2
+    gap = np.min(np.diff(examination) * np.diff(best), initial=np.inf)
+    difficulty = _ratio(n_positions, gap) + sum(_ratio(1.0, examination[-1] * (best[-1] - value)) for value in worse)
+    return _times(16.0 * (1.0 + epsilon) * spread * difficulty, np.log(_horizons(steps)))
+
+
+class Bound(NamedTuple):
+    """A bound on the cumulative regret.
+
+    Attributes:
+        description: what it is and who proved it.
+        kind: ``"lower"`` or ``"upper"``.
+        agents: names of the agents it is about; empty if it is about every agent that learns on all models of the kind.
+        models: the ``kind`` of the click models it is about. Of other kinds, some may satisfy what an upper bound assumes.
+        value: ``value(model or environment, steps, **hyperparameters) -> regret``; a ValueError says why it does not apply.
+    """
+
+    description: str
+    kind: Literal["lower", "upper"]
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    value: Callable[..., Values]
+
+
+CHANGING = ("PiecewiseStationaryModel of CascadeModel", "CascadeModel")
+LEARNABLE = ("CascadeModel", "PositionBasedModel")
+
+BOUNDS: dict[str, Bound] = {
+    "cascade_lower": Bound("lower bound, Kveton et al. 2015, Theorem 4", "lower", (), ("CascadeModel",), cascade_lower),
+    "pbm_lower": Bound("lower bound, Lagrée et al. 2016, Theorem 6", "lower", (), ("PositionBasedModel",), pbm_lower),
+    "batch_rank_upper": Bound(
+        "upper bound of BatchRank, Zoghi et al. 2017, Theorem 1", "upper", ("BatchRank",), LEARNABLE, batch_rank_upper
+    ),
+    "bubble_rank_upper": Bound(
+        "upper bound of BubbleRank, Li et al. 2019, Theorem 1", "upper", ("BubbleRank",), LEARNABLE, bubble_rank_upper
+    ),
+    "cascade_ducb_upper": Bound(
+        "upper bound of CascadeDUCB, Li and de Rijke 2019, Theorem 1", "upper", ("CascadeDUCB",), CHANGING, cascade_ducb_upper
+    ),
+    "cascade_swucb_upper": Bound(
+        "upper bound of CascadeSWUCB, Li and de Rijke 2019, Theorem 2",
+        "upper",
+        ("CascadeSWUCB",),
+        CHANGING,
+        cascade_swucb_upper,
+    ),
+    "pbm_ucb_upper": Bound(
+        "upper bound of PBM-UCB up to a constant, Lagrée et al. 2016, Theorem 9",
+        "upper",
+        ("PBMUCB",),
+        ("PositionBasedModel",),
+        pbm_ucb_upper,
+    ),
+}
+"""The bounds by name."""
+
+
+# ------------------------------------------------------------------------------------------------------ shared workings
+
+
+def _problem(model: Problem, what: str, rewards: tuple[str, ...] = ("clicks",)) -> ClickModel:
+    """The click model, of an environment too if its regret is the one that theorems are about."""
+    env = getattr(model, "unwrapped", model)
+    if isinstance(env, ClickModel):
+        return env
+    if not isinstance(env, ClickEnv):
+        raise TypeError(f"model must be a click model or a clickgym environment, got {type(model).__name__}")
+    if env.task.reward not in rewards:
+        raise ValueError(f"{what} is about the reward {' or '.join(map(repr, rewards))}, not {env.task.reward!r}")
+    if env.task.cutoff != env.model.n_positions:
+        raise ValueError(f"{what} counts all {env.model.n_positions} positions, not the first {env.task.cutoff}")
+    if env.reference is not None:
+        raise ValueError(f"{what} is about regret against the best list, not against a given reference")
+    return env.model
+
+
+def _cascade(model: ClickModel, what: str) -> CascadeModel:
+    if not isinstance(model, CascadeModel):
+        raise ValueError(f"{what} is about a CascadeModel; got {model}")
+    return model
+
+
+def _pbm(model: Problem, what: str) -> PositionBasedModel:
+    problem = _problem(model, what)
+    if not isinstance(problem, PositionBasedModel):
+        raise ValueError(f"{what} is about a PositionBasedModel; got {problem}")
+    never = np.flatnonzero(problem.examination == 0)
+    if len(never):
+        raise ValueError(f"{what} needs examination > 0, but examination[{never[0]}] is 0")
+    return problem
+
+
+class _CascadeEpochs(NamedTuple):
+    """Cascade models that follow one another."""
+
+    starts: NDArray[np.int64]  # (E,)
+    gaps: Values  # (E, L): α_K - α_a, infinite for the K best
+
+    def until(self, n: float) -> tuple[int, Values]:
+        """How often the users have changed before the end of step n, and each item's least gap so far."""
+        begun = int(np.searchsorted(self.starts, n))
+        return begun - 1, self.gaps[:begun].min(axis=0)
+
+
+def _cascade_epochs(model: Problem, what: str) -> _CascadeEpochs:
+    problem = _problem(model, what, CASCADE_REWARDS)
+    gaps = []
+    for epoch in problem.epochs:
+        attraction = _cascade(epoch, what).attraction
+        best = np.argsort(-attraction, kind="stable")[: problem.n_positions]
+        gaps.append(attraction[best[-1]] - attraction)
+        gaps[-1][best] = np.inf
+    return _CascadeEpochs(np.asarray(problem.starts), np.array(gaps))
+
+
+def _deviation(epsilon: float) -> float:
+    """``ln(1 + 4 sqrt(1 - 1/(2ε)))``, 0 at ε = 1/2."""
+    if not 0.5 <= check_at_least("epsilon", epsilon, 0) < 1:
+        raise ValueError(f"epsilon is {epsilon!r}; the theorem is about numbers in (1/2, 1)")
+    return math.log(1 + 4 * math.sqrt(1 - 1 / (2 * epsilon)))
+
+
+def _check_learnable(model: ClickModel, paper: str, what: str) -> None:
+    """Refuse a model that fails an assumption of a paper; that a CM and most PBMs do not fail any is proved there."""
+    if isinstance(model, CascadeModel):
+        return
+    if isinstance(model, PositionBasedModel):
+        rising = np.flatnonzero(np.diff(model.examination) > 0)
+        if len(rising):
+            raise ValueError(f"{what} needs examination that does not increase, but examination[{rising[0] + 1}] does")
+        return
+    for finding in check_assumptions(model):
+        if finding.name.startswith(paper) and not finding.holds:
+            raise ValueError(f"{what} does not hold for {model}: {finding.name} fails, {finding.counterexample}")
+
+
+def _check_unique(attraction: Values, n_positions: int, what: str) -> None:
+    if n_positions < len(attraction) and attraction[n_positions - 1] == attraction[n_positions]:
+        raise ValueError(
+            f"{what} needs one best set of items, but two of attraction {attraction[n_positions]:g} tie for its last place"
+        )
+
+
+def _horizons(steps: ArrayLike) -> Values:
+    horizons = np.asarray(steps, dtype=float)
+    if not np.all(horizons >= 1):  # also refuses NaN
+        raise ValueError(f"steps is {steps!r}; expected numbers of at least 1")
+    return horizons
+
+
+def _each(bound: Callable[[float], float], horizons: Values) -> Values:
+    return np.array([bound(n) for n in horizons.flat]).reshape(horizons.shape)
+
+
+def _sorted(values: Values) -> Values:
+    return np.sort(values)[::-1]
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    return float(numerator / denominator) if denominator else math.inf
+
+
+def _times(rate: float, growth: Values) -> Values:
+    """``rate · growth``, infinite wherever the rate is."""
+    return rate * growth if math.isfinite(rate) else np.full_like(growth, np.inf)

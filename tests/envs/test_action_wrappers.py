@@ -1,0 +1,610 @@
+"""Wrappers that let policies for plain action spaces choose lists: every action a distinct list, every list reached."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import FlattenObservation, TimeLimit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    EnumeratedAction,
+    EnumeratedVectorAction,
+    HistoryObservation,
+    ItemByItem,
+    ItemByItemVector,
+    LehmerAction,
+    LehmerVectorAction,
+    PositionBasedModel,
+    RecordRegret,
+    ScoresAction,
+    ScoresVectorAction,
+    check_ranking,
+)
+from clickgym.envs.wrappers.actions import MAX_LISTS
+
+CODES = {"lehmer": (LehmerAction, LehmerVectorAction), "enumerated": (EnumeratedAction, EnumeratedVectorAction)}
+ALL = {**CODES, "scores": (ScoresAction, ScoresVectorAction)}
+by_code = pytest.mark.parametrize("name", CODES)
+by_wrapper = pytest.mark.parametrize("name", ALL)
+
+sizes = pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (4, 1), (5, 3), (4, 4)])
+
+
+def model(n_items, n_positions):
+    return PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1.0, 0.5, n_positions))
+
+
+def scalar(n_items=4, n_positions=3, **arguments):
+    return ClickEnv(model(n_items, n_positions), **arguments)
+
+
+def vector(n_envs=3, n_items=4, n_positions=3, autoreset_mode=AutoresetMode.SAME_STEP, **arguments):
+    return ClickVectorEnv(model(n_items, n_positions), n_envs, autoreset_mode=autoreset_mode, **arguments)
+
+
+def lists(n_items, n_positions):
+    return list(itertools.permutations(range(n_items), n_positions))
+
+
+def draw_sizes(draw, most_lists=None):
+    n_items = draw(st.integers(1, 30 if most_lists is None else 12))
+    n_positions = draw(st.integers(1, n_items))
+    while most_lists is not None and math.perm(n_items, n_positions) > most_lists:
+        n_positions -= 1
+    return n_items, n_positions
+
+
+# an action is a list -------------------------------------------------------------------------------------------------------
+
+
+@by_code
+@sizes
+@pytest.mark.parametrize("items", ["in order", "shuffled"])
+def test_a_code_is_one_to_one_with_lists(name, n_items, n_positions, items):
+    order = None if items == "in order" else np.random.default_rng(0).permutation(n_items)
+    env = ALL[name][0](scalar(n_items, n_positions), order)
+    space = env.action_space
+    codes = range(space.n) if isinstance(space, Discrete) else itertools.product(*(range(n) for n in space.nvec))
+    decoded = [tuple(env.action(code).tolist()) for code in codes]
+    assert len(decoded) == math.perm(n_items, n_positions)
+    assert set(decoded) == set(lists(n_items, n_positions))
+    if order is not None:  # sorted, lists of the renamed items are in the lexicographic order of the codes
+        decoded = [tuple(np.argsort(order)[list(ranking)].tolist()) for ranking in decoded]
+    assert decoded == lists(n_items, n_positions)
+
+
+@by_wrapper
+@given(data=st.data())
+def test_every_action_is_a_distinct_list_and_encode_is_the_inverse(name, data):
+    n_items, n_positions = draw_sizes(data.draw, MAX_LISTS if name == "enumerated" else None)
+    order = data.draw(st.permutations(range(n_items)))
+    env = ALL[name][0](scalar(n_items, n_positions, reference=range(n_positions)), order)
+    env.action_space.seed(data.draw(st.integers(0, 1000)))
+    action = env.action_space.sample()
+    ranking = env.action(action)
+    assert check_ranking(ranking, n_items, n_positions) is ranking
+    code = env.encode(ranking)
+    assert code in env.action_space
+    assert env.action(code).tolist() == ranking.tolist()
+    if name != "scores":  # many scores make the same list
+        assert np.array_equal(code, action)
+    ranking = data.draw(st.permutations(range(n_items)))[:n_positions]
+    assert env.action(env.encode(ranking)).tolist() == ranking
+
+
+@by_wrapper
+def test_the_largest_spaces_are_exact(name):
+    """The last list is the items from behind."""
+    n_items, n_positions = (10, 5) if name == "enumerated" else (1000, 20)
+    env = ALL[name][0](scalar(n_items, n_positions))
+    last = list(range(n_items))[::-1][:n_positions]
+    assert env.action(env.encode(last)).tolist() == last
+    if name == "enumerated":
+        assert env.encode(last) == env.action_space.n - 1 == 30_239
+
+
+@sizes
+def test_scores_reach_every_list(n_items, n_positions):
+    env = ScoresAction(scalar(n_items, n_positions))
+    reached = {tuple(env.action(np.linspace(1, -1, n_items)[list(order)]).tolist()) for order in lists(n_items, n_items)}
+    assert reached == set(lists(n_items, n_positions))
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -np.inf, np.inf, 2.0]), min_size=6, max_size=6))
+def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
+    order = [3, 5, 0, 1, 4, 2]
+    ranking = ScoresAction(scalar(6, 4), order).action(scores)
+    by_definition = sorted(range(6), key=lambda j: (-scores[j], j))
+    assert ranking.tolist() == [order[j] for j in by_definition[:4]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float16, np.float64])
+def test_scores_may_be_numbers_of_any_kind(dtype):
+    assert ScoresAction(scalar()).action(np.array([0, 3, 2, 1], dtype)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["enumerated", "lehmer", "scores"])
+def test_uniform_actions_are_uniform_lists(name):
+    """Null: the 24 lists are equally likely; 24,000 draws, chi-square with 23 degrees of freedom above its 99.99 % point
+    (55.2) has probability 1e-4, at a fixed seed."""
+    env = ALL[name][1](vector(24_000))
+    env.action_space.seed(0)
+    rankings = env.actions(env.action_space.sample())
+    counts = np.unique(rankings, axis=0, return_counts=True)[1]
+    assert len(counts) == 24
+    assert ((counts - 1000) ** 2 / 1000).sum() < 55.2
+
+
+# spaces, steps and construction --------------------------------------------------------------------------------------------
+
+
+def test_action_spaces():
+    assert LehmerAction(scalar()).action_space == MultiDiscrete([4, 3, 2])
+    assert ScoresAction(scalar()).action_space == Box(-1, 1, (4,), np.float32)
+    assert EnumeratedAction(scalar()).action_space == Discrete(24)
+    assert ItemByItem(scalar()).action_space == Discrete(4)
+    assert LehmerVectorAction(vector()).action_space == Box(0, np.tile([3, 2, 1], (3, 1)), dtype=np.int64)
+    assert ScoresVectorAction(vector()).action_space == Box(-1, 1, (3, 4), np.float32)
+    assert EnumeratedVectorAction(vector()).action_space == MultiDiscrete([24] * 3)
+    assert ItemByItemVector(vector()).action_space == MultiDiscrete([4] * 3)
+
+
+@by_wrapper
+@pytest.mark.parametrize("items", [None, [2, 0, 3, 1], [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]]], ids=["none", "one", "each"])
+def test_the_vector_wrapper_does_on_each_stream_what_the_scalar_one_does(name, items):
+    orders = items if np.ndim(items) == 2 else [items] * 3
+    one = [ALL[name][0](scalar(), order) for order in orders]
+    many = ALL[name][1](vector(), items)
+    many.action_space.seed(0)
+    for _ in range(20):
+        actions = many.action_space.sample()
+        rankings = many.actions(actions)
+        assert rankings.tolist() == [env.action(action).tolist() for env, action in zip(one, actions, strict=True)]
+        encoded = many.encode(rankings)
+        assert encoded.tolist() == [env.encode(ranking).tolist() for env, ranking in zip(one, rankings, strict=True)]
+    assert encoded in many.action_space
+
+
+@by_wrapper
+def test_a_step_shows_the_list(name):
+    env, many = ALL[name][0](scalar()), ALL[name][1](vector())
+    best = env.reset(seed=0)[1]["optimal_ranking"]
+    assert env.step(env.encode(best))[-1]["regret"] == 0
+    assert env.step(env.encode(best[::-1]))[-1]["regret"] > 0
+    many.reset(seed=0)
+    regret = many.step(many.encode([best, best[::-1], best]))[-1]["regret"]
+    assert (regret > 0).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem])
+def test_the_checkers_pass(wrapper):
+    env = wrapper(scalar())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so
+        check_env(env, skip_render_check=True)
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    if wrapper is ItemByItem:  # that checker knows no masks: with one position no choice is forbidden
+        env = ItemByItem(scalar(4, 1))
+    checker.check_env(env)
+
+
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem])
+def test_the_spec_makes_the_wrapped_environment_again(wrapper):
+    env = wrapper(gym.make("PBMRank-v0", n_positions=3), items=[3, 1, 4, 0, 5, 9, 2, 6, 8, 7])
+    again = gym.make(env.spec)
+    assert isinstance(again, wrapper)
+    assert again.action_space == env.action_space
+    assert json.loads(env.spec.to_json())["additional_wrappers"]
+    action = 0 if wrapper is ItemByItem else env.encode([3, 1, 4])
+    for twin in (env, again):
+        twin.reset(seed=0)
+    first, second = env.step(action), again.step(action)
+    assert str(first) == str(second)
+
+
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem, HistoryObservation])
+def test_specs_with_an_order_drawn_by_numpy_are_compared_and_written(wrapper):
+    recorded = RecordRegret(gym.make("PBMRank-v0", n_positions=3), np.array([5, 10]))
+    env = wrapper(recorded, np.random.default_rng(0).permutation(10))
+    written = gym.envs.registration.EnvSpec.from_json(env.spec.to_json())
+    again = gym.make(written)
+    assert again.spec.additional_wrappers == gym.make(env.spec).spec.additional_wrappers == env.spec.additional_wrappers
+    assert again.env.meter.horizon == 10
+
+
+def test_caller_and_wrapper_share_no_order():
+    items = np.array([2, 0, 3, 1])
+    env = LehmerAction(scalar(), items)
+    items[:] = 0
+    assert env.action([0, 0, 0]).tolist() == [2, 0, 3]
+
+
+# refusals ------------------------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "code too large": ("lehmer", [0, 3, 0], "code 3 at position 1 is not in 0 to 2"),
+    "code negative": ("lehmer", [-1, 0, 0], "code -1 at position 0 is not in 0 to 3"),
+    "code too short": ("lehmer", [0, 0], r"integer array of shape \(3,\); got int64 of shape \(2,\)"),
+    "code of floats": ("lehmer", [0.0, 1.0, 0.0], "got float64"),
+    "code of booleans": ("lehmer", [False, False, True], "got bool"),
+    "no such list": ("enumerated", 24, "list 24 is not in 0 to 23"),
+    "negative list": ("enumerated", -1, "list -1 is not in 0 to 23"),
+    "number in an array": (
+        "enumerated",
+        [3],
+        r"the number of a list is an integer array of shape \(\); got int64 of shape \(1,\)",
+    ),
+    "number a float": ("enumerated", 3.0, "got float64"),
+    "nan": ("scores", [0.1, 0.2, np.nan, 0.3], "score 2 is nan"),
+    "too few scores": (
+        "scores",
+        [0.1, 0.2, 0.3],
+        r"scores are an array of numbers of shape \(4,\); got float64 of shape \(3,\)",
+    ),
+    "scores of strings": ("scores", list("abcd"), "got <U1"),
+}
+
+
+@pytest.mark.parametrize(("name", "action", "message"), WRONG.values(), ids=WRONG)
+def test_a_bad_action_is_refused(name, action, message):
+    env = ALL[name][0](scalar())
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("name", "actions", "message"),
+    [
+        ("lehmer", [[0, 0, 0], [0, 0, 2], [0, 0, 0]], "environment 1: code 2 at position 2 is not in 0 to 1"),
+        ("enumerated", [0, 23, 24], "environment 2: list 24 is not in 0 to 23"),
+        ("scores", [[0, 0, 0, np.nan], [0] * 4, [0] * 4], "environment 0: score 3 is nan"),
+        ("scores", [[0] * 4] * 2, r"of shape \(3, 4\); got int64 of shape \(2, 4\)"),
+    ],
+)
+def test_a_bad_action_of_a_stream_is_named(name, actions, message):
+    envs = ALL[name][1](vector())
+    with pytest.raises(ValueError, match=message):
+        envs.actions(actions)
+
+
+@by_wrapper
+def test_only_lists_can_be_encoded(name):
+    env, envs = (wrapper(e) for wrapper, e in zip(ALL[name], (scalar(), vector()), strict=True))
+    with pytest.raises(ValueError, match="position 2 shows item 1 again"):
+        env.encode([1, 0, 1])
+    with pytest.raises(ValueError, match=r"expected lists of shape \(3,\), got \(2,\)"):
+        env.encode([1, 0])
+    with pytest.raises(ValueError, match=r"expected lists of shape \(3, 3\), got \(3,\)"):
+        envs.encode([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "message"),
+    [
+        (LehmerAction, "Lehmer codes stand for ranked lists, but the action space is Discrete"),
+        (ScoresAction, "Scores stand for ranked lists"),
+        (EnumeratedAction, "Numbers of lists stand for ranked lists"),
+        (ItemByItem, "Items chosen one by one stand for ranked lists"),
+    ],
+)
+def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
+    with pytest.raises(TypeError, match=message):
+        wrapper(gym.make("CartPole-v1"))
+    with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shows item 0 again"):
+        wrapper(scalar(), [0, 0, 1, 2])
+    with pytest.raises(ValueError, match=r"items must be all 4 items in some order: .*shape"):
+        wrapper(scalar(), [[0, 1, 2, 3]])
+    with pytest.raises(TypeError, match=r"items must be all 4 items in some order: .*integers"):
+        wrapper(scalar(), [0.0, 1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("wrapper", [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, ItemByItemVector])
+def test_vector_wrappers_want_one_order_or_one_for_each_stream(wrapper):
+    with pytest.raises(ValueError, match="items has 2 rows; expected one order of the items for all streams or 3 rows"):
+        wrapper(vector(), [[0, 1, 2, 3]] * 2)
+    with pytest.raises(ValueError, match="items must be all 4 items in some order"):
+        wrapper(vector(), [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 2]])
+
+
+@pytest.mark.parametrize(("wrapper", "env"), [(EnumeratedAction, scalar), (EnumeratedVectorAction, vector)])
+def test_too_many_lists_are_refused(wrapper, env):
+    assert math.perm(9, 6) < MAX_LISTS < math.perm(10, 6)
+    wrapper(env(n_items=9, n_positions=6))
+    with pytest.raises(ValueError, match=r"151,200 lists of 6 out of 10 items, more than the limit of 100,000 .* take Lehmer"):
+        wrapper(env(n_items=10, n_positions=6))
+
+
+# item by item --------------------------------------------------------------------------------------------------------------
+
+
+def play_list(env, choices):
+    steps = [env.step(choice) for choice in choices]
+    assert [step[1] for step in steps[:-1]] == [0.0] * (len(choices) - 1)
+    assert [step[2] for step in steps] == [False] * (len(choices) - 1) + [True]
+    assert all(step[4] == {} for step in steps[:-1])
+    return steps[-1]
+
+
+@pytest.mark.parametrize("order", [None, [2, 0, 3, 1]])
+def test_item_by_item_plays_the_sessions_of_the_environment(order):
+    env, plain = ItemByItem(scalar(), order), scalar()
+    env.reset(seed=7)
+    plain.reset(seed=7)
+    for choices in lists(4, 3):
+        observation, reward, _, truncated, info = play_list(env, choices)
+        ranking = choices if order is None else [order[j] for j in choices]
+        clicks, paid, _, _, expected = plain.step(ranking)
+        assert observation["observation"].tolist() == clicks.tolist()
+        assert observation["placed"].tolist() == np.eye(4)[list(choices)].tolist()
+        assert (reward, truncated, info) == (paid, False, expected)
+        observation, info = env.reset()  # the stream goes on
+        assert observation["observation"].tolist() == clicks.tolist()
+        assert not observation["placed"].any()
+        assert info == {}
+
+
+def test_masks_leave_the_items_not_yet_placed_and_reach_every_list():
+    env = ItemByItem(scalar())
+    env.reset(seed=0)
+    found = set()
+
+    def search(prefix):
+        if len(prefix) == 3:
+            found.add(prefix)
+            return
+        env.reset()
+        for choice in prefix:
+            env.step(choice)
+        mask = env.action_masks()
+        assert mask.dtype == bool
+        assert [j for j in range(4) if not mask[j]] == sorted(prefix)
+        for choice in np.flatnonzero(mask).tolist():
+            search((*prefix, choice))
+
+    search(())
+    assert found == set(lists(4, 3))
+
+
+@given(seed=st.integers(0, 10**6), n_items=st.integers(1, 12), n_envs=st.integers(1, 4), data=st.data())
+def test_whatever_the_masks_leave_makes_distinct_lists(seed, n_items, n_envs, data):
+    n_positions = data.draw(st.integers(1, n_items))
+    envs = ItemByItemVector(vector(n_envs, n_items, n_positions))
+    envs.reset(seed=0)
+    rng = np.random.default_rng(seed)
+    for _ in range(n_positions):
+        choices = [rng.choice(np.flatnonzero(mask)) for mask in envs.action_masks()]
+        *_, infos = envs.step(np.array(choices))
+    for final in infos["final_obs"]:
+        assert final["placed"].sum(axis=1).tolist() == [1] * n_positions
+        assert final["placed"].sum(axis=0).max() == 1
+
+
+def test_a_forbidden_choice_is_named():
+    env = ItemByItem(scalar(), [2, 0, 3, 1])
+    env.reset(seed=0)
+    env.step(1)
+    env.step(3)
+    with pytest.raises(
+        ValueError, match=r"choice 1 \(item 0\) is forbidden at position 2: position 0 holds that item; action_masks"
+    ):
+        env.step(1)
+    assert env.step(0)[2], "the refused choice left no trace"
+    envs = ItemByItemVector(vector())
+    envs.reset(seed=0)
+    envs.step([0, 1, 2])
+    with pytest.raises(ValueError, match=r"environment 1: choice 1 \(item 1\) is forbidden at position 1"):
+        envs.step([1, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (4, "choice 4 is not in 0 to 3"),
+        (-1, "choice -1 is not in 0 to 3"),
+        (1.0, r"an integer array of shape \(\); got float64"),
+        ([1], r"an integer array of shape \(\); got int64 of shape \(1,\)"),
+        (True, "got bool"),
+    ],
+)
+def test_a_bad_choice_is_refused(action, message):
+    env = ItemByItem(scalar())
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step(action)
+
+
+def test_a_list_begins_with_reset():
+    env = ItemByItem(scalar())
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        env.step(0)
+    env.reset(seed=0)
+    play_list(env, [0, 1, 2])
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        env.step(3)
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        ItemByItemVector(vector()).step([0, 0, 0])
+
+
+def test_a_reset_begins_a_new_stream_only_when_told():
+    env = ItemByItem(scalar())
+    env.reset(seed=7)
+    first = [play_list(env, [0, 1, 2])[0]["observation"].tolist()]
+    for _ in range(30):
+        env.reset()
+        first.append(play_list(env, [0, 1, 2])[0]["observation"].tolist())
+    plain = scalar()
+    plain.reset(seed=7)
+    assert first == [plain.step([0, 1, 2])[0].tolist() for _ in range(31)]
+    observation, info = env.reset(seed=7)
+    assert info.keys() == {"optimal_ranking", "optimal_reward"}
+    assert not observation["observation"].any()
+    assert play_list(env, [0, 1, 2])[0]["observation"].tolist() == first[0]
+    env.reset()
+    env.step(1)
+    assert "optimal_ranking" in env.reset(options={"anything": 1})[1]
+    env.step(1)
+    observation, info = env.reset()  # in the middle of a list
+    assert (info, observation["placed"].any()) == ({}, False)
+
+
+def test_an_inner_time_limit_ends_the_stream():
+    env = ItemByItem(TimeLimit(scalar(), 2))
+    assert env.reset(seed=0)[1]
+    for truncated in (False, True, False, True):
+        assert play_list(env, [0, 1, 2])[3] == truncated
+        assert bool(env.reset()[1]) == truncated
+
+
+def test_observations_are_the_callers_own():
+    env = ItemByItem(scalar())
+    first, _ = env.reset(seed=0)
+    first["placed"][:] = 1
+    first["observation"][:] = 1
+    second = env.step(0)[0]
+    assert second["placed"].sum() == 1
+    assert not second["observation"].any()
+    env.action_masks()[:] = False
+    assert env.action_masks().sum() == 3
+
+
+def test_item_by_item_flattens():
+    env = FlattenObservation(ItemByItem(scalar()))
+    assert env.observation_space.shape == (3 + 3 * 4,)
+    assert env.reset(seed=0)[0] in env.observation_space
+    assert env.step(2)[0].tolist() == [0, 0, 0, 0, 0, 1, *[0] * 9]
+    both = ItemByItem(gym.make("ContextualPBMRank-v0"))
+    assert FlattenObservation(both).observation_space.shape == (5 + 20 * 10 + 5 * 20,)
+    assert set(both.observation_space.spaces) == {"clicks", "features", "placed"}
+    assert both.reset(seed=0)[0] in both.observation_space
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+@pytest.mark.parametrize("limit", [None, 2])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
+def test_item_by_item_on_streams(mode, limit, env_id):
+    """Beside the plain vector environment, given the lists of the choices, nothing is lost and nothing is added."""
+    items = np.random.default_rng(5).permuted(np.tile(np.arange(10 if env_id == "PBMRank-v0" else 20), (4, 1)), axis=1)
+    envs = ItemByItemVector(make_streams(env_id, mode, limit), items)
+    plain = make_streams(env_id, mode, limit)
+    n_positions = envs.unwrapped.model.n_positions
+    rng = np.random.default_rng(0)
+    observations, infos = envs.reset(seed=3)
+    expected, expected_infos = plain.reset(seed=3)
+    assert same(inner(observations), expected)
+    assert same(infos, expected_infos)
+    for session in range(1, 8):
+        choices = []
+        for k in range(n_positions):
+            assert (observations["placed"].sum(axis=(1, 2)) == k).all()
+            assert observations in envs.observation_space
+            masks = envs.action_masks()
+            assert (~masks).sum(axis=1).tolist() == [k] * 4
+            choices.append([rng.choice(np.flatnonzero(mask)) for mask in masks])
+            observations, rewards, terminations, truncations, infos = envs.step(np.array(choices[-1]))
+            if k < n_positions - 1:
+                assert not rewards.any()
+                assert not (terminations | truncations).any()
+                assert infos == {}
+        numbers = np.array(choices).T
+        expected, paid, _, limits, expected_infos = plain.step(np.take_along_axis(items, numbers, axis=1))
+        over = limit is not None and session % limit == 0
+        assert terminations.all()
+        assert truncations.tolist() == limits.tolist() == [over] * 4
+        assert rewards.tolist() == paid.tolist()
+        assert same(inner(observations), expected)
+        placed = np.eye(len(items[0]))[numbers]
+        if mode == "SameStep":
+            assert not observations["placed"].any()
+            assert infos["_final_obs"].all()
+            assert infos["_final_info"].all()
+            assert np.stack([final["placed"] for final in infos["final_obs"]]).tolist() == placed.tolist()
+            rows = expected_infos["final_obs"] if over else rows_of(expected)
+            assert all(same(inner(final), row) for final, row in zip(infos["final_obs"], rows, strict=True))
+            assert same(infos["final_info"], expected_infos.pop("final_info") if over else expected_infos)
+            if over:
+                assert same(infos["optimal_ranking"], expected_infos["optimal_ranking"])
+            else:
+                assert set(infos) == {"final_obs", "_final_obs", "final_info", "_final_info"}
+        else:
+            assert observations["placed"].tolist() == placed.tolist()
+            assert same(infos, expected_infos)
+            if over:
+                expected, _, _, _, expected_infos = plain.step(np.zeros((4, n_positions), np.int64))
+            assert envs.action_masks().all()  # so that a policy may draw something
+            observations, rewards, terminations, truncations, infos = envs.step(np.full(4, 99))  # ignored
+            assert not any(values.any() for values in (rewards, terminations, truncations, observations["placed"]))
+            assert same(inner(observations), expected)
+            assert same(infos, expected_infos if over else {})
+
+
+def make_streams(env_id, mode, limit):
+    return gym.make_vec(env_id, num_envs=4, autoreset_mode=mode, max_episode_steps=limit)
+
+
+def inner(observation):
+    rest = {name: value for name, value in observation.items() if name != "placed"}
+    return rest.get("observation", rest)
+
+
+def rows_of(observations):
+    if isinstance(observations, dict):
+        return [{name: values[b] for name, values in observations.items()} for b in range(4)]
+    return list(observations)
+
+
+def same(a, b):
+    np.testing.assert_equal(a, b)
+    return True
+
+
+def test_streams_that_end_apart_are_refused():
+    limits = [2, 3]
+    envs = ItemByItemVector(SyncVectorEnv([lambda limit=limit: TimeLimit(scalar(), limit) for limit in limits]))
+    envs.reset(seed=0)
+    for action in [0, 1, 2, 9, 0, 1]:
+        envs.step([action, action])
+    with pytest.raises(ValueError, match=r"the streams must end together; those that ended: \[0\]"):
+        envs.step([2, 2])
+
+
+def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
+    disabled = SyncVectorEnv([scalar] * 2, autoreset_mode=AutoresetMode.DISABLED)
+    with pytest.raises(ValueError, match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT"):
+        ItemByItemVector(disabled)
+
+
+def test_masks_and_spaces_of_item_by_item():
+    env, envs = ItemByItem(scalar()), ItemByItemVector(vector())
+    placed = MultiBinary([3, 4])
+    assert env.observation_space["placed"] == envs.single_observation_space["placed"] == placed
+    assert env.observation_space == envs.single_observation_space
+    envs.reset(seed=0)
+    assert envs.action_masks().shape == (3, 4)
+    assert envs.action_masks().dtype == bool
+
+
+def test_maskable_ppo_finds_the_masks():
+    masking = pytest.importorskip("sb3_contrib.common.maskable.utils")
+    contrib = pytest.importorskip("sb3_contrib")
+    env = ItemByItem(scalar())
+    assert masking.is_masking_supported(env)
+    env.reset(seed=0)
+    env.step(2)
+    assert masking.get_action_masks(env).tolist() == [True, True, False, True]
+    model = contrib.MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=32, gamma=1.0, seed=0, device="cpu")
+    assert model.learn(128).num_timesteps == 128  # an item twice on a list would have been refused

@@ -1,0 +1,267 @@
+"""Instances: the shipped real queries and their fit, the papers' and the random ones, own files, and wrong ones."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym  # noqa: F401 - registers the environments
+from clickgym.envs import CascadeModel, PositionBasedModel
+from clickgym.envs.instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from clickgym.envs.instances.instance import FOLDER
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ["CascadeModel", "PositionBasedModel", "DependentClickModel", "UserBrowsingModel", "DynamicBayesianModel"]
+REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
+
+
+def run_example(name, *arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+
+
+# ----------------------------------------------------------------------------------------------------- the real queries
+
+
+def test_sixteen_real_queries_ship_with_every_click_model():
+    assert len(REAL) == 16
+    for name in REAL:
+        instance = load_instance(name)
+        assert instance.name == name
+        assert (list(instance.models), instance.n_items, instance.n_positions) == (KINDS, 10, 5)
+        assert all(model.n_positions == 10 for model in instance.models.values())
+        assert sorted(instance.initial_ranking.tolist()) == list(range(10))
+        assert instance.estimation["sessions"] >= 500
+        assert "PyClick" in instance.origin
+
+
+def test_the_default_instance_is_a_real_query_with_ten_items_and_five_positions():
+    assert DEFAULT_INSTANCE in REAL
+    for kind in KINDS:
+        model = load_instance(DEFAULT_INSTANCE).model(kind)
+        assert (model.n_items, model.n_positions) == (10, 5)
+
+
+def test_item_numbers_do_not_tell_the_order_of_attraction():
+    """Under random numbering the mean rank correlation of 16 queries has a standard deviation of 1/sqrt(9 * 16) = 1/12.
+
+    Four of them are exceeded with a chance of about 6e-5 per model.
+    """
+    for kind in KINDS:
+        ranks = [load_instance(name).models[kind].attraction.argsort().argsort() for name in REAL]
+        correlation = np.mean([np.corrcoef(rank, np.arange(10))[0, 1] for rank in ranks])
+        assert abs(correlation) < 0.33
+
+
+def test_the_fit_script_reproduces_the_shipped_files_byte_for_byte(data_folder, tmp_path, monkeypatch):
+    log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
+    if not log.is_file():
+        pytest.skip(f"no real log: {log} is absent")
+    run_example("fit_yandex_instances.py", log, "--out", tmp_path, monkeypatch=monkeypatch)
+    made, shipped = ({file.name: file.read_bytes() for file in folder.glob("*.json")} for folder in (tmp_path, FOLDER))
+    assert made.keys() == shipped.keys()
+    assert [name for name in made if made[name] != shipped[name]] == []
+
+
+def test_the_fit_script_takes_frequent_queries_and_most_displayed_documents(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    model = PositionBasedModel(np.linspace(0.8, 0.1, 12), np.linspace(0.9, 0.3, 10))
+    lines = []
+    for session in range(1300):
+        query = "77" if session < 600 else "88" if session < 1200 else "99"  # the last has too few sessions
+        # Documents 10 and 11 are rare; half of the sessions show the identity.
+        ranking = np.arange(10) if session % 2 else rng.permutation(12 if session % 10 == 0 else 10)[:10]
+        clicks = model.sample(ranking, rng)
+        lines.append("\t".join([str(session), "0", "Q", query, "1", *(f"77123{item:02d}" for item in ranking)]))
+        lines += [f"{session}\t1\tC\t77123{item:02d}" for item in ranking[clicks == 1]]
+    (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "out"
+    run_example("fit_yandex_instances.py", tmp_path / "log.tsv", "--out", out, monkeypatch=monkeypatch)
+    assert sorted(file.name for file in out.iterdir()) == ["yandex-77.json", "yandex-88.json", "yandex-like.json"]
+    instance = load_instance(out / "yandex-77.json")
+    assert instance.estimation["sessions"] == 600
+    assert "77123" not in (out / "yandex-77.json").read_text()
+    # The identity is the most frequent list, and attraction falls along it.
+    attraction = instance.models["PositionBasedModel"].attraction[instance.initial_ranking]
+    assert np.corrcoef(attraction, np.arange(10))[0, 1] < -0.9
+
+
+# ----------------------------------------------------------------------------------------- the papers' and the random
+# ones
+
+
+def test_every_listed_instance_loads_under_its_name():
+    for name, line in list_instances().items():
+        assert load_instance(name).name == name
+        assert line
+        assert "\n" not in line
+
+
+def test_listing_is_cheap():
+    start = time.perf_counter()
+    list_instances()
+    assert time.perf_counter() - start < 0.5
+
+
+def test_the_papers_instances_have_the_papers_numbers():
+    small = load_instance("lagree2016-small").model("PositionBasedModel")
+    assert small.attraction.tolist() == [0.45, 0.35, 0.25, 0.15, 0.05]
+    assert small.examination.tolist() == [0.9, 0.6, 0.3]
+    bubble = load_instance("li2019-chi-min:i=3")
+    model = bubble.model(PositionBasedModel)
+    assert model.attraction.tolist() == [0.9] + [0.5] * 9
+    assert model.examination.tolist() == [0.9] * 8 + [0.125] * 2
+    assert bubble.initial_ranking.tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
+    cascade = load_instance("kveton2015:n_items=8,n_positions=4,delta=0.05").model(CascadeModel)
+    np.testing.assert_allclose(cascade.attraction, [0.2] * 4 + [0.15] * 4)
+    assert load_instance("kveton2015").model(CascadeModel).n_items == 16
+
+
+@pytest.mark.parametrize("family", ["uniform", "yandex-like"])
+def test_random_families_come_from_their_seed_at_any_size(family):
+    first, again, other = (load_instance(f"{family}:n_items=30,n_positions=15,seed={seed}") for seed in (3, 3, 4))
+    shorter = load_instance(f"{family}:n_items=30,n_positions=2,seed=3")
+    for kind in KINDS:
+        assert first.model(kind) == again.model(kind)
+        assert (first.model(kind).n_items, first.model(kind).n_positions) == (30, 15)
+        assert not np.array_equal(first.model(kind).attraction, other.model(kind).attraction)
+        np.testing.assert_array_equal(first.model(kind).attraction, shorter.model(kind).attraction)
+    examination = first.model("PositionBasedModel").examination
+    assert (np.diff(examination) <= 0).all()
+    assert load_instance(f"{family}:n_items=1,n_positions=1").n_items == 1
+
+
+def test_yandex_like_items_have_the_moments_of_the_real_ones():
+    """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real mean but for 6e-7."""
+    instance = load_instance("yandex-like:n_items=20000,n_positions=10,seed=0")
+    for kind in KINDS:
+        real = np.concatenate([load_instance(name).models[kind].attraction for name in REAL])
+        drawn = instance.models[kind].attraction
+        assert abs(drawn.mean() - real.mean()) < 5 * real.std() / np.sqrt(20_000) + 1e-4
+        assert abs(drawn.std() - real.std()) < 0.01
+    real, like = (load_instance(name).models["PositionBasedModel"] for name in (REAL[0], "yandex-like:n_positions=10"))
+    np.testing.assert_allclose(like.examination, real.examination, atol=0.06)
+
+
+# ---------------------------------------------------------------------------------------------------------- own files
+
+
+def toy(**changes):
+    models = {"PositionBasedModel": PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5, 0.2])}
+    fields = {"n_positions": 2, "description": "a toy", "initial_ranking": [2, 0, 1], "estimation": {"sessions": 7}}
+    return Instance("toy", models, **(fields | changes))
+
+
+def test_an_instance_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(OSError, match=r"folder\.json"):
+        load_instance("lagree2016-small").save(tmp_path / "folder.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_a_saved_instance_is_read_back_and_serves_an_environment(tmp_path):
+    toy().save(tmp_path / "toy.json")
+    back = load_instance(str(tmp_path / "toy.json"))
+    assert (back.name, back.n_positions, back.description, back.estimation) == ("toy", 2, "a toy", {"sessions": 7})
+    assert back.initial_ranking.tolist() == [2, 0, 1]
+    assert back.models["PositionBasedModel"] == toy().models["PositionBasedModel"]
+    assert back.model(PositionBasedModel, 3).n_positions == 3
+    env = gym.make("PBMRank-v0", instance=str(tmp_path / "toy.json"))
+    assert (env.unwrapped.model.n_items, env.unwrapped.model.n_positions) == (3, 2)
+    assert [file.name for file in tmp_path.iterdir()] == ["toy.json"]
+
+
+def test_the_dictionary_of_one_model_is_an_instance_file(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(CascadeModel([0.5, 0.2, 0.1], n_positions=2).to_dict()))
+    instance = load_instance(path)
+    assert (instance.name, list(instance.models), instance.n_positions) == ("mine", ["CascadeModel"], 2)
+    assert instance.initial_ranking is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("yandex-9843", "unknown instance 'yandex-9843'; did you mean 'yandex-98435'?"),
+        ("unifrom:seed=3", "unknown instance 'unifrom'; did you mean 'uniform'?"),
+        ("absent.json", "there is no instance file absent.json"),
+        ("yandex-98435:seed=1", "the instance 'yandex-98435' takes no arguments, got 'seed=1'"),
+        ("lagree2016-small:seed=1", "the instance 'lagree2016-small' takes no arguments"),
+        ("uniform:n_item=3", "unknown argument 'n_item'; did you mean 'n_items'?"),
+        ("uniform:n_items=many", "n_items is 'many'; expected an integer"),
+        ("uniform:n_items=3.5", "n_items is '3.5'; expected an integer"),
+        ("uniform:seed=1,seed=2", "seed is given twice"),
+        ("uniform:seed=-1", "seed is -1; expected an integer from 0"),
+        ("uniform:n_items=3,n_positions=4", "n_positions is 4, but there are only n_items = 3"),
+        ("uniform:n_items=0,n_positions=1", "n_items is 0; expected a positive integer"),
+        ("kveton2015:p=0.1", r"attraction\[2\] is -0.0"),
+        ("kveton2015:p=high", "p is 'high'; expected a number"),
+        ("li2019-chi-min:i=0", "i is 0; expected a positive integer"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_a_suggestion(name, message):
+    with pytest.raises(ValueError, match=message):
+        load_instance(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "format is 'other'; expected 'clickgym-instance'"),
+        ({"version": 2}, "version is 2; expected 1"),
+        ({"name": None}, "name is None; expected text"),
+        ({"n_positions": 4}, "n_positions is 4, but there are only n_items = 3"),
+        ({"n_positions": "2"}, "n_positions is '2'; expected a positive integer"),
+        ({"initial_ranking": [0, 0, 1]}, "initial_ranking must hold each item id from 0 to 2 exactly once"),
+        ({"initial_ranking": [[0, 1], [2]]}, "initial_ranking must hold each item id"),
+        ({"initial_ranking": 3}, "initial_ranking must hold each item id"),
+        ({"initial_ranking": [0, True, 2]}, "initial_ranking must hold each item id"),
+        ({"initial_ranking": ["a", "b", "c"]}, "initial_ranking must hold each item id"),
+        ({"estimation": 3}, "estimation must be a JSON object"),
+        ({"models": []}, "models is empty"),
+        ({"models": {}}, "models must be a list"),
+        ({"models": [3]}, r"models\[0\] \(3\): a click model is described by a JSON object"),
+        ({"inital_ranking": [0, 1, 2]}, "unknown field 'inital_ranking'; did you mean 'initial_ranking'?"),
+        ({"models": [{"model": "PBM"}]}, r"models\[0\] \(PBM\): unknown click model 'PBM'"),
+        (
+            {"models": [{"model": "PositionBasedModel", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
+            r"models\[0\] \(PositionBasedModel\): attraction\[1\] is 1.5; expected a probability in \[0, 1\]",
+        ),
+        (
+            {"models": [{"model": "CascadeModel", "attraction": [0.5, 0.1, 0.1], "n_positions": 3}] * 2},
+            r"models\[1\]: a second CascadeModel",
+        ),
+    ],
+)
+def test_a_corrupt_file_is_refused_naming_the_file_and_the_field(tmp_path, changes, message):
+    path = tmp_path / "toy.json"
+    toy().save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ValueError, match=message) as error:
+        load_instance(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "toy.json is not JSON"), ("[1]", "toy.json holds a list; expected a JSON object"), ("{}", "format is None")],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, text, message):
+    path = tmp_path / "toy.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_instance(path)
+
+
+def test_a_model_that_the_instance_lacks_is_refused_naming_those_it_has():
+    with pytest.raises(ValueError, match="'lagree2016-small' has no CascadeModel; it has PositionBasedModel"):
+        load_instance("lagree2016-small").model(CascadeModel)
+    with pytest.raises(ValueError, match="n_positions is 4, but the parameters cover only 3"):
+        load_instance("lagree2016-small").model(PositionBasedModel, 4)

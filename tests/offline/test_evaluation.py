@@ -1,0 +1,780 @@
+"""Off-policy evaluation: exact expectations by enumeration, refusals, intervals, real logs, and the command."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click_stories import exact_law, make_model, marginal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickgym.envs import (
+    CascadeModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from clickgym.envs.instances import load_instance
+from clickgym.offline import (
+    ESTIMATORS,
+    ClickLog,
+    FixedPolicy,
+    ItemPositionLog,
+    ItemPositionPolicy,
+    ListPolicy,
+    PBMEstimator,
+    PlackettLucePolicy,
+    UBMEstimator,
+    UniformPolicy,
+    contributions,
+    empirical_policies,
+    evaluate,
+    read_open_bandit,
+    write_tidy,
+)
+from clickgym.offline.evaluation import CLICK_MODELS
+from clickgym.runner.cli.app import main
+from clickgym.runner.cli.evaluate import read_policy
+
+L, K = 5, 3
+LISTS = np.array(list(itertools.permutations(range(L), K)))
+MODELS = {
+    "cm": CascadeModel,
+    "pbm": PositionBasedModel,
+    "dcm": DependentClickModel,
+    "ubm": UserBrowsingModel,
+    "dbn": DynamicBayesianModel,
+}
+# Which estimators are unbiased for users of which model: the statement of the module's table.
+HOLDS = {name: {"ips", "cascade", name} | ({"sdbn"} if name == "dbn" else set()) for name in MODELS}
+HOLDS["pbm"] |= {"item-position"}
+
+
+def click_log(items, clicks, **more):
+    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcdefgh"[: np.max(items) + 1]), ("q",), **more)
+
+
+def users(name):
+    return make_model(MODELS[name], L, K, np.random.default_rng(7).random)
+
+
+def logging_policy():
+    return PlackettLucePolicy(np.random.default_rng(1).normal(size=L), K)
+
+
+def every_session(model, policy):
+    """Every pair of a list and a click vector once, and the probability of each."""
+    items, clicks, probabilities = [], [], []
+    for ranking, shown in zip(*policy.support(), strict=True):
+        for vector, probability in marginal(exact_law(model, ranking), lambda clicks, *_: clicks).items():
+            items.append(ranking)
+            clicks.append(vector)
+            probabilities.append(shown * probability)
+    return click_log(items, clicks), np.array(probabilities)
+
+
+def value(model, policy, *reward_and_cutoff):
+    return sum(p * model.expected_reward(ranking, *reward_and_cutoff) for ranking, p in zip(*policy.support(), strict=True))
+
+
+TARGETS = {
+    "fixed": FixedPolicy([3, 0, 4]),
+    "uniform": UniformPolicy(L, K),
+    "plackett-luce": PlackettLucePolicy([0.0, 2.0, -1.0, 1.0, 0.5], K),
+    "lists": ListPolicy([[0, 1, 2], [4, 2, 0], [1, 0, 2]], [0.5, 0.3, 0.2]),
+    "four items": PlackettLucePolicy([0.0, 2.0, -np.inf, 1.0, 0.5], K),
+}
+
+
+def moments(name, estimator, target, model=None, **reward_and_cutoff):
+    """Exact expectation and standard deviation per session of an estimate, and the expectations of its weights."""
+    log, probabilities = every_session(users(name), logging_policy())
+    values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff)
+    values = values.sum(axis=1)
+    mean = probabilities @ values
+    return mean, np.sqrt(probabilities @ (values - mean) ** 2), probabilities @ weights
+
+
+# ---------------------------------------------------------------------------------------------------------- expectations
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(("name", "estimator"), [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])])
+def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
+    mean, _, weights = moments(name, estimator, target, users(name) if estimator in (name, "sdbn") else None)
+    assert mean == pytest.approx(value(users(name), target), abs=1e-10)
+    assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+REWARDED = {
+    ("clicks", 2): {name: HOLDS[name] for name in MODELS},
+    ("any_click", 3): {name: {"ips", "cascade"} for name in MODELS},
+    ("any_click", 2): {name: {"ips", "cascade"} for name in MODELS},
+    ("satisfaction", 3): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+    ("satisfaction", 1): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+}
+
+
+@pytest.mark.parametrize("target", ["fixed", "four items"])
+@pytest.mark.parametrize(
+    ("reward", "cutoff", "name", "estimator"),
+    [
+        (*what, name, estimator)
+        for what, names in REWARDED.items()
+        for name, estimators in names.items()
+        for estimator in sorted(estimators)
+    ],
+)
+def test_the_expectation_is_the_value_of_other_rewards_too(reward, cutoff, name, estimator, target):
+    model = users(name) if estimator in (name, "sdbn") else None
+    mean, _, weights = moments(name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff)
+    assert mean == pytest.approx(value(users(name), TARGETS[target], reward, cutoff), abs=1e-10)
+    assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+def test_what_was_logged_is_the_reward_asked_for():
+    log = click_log([[0, 1, 2]] * 3, [[1, 1, 0], [0, 0, 1], [0, 0, 0]], list_propensities=[1.0] * 3)
+    shown = FixedPolicy([0, 1, 2])
+    for words, logged in (
+        ({}, 1.0),
+        ({"cutoff": 2}, 2 / 3),
+        ({"reward": "any_click"}, 2 / 3),
+        ({"reward": "any_click", "cutoff": 2}, 1 / 3),
+    ):
+        result = evaluate(log, shown, "ips", bootstrap=1, **words)
+        assert result.on_policy == result.value == pytest.approx(logged)
+    assert evaluate(log, shown, "dcm", reward="satisfaction", bootstrap=1).on_policy is None
+
+
+def test_positions_below_the_cutoff_need_not_be_logged():
+    log = click_log([[0, 1, 2], [0, 2, 1]] * 10, [[1, 0, 0], [0, 1, 0]] * 10)
+    target, logging = FixedPolicy([0, 1, 3]), ListPolicy([[0, 1, 2], [0, 2, 1]], [0.5, 0.5])
+    wider = ClickLog(log.items, log.clicks, log.queries, tuple("abcd"), log.query_labels)
+    for estimator in ("cascade", "item-position"):
+        with pytest.raises(ValueError, match="infinite"):
+            evaluate(wider, target, estimator, logging=logging)
+        assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
+def test_item_position_estimates_are_biased_where_clicks_depend_on_the_list(name):
+    mean, _, _ = moments(name, "item-position", TARGETS["fixed"])
+    assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
+def test_pbm_estimates_are_biased_for_other_users(name):
+    model = PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5])
+    mean, _, _ = moments(name, "pbm", TARGETS["fixed"], model)
+    assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
+
+
+def test_stronger_assumptions_vary_less():
+    deviation = {
+        estimator: moments("pbm", estimator, TARGETS["fixed"], users("pbm") if estimator == "pbm" else None)[1]
+        for estimator in ("ips", "cascade", "item-position", "pbm")
+    }
+    assert deviation["ips"] > deviation["cascade"] > deviation["item-position"] > deviation["pbm"]
+
+
+def table():
+    """The bias and deviation of each estimator for each kind of user, as in the documentation."""
+    names = ["ips", "cascade", "item-position", *MODELS]
+    rows = [["users", "value", *names], ["---"] * (2 + len(names))]
+    for name in MODELS:
+        truth = value(users(name), TARGETS["fixed"])
+        cells = []
+        for estimator in names:
+            # Where another model is assumed, its parameters are those that fit these users best.
+            model = None
+            if estimator in MODELS:
+                model = users(name) if estimator == name else fitted(name, estimator)
+            mean, deviation, _ = moments(name, estimator, TARGETS["fixed"], model)
+            bias = round(mean - truth, 3) + 0.0
+            cells.append(f"{bias:+.3f} ± {deviation:.2f}")
+        rows.append([name, f"{truth:.3f}", *cells])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def fitted(name, estimator):
+    """Another model's parameters for users of a model, from the exact law as if from a huge log."""
+    log, probabilities = every_session(users(name), logging_policy())
+    sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
+    return CLICK_MODELS[estimator][1]().fit(log[sample])
+
+
+def test_the_documented_table_is_what_the_code_gives():
+    page = Path(__file__).parents[2] / "docs" / "off_policy.md"
+    if not page.exists():
+        pytest.skip("the documentation is not part of an installed package")
+    made = table()
+    documented = re.search(r"^\| users .*?^$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)[0]
+    # EM stops where rounding lets it, so the last digits are free.
+    numbers = [np.array(re.findall(r"[+-]?\d+\.\d+", text), float) for text in (documented, made)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.011), f"docs/off_policy.md should hold\n{made}"
+
+
+# --------------------------------------------------------------------------------------------------------------- samples
+
+
+def simulate(model, policy, n, seed):
+    rng = np.random.default_rng(seed)
+    lists, probabilities = policy.support()
+    items = lists[rng.choice(len(lists), n, p=probabilities)]
+    clicks = np.array([model.sample(ranking, rng) for ranking in items])
+    return items, clicks
+
+
+@pytest.mark.parametrize("estimator", ["ips", "cascade", "ubm"])
+def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
+    model, target = users("ubm"), TARGETS["plackett-luce"]
+    log = click_log(*simulate(model, logging_policy(), 20_000, seed=3))
+    known = {"model": model} if estimator == "ubm" else {}
+    result = evaluate(log, target, estimator, logging=logging_policy(), level=0.999, seed=0, **known)
+    truth = value(model, target)
+    assert result.interval[0] < truth < result.interval[1]
+    assert result.self_normalised_interval[0] < truth < result.self_normalised_interval[1]
+    assert abs(result.value - truth) < 4 * result.standard_error
+    assert result.mean_weight == pytest.approx(1.0, abs=0.1)
+
+
+def test_ninety_five_percent_intervals_cover_ninety_five_percent():
+    log, probabilities = every_session(users("pbm"), logging_policy())
+    truth, rng, covered, n = value(users("pbm"), TARGETS["uniform"]), np.random.default_rng(0), 0, 400
+    for seed in range(n):
+        sample = rng.choice(len(log), 1000, p=probabilities)
+        low, high = evaluate(
+            log[sample], TARGETS["uniform"], "item-position", logging=logging_policy(), bootstrap=300, seed=seed
+        ).interval
+        covered += low < truth < high
+    assert 0.91 < covered / n < 0.985
+
+
+def test_the_grouped_bootstrap_is_the_ordinary_one():
+    rng = np.random.default_rng(5)
+    log = click_log(*simulate(users("pbm"), logging_policy(), 500, seed=4))
+    values, weights = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
+    resampled = rng.integers(len(log), size=(20_000, len(log)))
+    result = evaluate(log, TARGETS["uniform"], "ips", logging=logging_policy(), bootstrap=20_000)
+    plain = values[resampled, 0].mean(axis=1)
+    normalised = values[resampled, 0].sum(axis=1) / weights[resampled, 0].sum(axis=1)
+    assert result.interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
+    assert result.self_normalised_interval == pytest.approx(np.percentile(normalised, [2.5, 97.5]), rel=0.01)
+
+
+def test_the_seed_decides_the_interval_and_nothing_else_does():
+    log = click_log(*simulate(users("pbm"), logging_policy(), 300, seed=4))
+    first, again, other = (evaluate(log, UniformPolicy(L, K), "ips", logging=logging_policy(), seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.interval != other.interval
+    assert first.value == other.value
+
+
+# ------------------------------------------------------------------------------------------------- weights, written anew
+
+
+def small_log(seed=0, n=200):
+    items, clicks = simulate(users("ubm"), logging_policy(), n, seed)
+    return click_log(items, clicks)
+
+
+def test_list_and_item_position_weights_from_recorded_propensities():
+    log = small_log()
+    probability = logging_policy().prefix_probabilities(log.items)[:, -1]
+    propensity = logging_policy().item_position_probabilities(log.items, np.arange(K))
+    recorded = click_log(log.items, log.clicks, list_propensities=probability, propensities=propensity)
+    for estimator in ("ips", "item-position"):
+        for one, other in zip(
+            contributions(recorded, TARGETS["uniform"], estimator),
+            contributions(log, TARGETS["uniform"], estimator, logging=logging_policy()),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    target = TARGETS["lists"]
+    by_hand = [
+        sum(row)
+        * dict(zip(map(tuple, [[0, 1, 2], [4, 2, 0], [1, 0, 2]]), [0.5, 0.3, 0.2], strict=True)).get(tuple(ranking), 0)
+        / p
+        for ranking, row, p in zip(log.items.tolist(), log.clicks.tolist(), probability, strict=True)
+    ]
+    assert evaluate(recorded, target, "ips").value == pytest.approx(np.mean(by_hand), rel=1e-12)
+
+
+def he_2020(log, weights, ranking, rng, repeats):
+    """The paper's procedure for one list: equation 11 and the drawn clicks that follow it, averaged over the draws."""
+    clicks_of, weight_of = np.zeros(L), np.zeros(L)
+    for shown, clicks in zip(log.items, log.clicks, strict=True):
+        last = 0
+        for k in range(K):
+            weight_of[shown[k]] += weights[k][last]
+            clicks_of[shown[k]] += clicks[k]
+            last = k + 1 if clicks[k] else last
+    total = 0.0
+    for _ in range(repeats):
+        last = 0
+        for k, item in enumerate(ranking):
+            reward = weights[k][last] * clicks_of[item] / weight_of[item]
+            total += reward
+            if reward >= 1 or rng.random() < reward:
+                last = k + 1
+    return total / repeats
+
+
+def test_ubm_without_a_logging_policy_is_the_procedure_of_he_2020():
+    model, log = users("ubm"), small_log(n=2000)
+    result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
+    drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
+    assert result.value == pytest.approx(drawn, abs=0.004)
+    assert result.value == pytest.approx(result.self_normalised, rel=1e-12)  # weights from the log itself are normalised
+    blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
+    assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
+        log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
+    )
+
+
+def test_an_attraction_above_one_counts_as_one():
+    log = click_log([[0, 1]] * 2, [[1, 0], [1, 1]])
+    model = UserBrowsingModel([0.5, 0.5], [[0.5, 0.0], [1.0, 0.25]])
+    # Item 0 is always clicked at weight 1/2: its reward stays 1, while a click on it is drawn with probability 1/2. Item 1
+    # has one click at weights 1/4 + 1/4, so its attraction is 2 and its examination (1 + 1/4) / 2 in the estimate.
+    assert evaluate(log, FixedPolicy([0, 1]), "ubm", model=model, bootstrap=10).value == pytest.approx(1.0 + 2.0 * 0.625)
+
+
+def test_ubm_of_he_2020_finds_the_value_in_a_large_log():
+    log, probabilities = every_session(users("ubm"), logging_policy())
+    large = log[np.repeat(np.arange(len(log)), np.round(probabilities * 100_000).astype(int))]
+    for target in TARGETS.values():
+        result = evaluate(large, target, "ubm", model=users("ubm"), bootstrap=10)
+        assert result.value == pytest.approx(value(users("ubm"), target), abs=2e-3)
+
+
+def test_a_click_model_may_be_fitted_to_the_log():
+    log = small_log(n=3000)
+    own = evaluate(log, TARGETS["uniform"], "pbm", bootstrap=10)
+    assert own == evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10)
+
+
+@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
+def test_item_position_probabilities_are_enough_for_some_estimators(estimator):
+    log, target = small_log(), TARGETS["plackett-luce"]
+    model = PositionBasedModel(np.full(L, 0.5), [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    whole = evaluate(log, target, estimator, logging=logging_policy(), model=model, bootstrap=10)
+    order = np.random.default_rng(0).permutation(L)
+    part = ItemPositionPolicy(target.item_positions[order], items=order)
+    again = evaluate(log, part, estimator, logging=logging_policy(), model=model, bootstrap=10)
+    assert again.value == pytest.approx(whole.value, rel=1e-12)
+
+
+def test_queries_have_policies_and_parameters_of_their_own():
+    logs = {"x": small_log(1, 400), "y": small_log(2, 300)}
+    both = ClickLog(
+        np.concatenate([logs["y"].items[:100], logs["x"].items, logs["y"].items[100:]]),
+        np.concatenate([logs["y"].clicks[:100], logs["x"].clicks, logs["y"].clicks[100:]]),
+        [1] * 100 + [0] * 400 + [1] * 200, tuple("abcde"), ("x", "y"),
+    )  # fmt: skip
+    targets = {"x": TARGETS["fixed"], "y": TARGETS["plackett-luce"]}
+    for estimator, model in ((name, users(name)) for name in MODELS):
+        values, weights = contributions(both, targets, estimator, model=model)
+        parts = {query: contributions(logs[query], targets[query], estimator, model=model) for query in logs}
+        for array, part in ((values, 0), (weights, 1)):
+            x, y = parts["x"][part], parts["y"][part]
+            np.testing.assert_allclose(array, np.concatenate([y[:100], x, y[100:]]), rtol=1e-12)
+
+
+@given(st.integers(0, 10**6))
+def test_relabelled_items_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
+    other = click_log(names[log.items], log.clicks)
+    for estimator in ("ips", "cascade", "item-position"):
+        one = evaluate(log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K), bootstrap=5)
+        two = evaluate(other, PlackettLucePolicy(scores, K, items=names), estimator, logging=UniformPolicy(L, K), bootstrap=5)
+        assert one.value == pytest.approx(two.value, rel=1e-12)
+        assert one.self_normalised == pytest.approx(two.self_normalised, rel=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------------------- policies
+
+
+@pytest.mark.parametrize("policy", TARGETS.values(), ids=TARGETS)
+def test_policies_are_distributions(policy):
+    lists, probabilities = policy.support()
+    assert probabilities.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(policy.prefix_probabilities(LISTS)[:, -1].sum(), 1.0)
+    np.testing.assert_allclose(policy.prefix_probabilities(lists)[:, -1], probabilities, rtol=1e-12)
+    np.testing.assert_allclose(policy.item_positions.sum(axis=0), 1.0)
+    for k in range(K):  # the probability of a beginning is that of all the lists that begin so
+        for ranking, prefix in zip(LISTS, policy.prefix_probabilities(LISTS), strict=True):
+            alike = (lists[:, : k + 1] == ranking[: k + 1]).all(axis=1)
+            assert prefix[k] == pytest.approx(probabilities[alike].sum(), abs=1e-12)
+
+
+def test_plackett_luce_draws_by_weight_without_replacement():
+    policy = PlackettLucePolicy(np.log([4.0, 3.0, 2.0, 1.0]), 3)
+    assert policy.prefix_probabilities(np.array([[1, 0, 3]]))[0] == pytest.approx([3 / 10, 3 / 10 * 4 / 7, 12 / 70 * 1 / 3])
+
+
+def test_plackett_luce_does_not_cancel_where_one_item_has_all_the_weight():
+    policy = PlackettLucePolicy([100.0, 1.0, 0.0], 3)
+    assert policy.prefix_probabilities(np.array([[0, 1, 2]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-1.0)), rel=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------------------- refusals
+
+LOG = click_log([[0, 1], [1, 0], [2, 1]], [[1, 0], [0, 0], [0, 1]])
+UNIFORM = UniformPolicy(3, 2)
+
+REFUSED = {
+    "unknown estimator": (lambda: evaluate(LOG, UNIFORM, "isp"), "ips"),
+    "no sessions": (lambda: evaluate(LOG[:0], UNIFORM), "no sessions"),
+    "no list propensities": (lambda: evaluate(LOG, UNIFORM), "no list_propensities"),
+    "no propensities": (lambda: evaluate(LOG, UNIFORM, "item-position"), "no propensities"),
+    "no prefix propensities": (lambda: evaluate(LOG, UNIFORM, "cascade"), "give the logging policy"),
+    "positions": (
+        lambda: evaluate(LOG, UniformPolicy(3, 3), logging=UNIFORM),
+        "target policy fills 3 positions; the log has 2",
+    ),
+    "items": (lambda: evaluate(LOG, UniformPolicy(4, 2), logging=UNIFORM), "items from 0 to 3"),
+    "no policy for a query": (lambda: evaluate(LOG, {"r": UNIFORM}, logging=UNIFORM), "no target policy for query 'q'"),
+    "a list never shown": (
+        lambda: evaluate(LOG, FixedPolicy([0, 2]), logging=ListPolicy([[0, 1], [1, 0], [2, 1]], [0.4, 0.3, 0.3])),
+        "list a, c: the target policy shows it, the logging policy never",
+    ),
+    "an item never shown": (
+        lambda: evaluate(LOG, UNIFORM, "ips", logging=UniformPolicy(2, 2)),
+        "item 'c': the target policy shows it, the logging policy never",
+    ),
+    "an item never shown at a position": (
+        lambda: evaluate(LOG, UNIFORM, "item-position", logging=empirical_policies(LOG)),
+        "item 'c' at position 2: the target policy shows it",
+    ),
+    "an item never examined": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 3, [0.0, 1.0])),
+        "item 'c': the target policy shows it",
+    ),
+    "an item not in the log": (
+        lambda: evaluate(LOG[:2], FixedPolicy([2, 0]), "pbm", model=PositionBasedModel([0.5] * 3, [1.0, 1.0])),
+        "item 'c': the target policy shows it",
+    ),
+    "no overlap": (
+        lambda: evaluate(LOG, FixedPolicy([0, 2]), logging=UNIFORM),
+        "no session of the log shows what the target policy would",
+    ),
+    "no overlap at a position": (
+        lambda: evaluate(LOG, FixedPolicy([0, 2]), "item-position", logging=UNIFORM),
+        "would at position 2",
+    ),
+    "a zero propensity": (
+        lambda: click_log([[0, 1]], [[0, 0]], list_propensities=[0.0]),
+        re.escape("list_propensities[0] is 0"),
+    ),
+    "an unknown propensity": (
+        lambda: click_log([[0, 1]], [[0, 0]], propensities=[[0.5, np.nan]]),
+        re.escape("propensities[0, 1] is nan"),
+    ),
+    "another click model": (
+        lambda: evaluate(LOG, UNIFORM, "ubm", model=PositionBasedModel([0.5] * 3, [1.0, 1.0])),
+        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel",
+    ),
+    "another fitted click model": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", model=UBMEstimator().fit(LOG), logging=UNIFORM),
+        "fitted as a UserBrowsingModel",
+    ),
+    "too few items in the click model": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 2, [1.0, 1.0])),
+        "the click model has 2 items",
+    ),
+    "too few positions in the click model": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 3, [1.0])),
+        "the click model has 1 positions; the log has 2",
+    ),
+    "an item the click model was not fitted to": (
+        lambda: evaluate(LOG, UniformPolicy(2, 2), "pbm", model=PBMEstimator().fit(LOG[:2])),
+        "not fitted to the query and item",
+    ),
+    "only item-positions known": (
+        lambda: evaluate(LOG, ItemPositionPolicy(np.full((3, 2), 1 / 3)), logging=UNIFORM),
+        "only the item-position probabilities of this policy are known",
+    ),
+    "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
+    "a reward nobody knows": (lambda: evaluate(LOG, UNIFORM, reward="click"), "unknown reward 'click'; did you mean 'clicks'"),
+    "a reward no sum over items": (
+        lambda: evaluate(LOG, UNIFORM, "pbm", reward="any_click"),
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
+    ),
+    "a reward the log does not tell": (
+        lambda: evaluate(LOG, UNIFORM, "ips", reward="satisfaction"),
+        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can",
+    ),
+    "cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=3), "cutoff is 3, but the log has 2 positions"),
+    "no cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=0), "cutoff is 0; expected a positive integer"),
+    "cutoff of single displays": (
+        lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "item-position", cutoff=1),
+        "cutoff is 1, but the log holds single items",
+    ),
+    "level": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, level=1.0), "level is 1"),
+    "bootstrap": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, bootstrap=0), "bootstrap is 0"),
+    "lists of single displays": (
+        lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "ips"),
+        "the log holds single items, not lists",
+    ),
+    "positions of single displays": (
+        lambda: evaluate(ItemPositionLog([0], [2], [1], [0.5]), UNIFORM, "item-position"),
+        "fills 2 positions; the log has 3",
+    ),
+    "a policy that does not sum to 1": (
+        lambda: ItemPositionPolicy([[0.5], [0.4]]),
+        "position 1 must be non-negative with sum 1",
+    ),
+    "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
+    "ids that are no integers": (lambda: FixedPolicy([0.5, 1.0]), "integer item ids"),
+    "no candidates": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
+    "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
+}
+
+
+@pytest.mark.parametrize(("attempt", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused(attempt, message):
+    with pytest.raises(ValueError, match=message):
+        attempt()
+
+
+def test_an_infinite_weight_names_the_session():
+    odd = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]])
+    liar = ListPolicy([[0, 1]], [1.0])
+    assert evaluate(odd, liar, logging=liar).value == 0.0  # the second session is nothing that the target shows
+    # The second list has a probability below the smallest float.
+    rare = PlackettLucePolicy([0.0, -600.0, -600.0], 2)
+    with pytest.raises(ValueError, match=r"session 1 \(counted from 0\).*with probability 0, .* infinite"):
+        evaluate(click_log([[0, 1], [1, 2]], [[0, 0], [0, 1]]), UNIFORM, logging=rare)
+
+
+# ------------------------------------------------------------------------------------------------------- Open Bandit data
+
+# On-policy CTR of the Random and the BTS log, IPS and self-normalised IPS, by an independent implementation.
+OPEN_BANDIT = {
+    "all": (0.0038, 0.0042, 0.004552880, 0.004775833),
+    "men": (0.0046, 0.0069, 0.004533560, 0.004604232),
+    "women": (0.0046, 0.0046, 0.006813474, 0.006810965),
+}
+
+
+@pytest.mark.parametrize("campaign", OPEN_BANDIT)
+def test_open_bandit_figures(data_folder, campaign):
+    folder = data_folder / "open_bandit"
+    logs = [read_open_bandit(folder / f"{policy}_{campaign}.csv.gz") for policy in ("random", "bts")]
+    target = ItemPositionPolicy(np.load(folder / f"bts_action_dist_{campaign}.npz")["action_dist"])
+    random, bts, ips, self_normalised = OPEN_BANDIT[campaign]
+    result = evaluate(logs[0], target, "item-position")
+    assert result.value == pytest.approx(ips, abs=5e-10)
+    assert result.self_normalised == pytest.approx(self_normalised, abs=5e-10)
+    assert result.on_policy == random
+    assert evaluate(logs[1], target, "item-position").on_policy == bts
+    if campaign == "all":
+        assert result.interval == pytest.approx((0.0016, 0.0096), abs=2e-4)
+
+
+def test_a_policy_that_is_evaluated_on_its_own_log_earns_what_was_logged(data_folder):
+    log = read_open_bandit(data_folder / "open_bandit" / "random_all.csv.gz")
+    result = evaluate(log, UniformPolicy(80, 3), "item-position")
+    assert result.value == pytest.approx(result.on_policy, rel=1e-12)
+    assert result.effective_sample_size == pytest.approx(len(log))
+
+
+# -------------------------------------------------------------------------------------------------------------- command
+
+
+@pytest.fixture
+def tidy(tmp_path):
+    """A log of two queries with propensities, as a file."""
+    log = small_log(n=400)
+    two = ClickLog(
+        log.items, log.clicks, np.arange(400) % 2, tuple("abcde"), ("hats", "shoes"),
+        propensities=logging_policy().item_position_probabilities(log.items, np.arange(K)),
+        list_propensities=logging_policy().prefix_probabilities(log.items)[:, -1],
+    )  # fmt: skip
+    write_tidy(two, tmp_path / "log.csv")
+    return tmp_path / "log.csv", two
+
+
+def figures(line):
+    """The numbers in a row of the printed table."""
+    return [float(number) for number in re.findall(r"(?<=\s)[\d.]+(?:e-\d+)?(?=\s|$)", line)]
+
+
+def test_evaluate_prints_every_estimator_in_a_row(tidy, capsys):
+    path, log = tidy
+    assert main(["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"]) == 0
+    out = capsys.readouterr().out
+    for estimator in ("ips", "item-position", "pbm"):
+        (line,) = [line for line in out.splitlines() if line.startswith(estimator)]
+        expected = evaluate(log, UniformPolicy(L, K), estimator)
+        value, low, high, self_normalised, *_ = figures(line)
+        assert value == pytest.approx(expected.value, rel=1e-6)
+        assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
+        assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
+    assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
+
+
+def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
+    path, log = tidy
+    np.savez(path.parent / "scores.npz", scores=[1.0, 0.5, 0.0, -1.0, 0.2], items=list("edcba"))
+    target = PlackettLucePolicy([0.2, -1.0, 0.0, 0.5, 1.0], K)
+    np.savez(path.parent / "dist.npz", action_dist=target.item_positions, items=list("abcde"))
+    shoes = log[log.queries == 1]
+    for words, policy in (
+        (["--policy", str(path.parent / "scores.npz")], target),
+        (["--policy", str(path.parent / "dist.npz")], target),
+        (["--policy", "fixed:b,a,e"], FixedPolicy([1, 0, 4])),
+    ):
+        assert main(["evaluate", str(path), *words, "--query", "shoes"]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("item-position")]
+        assert figures(line)[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
+
+
+def fitted_files(log_file, *words):
+    """What clickgym fit makes of a log."""
+    out = log_file.parent / "fitted"
+    assert main(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"]) == 0
+    return out
+
+
+def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, capsys):
+    path, log = tidy
+    folder = fitted_files(path, "PBM", "DCM")
+    words = ["--reward", "satisfaction", "--cutoff", "2", "--estimator", "dcm"]
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--policy", f"{folder}:dcm", *words]) == 0
+    out = capsys.readouterr().out
+    assert "Satisfied users per session, first 2 positions" in out
+    assert "does not tell who was satisfied" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("dcm")]
+    targets = {}
+    for query in ("hats", "shoes"):
+        instance = load_instance(folder / f"{query}.json")
+        best = instance.model("DependentClickModel").optimal_ranking("satisfaction", 2)
+        targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
+    expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
+    assert figures(line)[0] == pytest.approx(expected.value, rel=1e-6)
+    words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
+    assert main(["evaluate", str(path), *words]) == 0
+    best = load_instance(folder / "hats.json").model("PositionBasedModel").optimal_ranking()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pbm")]
+    assert figures(line)[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("FOLDER", "hats.json has the click models DCM, PBM; choose one, as in"),
+        ("FOLDER:UBM", "hats.json has the click models DCM, PBM; choose one, as in"),
+        ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
+        ("FOLDER/none.json:PBM", "there is no instance file"),
+        ("FOLDER/plain.json", "plain.json does not tell the query and the items' labels in a log"),
+        ("FOLDER/odd/short.json:PBM", "short.json does not tell the query and the items' labels in a log"),
+        ("FOLDER/odd/linear.json", "linear.json has no click model of CM, DCM, PBM, UBM, DBN; it has LinearModel of"),
+        ("FOLDER/twice:PBM", "hats.json is a second file of the query 'hats'"),
+    ],
+)
+def test_what_was_fitted_must_fit_the_log(tidy, capsys, policy, message):
+    path, _ = tidy
+    folder = fitted_files(path, "PBM", "DCM")
+    capsys.readouterr()
+    hats = load_instance(folder / "hats.json")
+    for name in ("odd", "twice"):
+        (folder / name).mkdir()
+    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(folder / "odd" / "short.json")
+    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(folder / "odd" / "linear.json")
+    for name in ("again", "hats"):
+        hats.save(folder / "twice" / f"{name}.json")
+    if "plain" in policy:
+        (folder / "plain.json").write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
+    assert main(["evaluate", str(path), "--policy", policy.replace("FOLDER", str(folder))]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_evaluate_knows_how_the_log_was_made_if_told(tidy, capsys):
+    path, log = tidy
+    assert main(["evaluate", str(path), "--policy", "empirical", "--logging", "empirical", "--estimator", "cascade"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cascade")]
+    assert figures(line)[0] == pytest.approx(log.clicks.sum() / 400, rel=1e-6)
+
+
+def test_evaluate_warns_where_the_log_lacks_what_the_policy_shows(tmp_path, capsys):
+    lists = [[0, 1], [1, 0]]
+    write_tidy(click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)), tmp_path / "log.csv")
+    assert main(["evaluate", str(tmp_path / "log.csv"), "--policy", "uniform"]) == 0
+    assert "the mean weight of item-position is 0.556, where 1 is expected" in capsys.readouterr().out
+
+
+def test_evaluate_of_open_bandit_beside_the_policys_own_log(data_folder, capsys):
+    folder = data_folder / "open_bandit"
+    words = ["--format", "obd", "--policy", folder / "bts_action_dist_all.npz", "--on-policy", folder / "bts_all.csv.gz"]
+    assert main(["evaluate", *map(str, [folder / "random_all.csv.gz", *words])]) == 0
+    out = capsys.readouterr().out
+    assert "0.00455288" in out
+    assert "0.004775833" in out
+    assert "own log: 0.0042" in out
+
+
+WRONG_WORDS = {
+    "no such file": (["none.csv", "--policy", "uniform"], "none.csv"),
+    "format": (["LOG", "--policy", "uniform", "--format", "tidi"], "tidy"),
+    "policy": (["LOG", "--policy", "unifrom", "--query", "hats"], "unknown policy 'unifrom'"),
+    "several queries": (["LOG", "--policy", "fixed:a,b,c"], "choose one with --query"),
+    "query": (["LOG", "--policy", "uniform", "--query", "hat"], "'hats'"),
+    "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
+    "estimator": (["LOG", "--policy", "uniform", "--estimator", "pmb"], "pbm"),
+    "no logging policy": (["LOG", "--policy", "uniform", "--estimator", "cascade"], "give the logging policy"),
+    "no policy file": (["LOG", "--policy", "none.npz", "--query", "hats"], "cannot read the policy none.npz"),
+    "not a policy file": (["LOG", "--policy", "EMPTY", "--query", "hats"], "neither 'action_dist' nor 'scores'"),
+    "infinite": (["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"], "infinite"),
+    "no policy": (["LOG"], "--policy"),
+    "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
+    "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
+    "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
+    "a single array": (["LOG", "--policy", "SINGLE", "--query", "hats"], "single.npz: it is a single array"),
+    "scores in words": (["LOG", "--policy", "WORDS", "--query", "hats"], "words.npz: could not convert string to float"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_WORDS.values(), ids=WRONG_WORDS)
+def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
+    folder = tidy[0].parent
+    np.savez(folder / "empty.npz", other=[1.0])
+    np.savez(folder / "words.npz", scores=["a", "b", "c"], items=["a", "b", "c"])
+    with (folder / "single.npz").open("wb") as file:
+        np.save(file, [1.0])
+    given = {"LOG": str(tidy[0])} | {name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single", "words")}
+    assert main(["evaluate", *(given.get(word, word) for word in words)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+
+
+def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, capsys, monkeypatch):
+    monkeypatch.chdir(tidy[0].parent)
+    (tidy[0].parent / "fixed").mkdir()
+    assert main(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"]) == 0
+    assert "pbm" in capsys.readouterr().out
+
+
+def test_items_of_a_log_of_single_items_are_numbers_of_nine_digits_at_most():
+    log = ItemPositionLog([0, 1], [0, 0], [1, 0], [0.5, 0.5])
+    with pytest.raises(ValueError, match="the items of this log are numbers of up to 9 digits; got 99999999999999999999"):
+        read_policy("fixed:99999999999999999999", log)
+
+
+def test_evaluate_explains_itself(capsys):
+    assert main(["evaluate", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("clickgym evaluate") >= 3  # the usage and two examples
+    assert all(estimator in out for estimator in ESTIMATORS)

@@ -1,0 +1,492 @@
+"""Click logs: the readers, the laws and estimates of each click model, and the reference figures on the real log."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clickgym.envs import (
+    CascadeModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from clickgym.envs.instances import load_instance
+from clickgym.offline import (
+    ClickLog,
+    CMEstimator,
+    ConvergenceWarning,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    SDBNEstimator,
+    UBMEstimator,
+    convert_yandex60,
+    read_tidy,
+    read_yandex_relevance,
+)
+from clickgym.offline.estimation import browsing, cascading, estimator
+
+ALL = {
+    "CM": CMEstimator,
+    "DCM": DCMEstimator,
+    "DCM EM": lambda *n: DCMEstimator("em", *n),
+    "SDBN": SDBNEstimator,
+    "PBM": PBMEstimator,
+    "UBM": UBMEstimator,
+    "DBN": DBNEstimator,
+}
+EM = ("DCM EM", "PBM", "UBM", "DBN")
+
+ATTRACTION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1]
+TRUTH = {
+    "CM": CascadeModel(ATTRACTION, 4),
+    "DCM EM": DependentClickModel(ATTRACTION, [0.3, 0.3, 0.3, 0.3]),
+    "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.7, 0.5, 0.3]),
+    "UBM": UserBrowsingModel(ATTRACTION, [[0.9, 0, 0, 0], [0.7, 0.8, 0, 0], [0.5, 0.6, 0.8, 0], [0.3, 0.4, 0.6, 0.8]]),
+    "DBN": DynamicBayesianModel(ATTRACTION, [0.2, 0.6, 0.4, 0.5, 0.3, 0.7], 0.8, n_positions=4),
+}
+
+
+def simulated(model, n_sessions, seed):
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(model.n_items), (n_sessions, 1)), axis=1)[:, : model.n_positions]
+    clicks = [model.sample(ranking, rng) for ranking in items]
+    return ClickLog(items, clicks, np.zeros(n_sessions), tuple("abcdefgh"[: model.n_items]), ("q",))
+
+
+def small_log(seed, n_sessions=60):
+    """Two queries that share items, arbitrary clicks."""
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(5), (n_sessions, 1)), axis=1)[:, :3]
+    clicks = rng.random((n_sessions, 3)) < [0.6, 0.4, 0.3]
+    return ClickLog(items, clicks, rng.integers(2, size=n_sessions), tuple("abcde"), ("p", "q"))
+
+
+# ------------------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_likelihood_and_perplexity_are_those_of_the_fitted_click_model(name):
+    log = small_log(0)
+    estimator = ALL[name]().fit(log)
+    vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
+    ranking = [4, 0, 2]
+    every = ClickLog([ranking] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
+    joint = np.exp(estimator.log_likelihood(every))
+    marginals = estimator.click_model("q", list("abcde")).click_probabilities(ranking)
+    assert joint.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(joint @ vectors, marginals, atol=1e-12)
+    expected = 2 ** -np.log2(np.where(vectors == 1, marginals, 1 - marginals)).mean(axis=0)
+    np.testing.assert_allclose(estimator.perplexity_by_rank(every), expected)
+    assert estimator.perplexity(every) == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
+    log = small_log(1)
+    estimator = ALL[name]().fit(log)
+    renumbered = ClickLog(4 - log.items, log.clicks, 1 - log.queries, tuple("edcba"), ("q", "p"))
+    assert estimator.score(renumbered) == estimator.score(log)
+    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
+    first = np.log2(estimator.perplexity_by_rank(unknown)[0])
+    examined = np.ravel(estimator.examination_)[0] if name in ("PBM", "UBM") else 1.0
+    assert first == pytest.approx(-np.log2(1 - 0.5 * examined))
+
+
+# ----------------------------------------------------------------------------------------------------------------- EM
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", EM)
+def test_em_never_lowers_the_penalised_likelihood(name, seed):
+    log = small_log(seed)
+    estimator = ALL[name](100).fit(log)
+    assert np.diff(estimator.log_posterior_).min() > -1e-9
+    assert estimator.log_posterior_[-1] == pytest.approx(penalised(estimator, log), abs=1e-8)
+
+
+PARAMETERS = {
+    "DCM EM": ["attraction_", "termination_"],
+    "PBM": ["attraction_", "examination_"],
+    "UBM": ["attraction_", "examination_"],
+    "DBN": ["attraction_", "satisfaction_", "perseverance_"],
+}
+
+
+def penalised(estimator, log):
+    """The log-likelihood and the log of the Beta(2, 2) prior, from the public parts; unused UBM contexts are 0.5."""
+    prior = 0.0
+    for name in PARAMETERS[{DCMEstimator: "DCM EM"}.get(type(estimator), type(estimator).__name__[:3])]:
+        values = np.asarray(getattr(estimator, name))
+        unused = values.size - np.count_nonzero(values)
+        values = values[values > 0]
+        prior += np.log(values * (1 - values)).sum() + unused * np.log(0.25)
+    return estimator.log_likelihood(log).sum() + prior
+
+
+@pytest.mark.parametrize("name", EM)
+def test_em_ends_where_no_parameter_can_improve(name):
+    log = small_log(5)
+    estimator = ALL[name](3000).fit(log)
+    best = penalised(estimator, log)
+    for parameter in PARAMETERS[name]:
+        fitted = getattr(estimator, parameter)
+        for index in np.argwhere(np.atleast_1d(fitted) > 0):
+            for step in (-1e-3, 1e-3):
+                moved = np.array(fitted, float, ndmin=1)
+                moved[tuple(index)] += step
+                setattr(estimator, parameter, moved if np.ndim(fitted) else float(moved[0]))
+                assert penalised(estimator, log) < best + 1e-8, (parameter, index)
+        setattr(estimator, parameter, fitted)
+
+
+# The largest error of the click probabilities that the fitted model predicts had, over 20 logs of 8,000 sessions, a
+# mean of at most 0.021 and a standard deviation of at most 0.006: the tolerance lies 5.5 of them above, a false alarm
+# of about 1e-7.
+@pytest.mark.parametrize("name", TRUTH)
+def test_estimates_recover_the_model_that_made_the_log(name):
+    truth = TRUTH[name]
+    fitted = ALL[name]().fit(simulated(truth, 8000, seed=1)).click_model("q", list("abcdef"))
+    rankings = list(itertools.permutations(range(6), 4))[::7]
+    errors = [fitted.click_probabilities(ranking) - truth.click_probabilities(ranking) for ranking in rankings]
+    assert np.abs(errors).max() < 0.055
+
+
+def test_the_last_click_estimator_of_the_dcm_is_biased_and_em_is_not():
+    log = simulated(TRUTH["DCM EM"], 8000, seed=2)
+    biased, exact = DCMEstimator().fit(log), DCMEstimator("em").fit(log)
+    assert biased.termination_[1] > 0.45
+    np.testing.assert_allclose(exact.termination_[:3], 0.3, atol=0.15)  # six standard deviations
+    assert exact.score(log) > biased.score(log)
+
+
+@pytest.mark.parametrize("name", EM)
+def test_em_stops_at_the_tolerance_or_warns(name):
+    log = small_log(3)
+    estimator = ALL[name](3000, 1e-6).fit(log)
+    gains = np.diff(estimator.log_posterior_) / len(log)
+    assert estimator.converged_
+    assert estimator.n_iter_ == len(gains) < 3000
+    assert gains[-1] < 1e-6 <= gains[:-1].min()
+    with pytest.warns(ConvergenceWarning, match="the last of 5 steps raised the log-likelihood per session by .* allow more"):
+        short = ALL[name](5, 1e-6).fit(log)
+    assert short.converged_ is False
+    assert short.n_iter_ == 5
+    np.testing.assert_array_equal(short.log_posterior_, estimator.log_posterior_[:6])
+    assert ALL[name](5).fit(log).converged_ is None
+
+
+@pytest.mark.parametrize("estimator", [PBMEstimator, UBMEstimator])
+def test_position_parameters_of_each_query_are_those_of_its_own_log(estimator):
+    log = small_log(2, 200)
+    fitted = estimator(40, per_query=True).fit(log)
+    assert fitted.examination_.shape[0] == 3
+    assert np.diff(fitted.log_posterior_).min() > -1e-9
+    for query in (0, 1):
+        part = log[log.queries == query]
+        alone = estimator(40).fit(part)
+        np.testing.assert_allclose(fitted.examination_[query], alone.examination_, atol=1e-12)
+        assert fitted.score(part) == pytest.approx(alone.score(part), abs=1e-12)
+        np.testing.assert_allclose(fitted.perplexity_by_rank(part), alone.perplexity_by_rank(part))
+        query_label, items = log.query_labels[query], list("abcde")
+        ranking = [3, 1, 0]
+        np.testing.assert_allclose(
+            fitted.click_model(query_label, items).click_probabilities(ranking),
+            alone.click_model(query_label, items).click_probabilities(ranking),
+        )
+    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
+    assert fitted.perplexity_by_rank(unknown)[0] == pytest.approx(1 / (1 - 0.25))
+
+
+@pytest.mark.parametrize("name", EM)
+def test_the_size_of_blocks_changes_nothing(name, monkeypatch):
+    log = small_log(4, 300)
+    whole = ALL[name](20).fit(log)
+    monkeypatch.setattr(browsing, "CELLS", 4)
+    monkeypatch.setattr(cascading, "SESSIONS", 1)
+    monkeypatch.setattr(estimator, "SESSIONS", 7)
+    pieces = ALL[name](20).fit(log)
+    np.testing.assert_allclose(pieces.attraction_, whole.attraction_, rtol=1e-12)
+    np.testing.assert_allclose(pieces.log_posterior_, whole.log_posterior_, rtol=1e-12)
+    np.testing.assert_array_equal(pieces.log_likelihood(log[:3]), pieces.log_likelihood(log)[:3])
+
+
+def test_pairs_are_numbered_by_query_and_item():
+    log = ClickLog([[2, 0], [1, 2], [0, 2]], np.zeros((3, 2)), [1, 0, 1], ("a", "b", "c"), ("p", "q"))
+    index, labels = log.pairs()
+    assert labels == [("p", "b"), ("p", "c"), ("q", "a"), ("q", "c")]
+    assert index.tolist() == [[3, 2], [0, 1], [2, 3]]
+
+
+def test_steps_and_tolerance_are_checked():
+    with pytest.raises(ValueError, match="iterations is 0; expected a positive integer"):
+        PBMEstimator(0)
+    with pytest.raises(ValueError, match="tol is 0; expected a finite number > 0"):
+        DBNEstimator(tol=0)
+
+
+def test_a_refused_fit_and_a_refused_score():
+    with pytest.raises(ValueError, match="the log has no sessions"):
+        PBMEstimator().fit(small_log(0)[[]])
+    with pytest.raises(ValueError, match="not fitted"):
+        PBMEstimator().score(small_log(0))
+    with pytest.raises(ValueError, match="the log has 4 positions; the model was fitted to 3"):
+        PBMEstimator().fit(small_log(0)).score(simulated(TRUTH["PBM"], 2, seed=0))
+    with pytest.raises(ValueError, match="expected 'last_click' or 'em'"):
+        DCMEstimator("mle")
+
+
+# ------------------------------------------------------------------------------------------------------ logs and
+# readers
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([0, 1], [[0, 0]], [0]), "items has shape"),
+        (([[0, 1]], [[0]], [0]), "clicks has shape"),
+        (([[0, 1]], [[0, 2]], [0]), "clicks has entries from 0 to 2; expected 0 to 1"),
+        (([[0, 5]], [[0, 1]], [0]), "items has entries from 0 to 5; expected 0 to 1"),
+        (([[0, 1]], [[0, 1]], [1]), "queries has entries from 1 to 1"),
+    ],
+)
+def test_a_log_of_wrong_arrays_is_refused(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        ClickLog(*arrays, ("a", "b"), ("q",))
+
+
+RELEVANCE = """\
+0\t0\tQ\t7\t1\t11\t12\t13
+0\t5\tC\t13
+0\t6\tC\t11
+0\t7\tC\t13
+0\t8\tC\t99
+1\t0\tQ\t7\t2\t12\t11\t13
+2\t0\tQ\t7\t1\t11\t12\t13
+2\t1\tQ\t8\t1\t12\t14\t15
+2\t2\tC\t11
+2\t3\tC\t12
+"""
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_yandex_reader_keeps_which_listed_urls_were_clicked(tmp_path, compressed):
+    path = tmp_path / ("log.tsv.gz" if compressed else "log.tsv")
+    path.write_bytes(gzip.compress(RELEVANCE.encode()) if compressed else RELEVANCE.encode())
+    log = read_yandex_relevance(path)
+    assert log.clicks.tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 0], [1, 0, 0]]
+    assert [[log.item_labels[i] for i in row] for row in log.items] == [
+        ["11", "12", "13"],
+        ["12", "11", "13"],
+        ["11", "12", "13"],
+        ["12", "14", "15"],
+    ]
+    assert [log.query_labels[q] for q in log.queries] == ["7-1", "7-2", "7-1", "8-1"]
+    assert log.off_list_clicks == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0\t1\tX\t11", "line 11: expected 'session, time, Q or C"),
+        ("nonsense", "line 11: expected 'session, time, Q or C"),
+        ("2\t1\tC\t11\t12", "line 11: a click has 4 fields, got 5"),
+        ("9\t1\tC\t11", "line 11: a click before the first query of session 9"),
+        ("9\t0\tQ\t7\t1\t11\t12", "line 11: a query with 2 URLs; expected 3, as before"),
+        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 11: a URL stands twice"),
+    ],
+)
+def test_yandex_reader_names_the_malformed_line(tmp_path, line, message):
+    path = tmp_path / "log.tsv"
+    path.write_text(RELEVANCE + line + "\n")
+    with pytest.raises(ValueError, match=message):
+        read_yandex_relevance(path)
+
+
+TIDY = """\
+split,session,query,position,item,clicked
+train,0,q,2,b,1
+train,0,q,1,a,0
+train,1,r,1,b,0
+train,1,r,2,c,1
+test,0,q,1,a,0
+test,0,q,2,c,0
+"""
+
+
+def test_tidy_reader_orders_positions_and_selects_a_split(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(TIDY)
+    train = read_tidy(path, "train")
+    assert [[train.item_labels[i] for i in row] for row in train.items] == [["a", "b"], ["b", "c"]]
+    assert train.clicks.tolist() == [[0, 1], [0, 1]]
+    assert len(read_tidy(path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("item,", "thing,", "no column 'item'"),
+        ("b,1", "b,2", "line 2: clicked is '2'"),
+        ("0,q,1,a,0\ntest,0,q,2", "0,q,0,a,0\ntest,0,q,2", "line 6: position is '0'"),
+        ("1,r,2,c,1", "1,r,1,c,1", "session train 1 does not have each position from 1 to 2 exactly once"),
+        ("test,0,q,2,c,0\n", "", "session test 0 does not have each position"),
+        ("1,r,2,c,1", "1,s,2,c,1", "session train 1 has two queries"),
+        ("1,r,2,c,1", "1,r,2,b,1", "session train 1 shows an item twice"),
+    ],
+)
+def test_tidy_reader_names_what_is_wrong(tmp_path, old, new, message):
+    path = tmp_path / "log.csv"
+    assert old in TIDY
+    path.write_text(TIDY.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        read_tidy(path)
+
+
+def test_tidy_reader_refuses_an_absent_split_and_an_empty_file(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("")
+    with pytest.raises(ValueError, match="no column 'session'; the file has none"):
+        read_tidy(path)
+    path.write_text(TIDY)
+    with pytest.raises(ValueError, match="no row with split 'dev'"):
+        read_tidy(path, "dev")
+
+
+# ------------------------------------------------------------------------------------------------------- reference
+# figures
+
+# Log-likelihood per session, perplexity, perplexity by rank: from an independent implementation.
+REFERENCE = {
+    "CM": (-1.5358, 1.540882, "1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362"),
+    "DCM": (-3.77615, 1.441648, "1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653"),
+    "DCM EM": (-3.57026, 1.443947, "1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734"),
+    "SDBN": (-3.71286, 1.435931, "1.7760 1.7205 1.5680 1.4727 1.3945 1.3420 1.3072 1.2596 1.2635 1.2553"),
+    "PBM": (-3.52481, 1.433664, "1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517"),
+    "UBM": (-3.24050, 1.434168, "1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516"),
+    "DBN": (-3.30502, 1.438612, "1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680"),
+}
+
+
+@pytest.fixture(scope="module")
+def yandex(data_folder):
+    path = data_folder / "yandex_sample" / "yandex_sample_tidy.csv.gz"
+    if not path.is_file():
+        pytest.skip(f"no real log: {path} is absent")
+    return read_tidy(path, "train"), read_tidy(path, "test")
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_estimators_reach_the_reference_figures_to_the_printed_digits(yandex, name):
+    train, test = yandex
+    likelihood, perplexity, by_rank = REFERENCE[name]
+    estimator = ALL[name]().fit(train)
+    # The cascade model excludes several clicks; its figure is that of the other sessions.
+    scored = test[test.clicks.sum(axis=1) <= 1] if name == "CM" else test
+    assert estimator.score(scored) == pytest.approx(likelihood, abs=5.1e-5 if name == "CM" else 5.1e-6)
+    assert estimator.perplexity(test) == pytest.approx(perplexity, abs=5.1e-7)
+    np.testing.assert_allclose(estimator.perplexity_by_rank(test), np.array(by_rank.split(), float), atol=5.1e-5)
+    if name == "PBM":
+        examination = [0.8112, 0.5592, 0.4635, 0.3859, 0.2932, 0.2595, 0.2420, 0.1960, 0.2044, 0.1901]
+        np.testing.assert_allclose(estimator.examination_, examination, atol=5.1e-5)
+    if name == "DBN":
+        assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
+
+
+def test_both_readers_see_the_same_sessions(yandex, data_folder):
+    whole = read_yandex_relevance(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
+    assert len(whole) == 56477 == sum(map(len, yandex))
+    np.testing.assert_array_equal(whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex))
+    assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
+
+
+# ------------------------------------------------------------------------------------------------------------ 60
+# queries
+
+
+def sixty(queries):
+    rng = np.random.default_rng(0)
+    browsing = np.full((10, 10), 0.2)
+    browsing[:, 9] = np.linspace(0.9, 0.1, 10)  # the last column: no click yet
+    browsing[2, :2] = 0.31, 0.32
+    item_parameters = ("CM", "PBM", "DCM", "UBM", "DBN", "DBN_satisfaction")
+    return {
+        "shared": {
+            "PBM_examination": rng.random(10).tolist(),
+            "DCM_termination": rng.random(10).tolist(),
+            "UBM_gamma_rank_prev": browsing.tolist(),
+            "DBN_perseverance": 0.99999,
+        },
+        "queries": {query: {name: rng.random(10).tolist() for name in item_parameters} for query in queries},
+    }
+
+
+def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(tmp_path):
+    path = tmp_path / "sixty.json"
+    path.write_text(json.dumps(sixty(["401", "1153"])))
+    first, second = convert_yandex60(path)
+    assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
+    examination = first.models["UserBrowsingModel"].examination
+    np.testing.assert_allclose(examination[:, 0], np.linspace(0.9, 0.1, 10))
+    np.testing.assert_allclose(examination[2, :4], [examination[2, 0], 0.31, 0.32, 0])
+    assert first.models["DynamicBayesianModel"].perseverance == 1
+    assert first.initial_ranking.tolist() == list(range(10))
+
+
+def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
+    (tmp_path / "sixty.json").write_text(json.dumps(sixty(["401", "1153"])))
+    example = Path(__file__).resolve().parents[2] / "examples" / "convert_yandex60.py"
+    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
+    runpy.run_path(str(example), run_name="__main__")
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UserBrowsingModel").n_positions == 5
+
+
+def test_conversion_names_the_faulty_query(tmp_path):
+    path = tmp_path / "sixty.json"
+    content = sixty(["401"])
+    content["queries"]["401"]["DCM"][3] = 1.5
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"sixty\.json, query 401: attraction\[3\] is 1.5"):
+        convert_yandex60(path)
+    del content["queries"]["401"]["DCM"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"sixty\.json, query 401: no 'DCM'"):
+        convert_yandex60(path)
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="not the file of the 60 queries: it has no 'shared'"):
+        convert_yandex60(path)
+    with pytest.raises(ValueError, match="not the file of the 60 queries"):
+        convert_yandex60(tmp_path / "absent.json")
+
+
+def test_sixty_queries_reach_the_reference_rewards(data_folder):
+    path = data_folder / "yandex60_clickmodels.json"
+    if not path.is_file():
+        pytest.skip(f"no parameters of the 60 queries: {path} is absent")
+    instances = convert_yandex60(path)
+    assert len(instances) == 60
+
+    def mean(kind, n_positions, optimal):
+        models = [instance.model(kind, n_positions) for instance in instances]
+        lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
+        return np.mean([model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)])
+
+    measured = [
+        mean("CascadeModel", 5, True),
+        mean("CascadeModel", 5, False),
+        mean("PositionBasedModel", 5, True),
+        mean("PositionBasedModel", 5, False),
+        mean("UserBrowsingModel", 10, False),
+        mean("PositionBasedModel", 10, False),
+    ]
+    np.testing.assert_allclose(measured, [0.666278, 0.636449, 1.045830, 0.918410, 1.145159, 1.136672], atol=6e-7)

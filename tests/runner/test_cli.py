@@ -1,0 +1,244 @@
+"""The command line: what it prints, writes and returns; progress; figures."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import polars
+import pytest
+from rich.console import Console
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from clickgym.runner.cli.app import main
+from clickgym.runner.progress import Progress
+from clickgym.runner.reports.figures import regret_figure, save_figure
+from clickgym.runner.reports.words import command_of
+from clickgym.runner.statistics import average, summary
+from clickgym.runner.sweep import Cell, read_results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A finished sweep: two environments, one of them with arguments, two instances, and an agent without regret."""
+    folder = tmp_path_factory.mktemp("results") / "out"
+    agents = ["TopRank", "CascadeKLUCB:feedback=first_click", "Oracle"]
+    clickgym.sweep(
+        ["PBMRank-v0", "CMRank-v0:reward=any_click"], agents, 2000, 3, out=folder, instances=["yandex-9", "yandex-990"]
+    )
+    return folder
+
+
+def command(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "clickgym", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        **options,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------------ list
+
+
+def test_list_gives_one_line_to_everything(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in [*ENVIRONMENTS, *CONTEXTUAL, *list_instances(), *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
+        assert sum(line.startswith(f"{name} ") for line in lines) == 1
+
+
+def test_list_says_what_an_agent_is_for_and_is_told(capsys):
+    assert main(["list", "agents"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^PBMUCB +Lagrée et al. 2016.* PBM .*examination", out, flags=re.MULTILINE)
+    assert "PBMRank-v0" not in out
+
+
+# ------------------------------------------------------------------------------------------------------------------- run
+
+
+def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
+    words = "run PBMRank-v0 CMRank-v0 --agents TopRank Random -a Oracle --instance yandex-9 yandex-990 --horizon 1e3 --runs 2"
+    assert main([*words.split(), "--seed", "3", "--out", str(tmp_path / "out")]) == 0
+    table, _, config = read_results(tmp_path / "out")
+    assert config["envs"] == ["PBMRank-v0", "CMRank-v0"]
+    assert config["agents"] == ["TopRank", "Random", "Oracle"]
+    assert config["instances"] == ["yandex-9", "yandex-990"]
+    assert (config["horizon"], config["runs"], config["seed"]) == (1000, 2, 3)
+    assert len(table.filter(polars.col("step") == 1000)) == 2 * 3 * 2 * 2
+    out, err = capsys.readouterr()
+    assert "Regret after 1,000 sessions, mean over 2 instances" in out
+    assert len(re.findall(r"^ *(?:PBM|CM)Rank-v0 .* ± .* compiled", out, flags=re.MULTILINE)) == 6
+    assert len(re.findall(r"^\w+Rank-v0  yandex-\d+  \w+  regret .* ± .* / session  compiled$", err, flags=re.MULTILINE)) == 12
+    assert "\x1b" not in out + err
+
+
+def test_run_once_more_prints_the_table_at_once(tmp_path, capsys):
+    words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "500", "--runs", "2", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    first = capsys.readouterr()
+    assert main(words) == 0
+    second = capsys.readouterr()
+    assert second.out == first.out
+    assert second.err == "2 of 2 runs were finished before\n"
+
+
+def test_the_command_in_the_figure_makes_the_same_table(results, tmp_path, capsys):
+    table, _, config = read_results(results)
+    program, *words = command_of(config).split()
+    assert program == "clickgym"
+    assert main([*words, "--out", str(tmp_path / "again")]) == 0
+    assert read_results(tmp_path / "again")[0].equals(table)
+
+
+def test_long_round_horizons_are_written_short():
+    config = {"envs": ["E"], "agents": ["A"], "instances": ["i"], "runs": 1, "seed": 0}
+    written = [command_of(config | {"horizon": horizon}).split()[8] for horizon in (10, 200, 1000, 120_000, 10**6, 1234)]
+    assert written == ["10", "200", "1e3", "12e4", "1e6", "1234"]
+
+
+def test_the_module_is_the_command():
+    process = command("--help")
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "clickgym run PBMRank-v0" in out
+
+
+def test_run_help_teaches(capsys):
+    assert main(["run", "--help"]) == 0
+    out = capsys.readouterr().out
+    for word in ("--agents BatchRank TopRank", "my_module:MyAgent", "query.json", "Ctrl-C"):
+        assert word in out
+
+
+def test_without_words_there_is_help(capsys):
+    assert main([]) == 0
+    assert "report" in capsys.readouterr().out
+
+
+def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
+    words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "1e10", "--runs", "2", "--out", "out"]
+    process = command(*words, cwd=tmp_path)
+    while not (tmp_path / "out" / "cells").exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command goes on from there"
+
+
+def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # where the three systems keep caches
+        monkeypatch.setenv(name, str(tmp_path))
+    kernels = []
+    for out in ("first", "second"):
+        words = ["run", "PBMRank-v0", "--agents", "TopRank", "--horizon", "10", "--runs", "1", "--out"]
+        assert command(*words, tmp_path / out).wait() == 0
+        kernels.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ci]")})
+    assert kernels[0]
+    assert kernels[1] == kernels[0]
+
+
+def test_help_and_list_load_neither_data_frames_nor_figures():
+    code = "import sys; from clickgym.runner.cli.app import main; main(['list']); print(*sys.modules, file=sys.stderr)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+    assert {"polars", "matplotlib", "scipy.special", "torch"} & set(loaded) == set()
+
+
+# ------------------------------------------------------------------------------------------------------- report and table
+
+
+def test_report_writes_table_and_figures_again(results, capsys):
+    for _ in range(2):
+        assert main(["report", str(results)]) == 0
+        files = {file.name: file.read_bytes() for file in results.iterdir() if file.is_file()}
+        assert {"regret.png", "regret.svg", "summary.csv"} <= set(files)
+        for name in ("regret.png", "regret.svg", "summary.csv"):
+            (results / name).unlink()
+        if _ == 0:
+            first = files
+    assert files == first
+    rows = polars.read_csv(io.BytesIO(files["summary.csv"]))
+    assert len(rows) == 2 * 2 * 3
+    assert not any(name.endswith(".partial") for name in files)
+
+
+def test_intervals_are_students_and_over_runs():
+    regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
+    rows = [("e", i, "a", run, 10, regret, 20.0, 3) for (i, run), regret in regrets.items()]
+    table = polars.DataFrame(
+        rows, schema=["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"], orient="row"
+    )
+    (row,) = average(table, ["env", "agent"]).iter_rows(named=True)
+    # Means over instances are 3 and 7; t for one degree of freedom is 12.706, and the standard error 2.
+    assert (row["regret"], row["instances"], row["runs"]) == (5.0, 2, 2)
+    assert row["regret_ci95"] == pytest.approx(12.7062 * 2, rel=1e-4)
+    (row,) = average(table.filter(run=0), ["env", "agent"]).iter_rows(named=True)
+    assert row["regret_ci95"] is None
+
+
+def test_summary_has_reward_and_time_per_session(results):
+    table, timings, config = read_results(results)
+    rows = summary(table, timings)
+    assert rows["agent"].to_list() == config["agents"] * 2
+    assert (rows["ns_per_session"] > 0).all()
+    oracle = rows.filter(polars.col("agent") == "Oracle")
+    assert oracle["regret"].abs().max() < 1e-9
+    assert rows["reward"].is_between(0.1, 5).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------- figure
+
+
+def test_a_panel_for_each_environment_and_the_same_colours_everywhere(results):
+    table, _, config = read_results(results)
+    figure = regret_figure(table, config)
+    assert [panel.get_title() for panel in figure.axes] == config["envs"]
+    assert [panel.get_ylabel() for panel in figure.axes] == ["cumulative regret (clicks)", "cumulative regret (clicked lists)"]
+    colours = [[line.get_color() for line in panel.lines] for panel in figure.axes]
+    assert colours[0] == colours[1]
+    assert len(set(colours[0])) == 3
+    assert all("no regret: Oracle" in [text.get_text() for text in panel.texts] for panel in figure.axes)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["TopRank", "CascadeKLUCB:feedback=first_click"]
+    ends = {line.get_color(): line.get_ydata()[-1] for line in figure.axes[0].lines if len(line.get_ydata())}
+    wanted = average(table.filter(step=2000, env="PBMRank-v0"), ["agent"])["regret"].to_list()[:2]
+    assert list(ends.values()) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("n_envs", [1, 2, 4, 5])
+def test_any_number_of_environments_one_run_and_no_regret_at_all(n_envs, tmp_path):
+    envs = [f"PBMRank-v0:cutoff={k}" for k in range(1, n_envs + 1)]
+    clickgym.sweep(envs, ["Oracle"], 10, 1, out=tmp_path / "out", n_jobs=1)
+    table, _, config = read_results(tmp_path / "out")
+    figure = regret_figure(table, config)
+    assert len(figure.axes) == n_envs
+    assert all(file.stat().st_size > 1000 for file in save_figure(figure, tmp_path / "picture"))
+
+
+# -------------------------------------------------------------------------------------------------------------- progress
+
+
+def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=150)
+    cells = [Cell("E", "i", "A", run) for run in range(2)]
+    frame = polars.read_parquet(next((results / "cells").iterdir()))
+    with Progress(console) as progress:
+        progress.start(cells, {}, 2000)
+        progress.sessions(1500)
+        progress.sessions(500)
+        progress.finished(cells[0], frame, counted=True)
+        progress.finished(cells[1], frame.with_columns(run=polars.lit(99, polars.Int64)), counted=False)
+        bar = progress._bar
+        assert bar.tasks[0].completed == bar.tasks[0].total == 4000
+    shown = text.getvalue()
+    assert "of 4,000 sessions" in shown
+    assert "left" in shown
+    assert "regret" in shown
+    assert progress.kept("out") == "2 of 2 runs are finished and kept in out"

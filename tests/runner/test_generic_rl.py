@@ -1,0 +1,371 @@
+"""Generic reinforcement learning: codes of lists, the adapter for stable-baselines3, and PPO measured like any agent."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import TimeLimit
+
+import clickgym
+from clickgym.agents import LEARNERS, PPO, Random
+from clickgym.envs import (
+    CascadeModel,
+    ClickEnv,
+    ClickVectorEnv,
+    LehmerAction,
+    LehmerVectorAction,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+    RecordVectorRegret,
+)
+
+pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
+
+SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
+QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
+
+
+def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
+    return LehmerVectorAction(
+        RecordVectorRegret(ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments))
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ codes of lists
+
+
+@pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (4, 1), (5, 3), (4, 4)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_codes_are_one_to_one_with_lists(n_items: int, n_positions: int, reverse: bool) -> None:
+    items = np.arange(n_items)[::-1] if reverse else None
+    env = LehmerAction(ClickEnv(PositionBasedModel(np.full(n_items, 0.5), np.ones(n_positions))), items)
+    codes = list(itertools.product(*(range(n) for n in env.action_space.nvec)))
+    lists = {tuple(env.action(code).tolist()) for code in codes}
+    assert len(codes) == len(lists) == math.perm(n_items, n_positions)
+    assert lists == set(itertools.permutations(range(n_items), n_positions))
+
+
+def test_codes_of_all_streams_are_decoded_alike() -> None:
+    items = [2, 0, 3, 1]
+    one, many = LehmerAction(ClickEnv(SMALL), items), LehmerVectorAction(ClickVectorEnv(SMALL, 24), items)
+    many.action_space.seed(0)
+    codes = many.action_space.sample()
+    assert many.actions(codes).tolist() == [one.action(code).tolist() for code in codes]
+    assert one.action([0, 0, 0]).tolist() == [2, 0, 3]
+    many.reset(seed=0)
+    assert many.step(codes)[0].shape == (24, 3)
+
+
+def test_wrapped_environment_passes_the_checker() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so
+        check_env(LehmerAction(ClickEnv(SMALL)), skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([0, 3, 0], r"code 3 at position 1 is not in 0 to 2"),
+        ([-1, 0, 0], r"code -1 at position 0 is not in 0 to 3"),
+        ([0, 0], r"integer array of shape \(3,\); got int64 of shape \(2,\)"),
+        ([0.0, 1.0, 0.0], r"got float64"),
+    ],
+)
+def test_bad_codes_are_refused(action: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LehmerAction(ClickEnv(SMALL)).action(action)
+
+
+def test_codes_stand_only_for_ranked_lists() -> None:
+    with pytest.raises(TypeError, match="Lehmer codes stand for ranked lists, but the action space is Discrete"):
+        LehmerAction(gym.make("CartPole-v1"))
+    with pytest.raises(ValueError, match="shows item 0 again"):
+        LehmerAction(ClickEnv(SMALL), [0, 0, 1, 2])
+
+
+# ----------------------------------------------------------------------------------------- the adapter to the library
+
+
+def test_adapter_steps_like_the_vector_environment() -> None:
+    vec_env = _vec_env()
+    envs, adapter = streams(), vec_env.StableBaselinesVecEnv(streams())
+    adapter.seed(5)
+    observations, _ = envs.reset(seed=5)
+    assert np.array_equal(adapter.reset(), observations)
+    assert adapter.reset_infos[2]["optimal_ranking"].tolist() == [0, 1, 2]
+    envs.action_space.seed(0)
+    for _ in range(20):
+        codes = envs.action_space.sample()
+        observations, rewards, _, _, infos = envs.step(codes)
+        got = adapter.step(codes)
+        assert np.array_equal(got[0], observations)
+        assert np.array_equal(got[1], rewards)
+        assert got[1].dtype == np.float32
+        assert not got[2].any()
+        assert np.array_equal(adapter.infos["regret"], infos["regret"])
+        assert got[3] == [{}] * 4  # nobody's stream ended
+    adapter.close()
+
+
+def test_adapter_sets_the_last_observation_of_a_stream_aside() -> None:
+    vec_env = _vec_env()
+    envs, adapter = streams(max_episode_steps=3), vec_env.StableBaselinesVecEnv(streams(max_episode_steps=3))
+    adapter.seed(1)
+    adapter.reset()
+    envs.reset(seed=1)
+    codes = np.zeros((4, 3), np.int64)
+    for step in range(1, 10):
+        raw, (observations, _, dones, infos) = envs.step(codes), adapter.step(codes)
+        assert dones.tolist() == [step % 3 == 0] * 4
+        if step % 3 == 0:
+            assert not observations.any()
+            for b, info in enumerate(infos):
+                assert np.array_equal(info["terminal_observation"], raw[4]["final_obs"][b])
+                assert info["TimeLimit.truncated"] is True
+                assert info["regret"] == raw[4]["final_info"]["regret"][b]
+                assert set(adapter.reset_infos[b]) == {"optimal_ranking", "optimal_reward"}
+
+
+def test_adapter_takes_gymnasiums_own_vector_environments() -> None:
+    vec_env = _vec_env()
+    adapter = vec_env.StableBaselinesVecEnv(
+        gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "SameStep"})
+    )
+    adapter.seed(0)
+    adapter.reset()
+    ended = 0
+    for _ in range(100):  # always pushed left, the poles fall after about ten steps, each at its own time
+        observations, _, dones, infos = adapter.step(np.zeros(3, np.int64))
+        for b, info in enumerate(infos):
+            assert ("terminal_observation" in info) == dones[b]
+            if dones[b]:
+                ended += 1
+                assert info["TimeLimit.truncated"] is False
+                assert abs(info["terminal_observation"][2]) > 0.2  # the fallen pole
+                assert abs(observations[b][2]) < 0.06  # the new one
+    assert ended >= 15
+
+
+def test_adapter_attributes_methods_and_options() -> None:
+    vec_env = _vec_env()
+    adapter = vec_env.StableBaselinesVecEnv(streams())
+    assert adapter.get_attr("num_envs", indices=[0, 2]) == [4, 4]
+    assert adapter.get_attr("model") == [SMALL] * 4
+    assert adapter.has_attr("meter")
+    assert not adapter.has_attr("nonsense")
+    adapter.set_attr("max_episode_steps", 7)
+    assert adapter.envs.unwrapped.max_episode_steps == 7
+    with pytest.raises(ValueError, match="for some streams only"):
+        adapter.set_attr("max_episode_steps", 7, indices=[1])
+    assert len(adapter.env_method("reset", seed=3, indices=0)) == 1
+    assert adapter.env_is_wrapped(RecordVectorRegret) == [True] * 4
+    assert adapter.env_is_wrapped(gym.Wrapper, indices=[1]) == [False]
+    adapter.set_options({"anything": 1})
+    adapter.reset()
+    adapter.set_options([{"anything": b} for b in range(4)])
+    with pytest.raises(ValueError, match="the same options for all"):
+        adapter.reset()
+
+
+def test_adapter_renders_all_streams() -> None:
+    vec_env = _vec_env()
+    adapter = vec_env.StableBaselinesVecEnv(ClickVectorEnv(SMALL, 2, render_mode="rgb_array", autoreset_mode="SameStep"))
+    adapter.reset()
+    pictures = adapter.get_images()
+    assert len(pictures) == 2
+    assert adapter.render().shape[0] >= pictures[0].shape[0]
+
+
+def test_adapter_refuses_what_it_cannot_serve() -> None:
+    vec_env = _vec_env()
+    with pytest.raises(ValueError, match=r"autoreset_mode=AutoresetMode\.SAME_STEP"):
+        vec_env.StableBaselinesVecEnv(ClickVectorEnv(SMALL, 2))
+    with pytest.raises(TypeError, match=r"expected a gymnasium\.vector\.VectorEnv, got ClickEnv"):
+        vec_env.StableBaselinesVecEnv(ClickEnv(SMALL))
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_library_learns_through_the_adapter(limit: int | None) -> None:
+    vec_env = _vec_env()
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    envs = VecMonitor(vec_env.StableBaselinesVecEnv(streams(max_episode_steps=limit)))
+    model = sb3.PPO("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    model.learn(256)
+    assert envs.get_attr("meter")[0].step == model.num_timesteps == 256
+    lengths = [episode["l"] for episode in model.ep_info_buffer]
+    assert lengths == ([] if limit is None else [limit] * (4 * (64 // limit)))
+
+
+# -------------------------------------------------------------------------------------------------------------- PPO
+
+
+def test_ppo_learns_a_trivial_problem() -> None:
+    """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000 sessions the regret is below
+    a tenth of what random lists have, 2/3 a session."""
+    _vec_env()
+    env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
+    result = clickgym.run(PPO(3, 1, seed=0), env, 6000, seed=0, checkpoints=[5000])
+    late = (result.regret[-1] - result.regret[-2]) / 1000
+    assert late < 0.1 * 2 / 3
+    random = clickgym.run(Random(3, 1, seed=0), env, 6000, seed=0)
+    assert result.to_frame().schema == random.to_frame().schema
+    assert result.engine == "stable-baselines3"
+    assert result.agent == "PPO"
+
+
+def test_ppo_counts_exactly_the_horizon() -> None:
+    _vec_env()
+    env = gym.make("PBMRank-v0")
+    reported: list[int] = []
+    result = clickgym.run(PPO(10, 5, **QUICK, seed=0), env, 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append)
+    assert result.steps.tolist() == [1, 64, 65, 101]
+    assert reported == [8] * 12 + [5]
+    # Regret, reward and clicks are those of the sessions: the expected reward is what is left of the optimum.
+    optimum = env.unwrapped.task.optimal_reward
+    assert result.reward[-1] == result.clicks[-1]
+    assert 0 < result.regret[-1] < 101 * optimum
+
+
+def test_further_metrics_count_the_same_sessions() -> None:
+    _vec_env()
+    model = PositionBasedModel([0.0, 0.0, 1.0], [1.0])  # a list has regret 1 or is optimal, and is clicked or not
+    agent = PPO(3, 1, **QUICK, seed=0)
+    result = clickgym.run(agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"])
+    assert result.metrics["optimal_lists"].tolist() == (result.steps - result.regret).tolist()
+    assert result.metrics["any_click"].tolist() == result.clicks.tolist()
+
+
+def test_ppo_is_reproducible_whatever_was_drawn_before() -> None:
+    _vec_env()
+
+    def regret(agent_seed: Any, env_seed: int) -> list[float]:
+        np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
+        agent = PPO(4, 3, **QUICK, seed=agent_seed)
+        return clickgym.run(agent, ClickEnv(SMALL), 500, seed=env_seed).regret.tolist()
+
+    first = regret(1, 2)
+    assert regret(1, 2) == first
+    assert regret(np.random.SeedSequence(1), 2) == first
+    assert regret(2, 2) != first
+    assert regret(1, 3) != first
+
+
+def test_ppo_goes_on_from_what_it_has_learned() -> None:
+    _vec_env()
+    import torch
+
+    env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
+    agent = PPO(3, 1, seed=0)
+    threads = torch.get_num_threads()
+    clickgym.run(agent, env, 6000, seed=0)
+    assert clickgym.run(agent, env, 500, seed=1).regret[-1] < 0.1 * 500
+    assert torch.get_num_threads() == threads
+
+
+def test_ppo_does_not_see_item_ids() -> None:
+    """Its codes count the items in an order drawn from its own seed."""
+    _vec_env()
+    orders = {tuple(PPO(3, 1, seed=seed).items.tolist()) for seed in range(60)}
+    assert orders == set(itertools.permutations(range(3)))  # one is missing by chance with probability 6 (5/6)**60 = 1e-4
+
+
+def test_reward_and_cutoff_reach_the_streams() -> None:
+    _vec_env()
+    env = ClickEnv(CascadeModel([1.0, 0.5, 0.5], n_positions=2), reward="any_click", cutoff=1, reference=[1, 0])
+    result = clickgym.run(PPO(3, 2, **QUICK, seed=0), env, 400, seed=0, checkpoints=range(1, 401))
+    assert set(np.diff(result.regret).round(12)) == {-0.5, 0.0}  # against the reference list, below the cutoff's best
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 100}, r"batch_size is 100; expected a divisor of n_envs \* n_steps = 256 above 1"),
+        ({"batch_size": 1}, "batch_size is 1;"),
+        ({"n_envs": 0}, "n_envs is 0; expected a positive integer"),
+        ({"n_steps": 2.5}, "n_steps is 2.5; expected a positive integer"),
+        ({"n_epochs": -1}, "n_epochs is -1; expected a positive integer"),
+        ({"learning_rate": 0}, "learning_rate is 0; expected a finite number > 0"),
+        ({"ent_coef": -0.1}, "ent_coef is -0.1; expected a finite number >= 0"),
+        ({"clip_range": float("nan")}, "clip_range is nan; expected a finite number > 0"),
+        ({"net_arch": (64, 0)}, "net_arch is 0; expected a positive integer"),
+        ({"net_arch": None}, "net_arch is None; expected a positive integer"),
+    ],
+)
+def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) -> None:
+    pytest.importorskip("stable_baselines3")
+    with pytest.raises(ValueError, match=message):
+        PPO(10, 5, **arguments)
+
+
+def test_in_a_contextual_environment_the_library_steps_itself() -> None:
+    _vec_env()
+    import stable_baselines3
+
+    env = gym.make("ContextualPBMRank-v0")
+    with pytest.raises(ValueError, match="PPO cannot face a contextual environment by name: it sees no features"):
+        clickgym.run(clickgym.make_agent("PPO", env), env, 10)
+    recorded = clickgym.RecordRegret(env)
+    model = stable_baselines3.PPO("MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0)
+    model.learn(64)
+    assert recorded.meter.step == 64
+    assert recorded.meter.totals[0] > 0
+
+
+def test_pairs_that_cannot_run_are_refused() -> None:
+    _vec_env()
+    agent = PPO(4, 3, **QUICK, seed=0)
+    with pytest.raises(ValueError, match="engine='python' cannot serve PPO: stable-baselines3 brings its own loop"):
+        clickgym.run(agent, ClickEnv(SMALL), 10, engine="python")
+    with pytest.raises(ValueError, match="streams of its own, which would bypass TimeLimit"):
+        clickgym.run(agent, TimeLimit(ClickEnv(SMALL), 5), 10)
+    changing = PiecewiseStationaryModel([SMALL, SMALL], starts=[0, 100])
+    with pytest.raises(ValueError, match="cannot face users who change at given steps"):
+        clickgym.run(agent, ClickEnv(changing), 10)
+    with pytest.raises(ValueError, match="n_items = 4, but the environment has 10"):
+        clickgym.run(agent, gym.make("PBMRank-v0"), 10)
+
+
+def test_a_callback_can_stop_a_run() -> None:
+    _vec_env()
+
+    def stop(sessions: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clickgym.run(PPO(4, 3, **QUICK, seed=0), ClickEnv(SMALL), 1000, on_chunk=stop)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    for name, learner in LEARNERS.items():
+        with pytest.raises(ImportError, match=rf'{name} .* pip install "clickgym\[rl\]"'):
+            learner(10, 5)
+
+
+def test_importing_and_building_loads_no_torch() -> None:
+    pytest.importorskip("stable_baselines3")
+    code = (
+        "import sys, clickgym; clickgym.agents.PPO(10, 5, seed=0)\nassert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _vec_env() -> Any:
+    """The module that imports stable-baselines3; the test is skipped where that is not installed."""
+    pytest.importorskip("stable_baselines3")
+    from clickgym.runner.learners import vec_env
+
+    return vec_env

@@ -1,0 +1,484 @@
+"""The learners: each of those known by name, classes of one's own, what a run costs, logs, and training on a family."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars
+import pytest
+
+import clickgym
+from clickgym.agents import LEARNERS, PPO, SAC, Learner
+from clickgym.agents.generic_rl import Setting, StableBaselines, adopt
+from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
+from clickgym.envs.wrappers.regret import Meter
+from clickgym.runner.cli.app import main
+from clickgym.runner.make import parse_spec
+from clickgym.runner.sweep import Watcher
+
+pytest.importorskip("stable_baselines3")
+pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
+
+SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
+ROOT = Path(__file__).resolve().parents[2]
+
+by_name = pytest.mark.parametrize("name", LEARNERS)
+
+
+def quick(name: str, **arguments: Any) -> StableBaselines:
+    """With fewer streams, and learning from the start."""
+    settings = LEARNERS[name].settings
+    small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4}
+    chosen = {key: value for key, value in small.items() if key in settings}
+    if name == "MaskablePPO":
+        chosen["n_steps"] = 6
+    return LEARNERS[name](4, 3, **chosen | arguments)
+
+
+# ------------------------------------------------------------------------------------------------------ each of them
+
+
+@by_name
+def test_same_seed_same_regret(name: str) -> None:
+    def measured(agent_seed: int, env_seed: int) -> tuple[list[float], list[float]]:
+        np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
+        result = clickgym.run(quick(name, seed=agent_seed), ClickEnv(SMALL), 120, seed=env_seed)
+        return result.regret.tolist(), result.reward.tolist()
+
+    first = measured(1, 2)
+    assert measured(1, 2) == first
+    assert measured(2, 2) != first
+    assert measured(1, 3) != first
+
+
+@by_name
+def test_exactly_the_horizon_is_counted(name: str) -> None:
+    reported: list[int] = []
+    agent = quick(name, seed=0)
+    result = clickgym.run(agent, ClickEnv(SMALL), 101, seed=0, checkpoints=[1, 64, 65], on_chunk=reported.append)
+    assert result.steps.tolist() == [1, 64, 65, 101]
+    assert reported == [8] * 12 + [5]
+    assert result.reward[-1] == result.clicks[-1]
+    assert (np.diff(result.regret) >= 0).all()
+
+
+@pytest.mark.parametrize(("n_items", "n_positions", "horizon"), [(4, 3, 65), (7, 7, 1), (8, 7, 129), (2, 2, 130), (3, 1, 5)])
+@pytest.mark.parametrize("name", ["DQN", "MaskablePPO", "stable_baselines3:DQN"])
+def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
+    name: str, n_items: int, n_positions: int, horizon: int
+) -> None:
+    """The library plays a rollout of so many choices at a time, whatever K is."""
+    env = ClickEnv(PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions)))
+    reported: list[int] = []
+    agent = clickgym.make_agent(name, env, seed=0)
+    result = clickgym.run(agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append)
+    assert result.steps.tolist() == list(range(1, horizon + 1))
+    assert sum(reported) == horizon
+
+
+@by_name
+def test_actions_cover_every_list(name: str) -> None:
+    """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by chance with probability below
+    24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200."""
+    from clickgym.runner.learners.play import WRAPPERS
+
+    for way in quick(name).ways:
+        envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
+        envs.meter = Meter([10_000])
+        lists: set[tuple[int, ...]] = set()
+        envs.on_session = lambda ranking, clicks, expectation, lists=lists: lists.add(tuple(ranking.tolist()))
+        wrapped = WRAPPERS[way](envs, np.array([2, 0, 3, 1]))
+        wrapped.action_space.seed(0)
+        wrapped.reset(seed=0)
+        while envs.meter.step < 3200:
+            wrapped.step(wrapped.action_space.sample())
+        assert len(lists) == math.perm(4, 3)
+
+
+@pytest.mark.slow
+@by_name
+def test_learns_a_trivial_problem(name: str) -> None:
+    """One item of three is always clicked, the others never. Rule: over the last 2000 of 12,000 sessions the regret is below a
+    quarter of what random lists have, 2/3 a session (exploration that never ends is allowed for)."""
+    agent = LEARNERS[name](3, 1, seed=0, **({"n_steps": 4, "batch_size": 128} if name == "MaskablePPO" else {}))
+    result = clickgym.run(agent, ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])), 12_000, seed=0, checkpoints=[10_000])
+    assert (result.regret[-1] - result.regret[-2]) / 2000 < 0.25 * 2 / 3
+
+
+@by_name
+def test_every_setting_has_a_reason_and_stands_in_the_docstring(name: str) -> None:
+    learner = LEARNERS[name]
+    for argument, setting in learner.settings.items():
+        assert isinstance(setting, Setting)
+        assert setting.why
+        assert f"| `{argument}` | {setting.default!r} | {setting.why} |" in learner.__doc__
+        setting.check(argument, setting.default)  # raises if the default is refused
+
+
+@by_name
+def test_hyperparameters_that_do_not_exist_are_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'"):
+        LEARNERS[name](4, 3, learing_rate=0.1)
+    with pytest.raises(ValueError, match=r"n_envs is 0; expected a positive integer"):
+        LEARNERS[name](4, 3, n_envs=0)
+
+
+def test_further_arguments_of_the_library_reach_it() -> None:
+    agent = quick("PPO", vf_coef=0.25, seed=0)
+    clickgym.run(agent, ClickEnv(SMALL), 32, seed=0)
+    assert agent.model.vf_coef == 0.25
+    assert agent.model.gamma == 0.0
+    agent = quick("SAC", seed=0)
+    clickgym.run(agent, ClickEnv(SMALL), 32, seed=0)
+    assert agent.model.replay_buffer.n_envs == 8
+
+
+def test_other_ways_to_name_lists() -> None:
+    agent = quick("DQN", actions="lists", seed=0)
+    clickgym.run(agent, ClickEnv(SMALL), 64, seed=0)
+    assert agent.model.action_space.n == 24
+    with pytest.raises(ValueError, match=r"unknown actions 'codes'; .* \(there is: scores\)"):
+        SAC(4, 3, actions="codes")
+
+
+def test_masks_of_each_stream_reach_the_library() -> None:
+    from clickgym.envs.wrappers.item_choices import ItemChoices
+    from clickgym.runner.learners.vec_env import StableBaselinesVecEnv
+
+    envs = StableBaselinesVecEnv(ItemChoices(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
+    envs.reset()
+    envs.step(np.array([1, 3]))
+    assert envs.has_attr("action_masks")
+    assert [mask.tolist() for mask in envs.env_method("action_masks")] == [[True, False, True, True], [True, True, True, False]]
+    assert envs.env_method("action_masks", indices=[1])[0].tolist() == [True, True, True, False]
+    observations, rewards, dones, _ = envs.step(np.array([1, 3]))  # forbidden: the next that is left is taken
+    assert observations[:, :4].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
+    assert observations[:, 4:7].tolist() == [[1, 1, 0]] * 2
+    assert not rewards.any()
+    assert not dones.any()
+    observations, _, dones, infos = envs.step(np.array([0, 1]))
+    assert dones.all()
+    assert not observations[:, :7].any()  # of the next list
+    assert infos[0]["terminal_observation"][:7].tolist() == [1, 1, 1, 0, 1, 1, 1]
+    assert infos[1]["TimeLimit.truncated"] is False
+    assert infos[1]["regret"] == pytest.approx(SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1]))
+
+
+# -------------------------------------------------------------------------------------------------- in sweeps, and cost
+
+
+def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path) -> None:
+    class Costs(Watcher):
+        def __init__(self) -> None:
+            self.told: list[tuple[str, float, int, int]] = []
+
+        def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
+            self.told.append((agent, seconds, runs, workers))
+
+    costs = Costs()
+    agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
+    first = clickgym.sweep(["PBMRank-v0"], agents, 300, 2, out=tmp_path / "a", n_jobs=1, watcher=costs)
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 300, 2, out=tmp_path / "b", n_jobs=2)
+    by = ["agent", "run", "step"]
+    assert first.sort(by).equals(again.sort(by))
+    assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
+    assert all(0 < seconds < 60 for _, seconds, _, _ in costs.told)
+
+
+class Sleeper(Learner):
+    """Takes 5 ms for a step, after 10 steps that take none."""
+
+    engine = "none"
+    n_items, n_positions, n_envs, actions = 4, 3, 8, "codes"
+    items = np.arange(4)
+
+    def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+        envs.reset()
+        step, going_on = 0, True
+        while going_on:
+            time.sleep(0.005 if step > 10 else 0)
+            envs.step(np.zeros((8, 3), np.int64))
+            going_on = on_step()
+            step += 1
+
+    def act(self, observations: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_the_cost_is_that_of_later_sessions() -> None:
+    """1000 steps of 5 ms take 5 s at least; the upper bound allows for a machine that others use."""
+    from clickgym.runner.learners.play import expected_seconds
+
+    assert 5 <= expected_seconds(Sleeper(), ClickEnv(SMALL), 8000, seconds=0.3) < 100
+    assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"  # any loop can be measured
+
+
+def test_a_learner_that_ends_early_has_no_result() -> None:
+    class Quitter(Sleeper):
+        def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+            super().learn(envs, sessions, lambda: on_step() and False, log)
+
+    with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
+        clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
+
+
+def test_the_command_line_tells_the_cost_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "PBMRank-v0", "--agents", "A2C:n_envs=8", "--horizon", "200", "--runs", "2", "--jobs", "1"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    wait = r"(less than 1|about \d+) s"
+    assert re.fullmatch(rf"A2C:n_envs=8: {wait} per run, 2 runs, {wait} with 1 worker", lines[0])
+    assert lines[1].startswith("PBMRank-v0  A2C:n_envs=8  regret")
+
+
+def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    clickgym.run(quick("PPO", seed=0), ClickEnv(SMALL), 100, seed=0)
+    clickgym.run(quick("DQN", seed=0), ClickEnv(SMALL), 100, seed=0)
+    assert not list(tmp_path.iterdir())
+
+
+# ----------------------------------------------------------------------------------------------------------- TensorBoard
+
+
+@pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
+def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = tmp_path / "log"
+    table = clickgym.sweep(
+        ["PBMRank-v0"], ["PPO:n_envs=8,batch_size=8", "Random"], 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log
+    )
+    (file,) = log.rglob("events.*")
+    assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8/0"
+    events = EventAccumulator(str(file.parent)).Reload()
+    assert {"sessions/regret", "sessions/regret_per_session", "train/value_loss"} <= set(events.Tags()["scalars"])
+    last = events.Scalars("sessions/regret")[-1]
+    regret = table.filter(polars.col("agent") != "Random", polars.col("step") == last.step)["regret"]
+    assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
+
+
+@pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
+def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    clickgym.run(quick("A2C", protocol="meta", train_sessions=400, seed=0), ClickEnv(SMALL), 10, seed=0, tensorboard=tmp_path)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert "train/value_loss" in events.Tags()["scalars"]
+    assert events.Scalars("train/value_loss")[-1].step == 392  # of 400, the first after the gradient step at 384
+    assert "sessions/regret" not in events.Tags()["scalars"]
+
+
+def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    agent = clickgym.agents.Random(4, 3, seed=0)
+    with pytest.raises(ValueError, match="Random has nothing to log"):
+        clickgym.run(agent, ClickEnv(SMALL), 10, tensorboard=tmp_path)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(ImportError, match=r'pip install "clickgym\[tensorboard\]"'):
+        clickgym.run(quick("PPO"), ClickEnv(SMALL), 10, tensorboard=tmp_path)
+
+
+# --------------------------------------------------------------------------------------------------- classes of one's own
+
+
+@pytest.mark.parametrize(
+    ("spec", "actions"),
+    [
+        ("stable_baselines3:PPO:n_steps=8,batch_size=8", "codes"),
+        ("stable_baselines3:DQN:learning_starts=16", "items"),
+        ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
+        ("sb3_contrib:QRDQN:learning_starts=16", "items"),
+        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=8", "items"),
+        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=8", "codes"),
+        ("sb3_contrib:ARS", "items"),
+    ],
+)
+def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str, tmp_path: Path) -> None:
+    name, arguments = parse_spec(spec)
+    env = gym.make("PBMRank-v0")
+    agent = clickgym.make_agent(name, env, seed=0, **arguments)
+    assert agent.actions == actions
+    result = clickgym.run(agent, env, 80, seed=0)
+    assert result.agent == spec.split(":")[1]
+    if name != "sb3_contrib:ARS":  # which has no discount
+        assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
+    again = clickgym.make_agent(name, env, seed=0, **arguments)
+    assert clickgym.run(again, env, 80, seed=0).regret.tolist() == result.regret.tolist()
+
+
+OWN = """
+from stable_baselines3 import PPO
+
+class MyPPO(PPO):
+    def __init__(self, policy, env, boldness=1.0, **others):
+        super().__init__(policy, env, n_steps=8, batch_size=8, learning_rate=1e-3 * boldness, **others)
+
+class NoList(PPO):
+    def __init__(self, policy, env, **others):
+        from gymnasium.spaces import MultiBinary
+        assert isinstance(env.action_space, MultiBinary), "The algorithm only supports MultiBinary"
+
+class NoAlgorithm:
+    pass
+
+class Deaf(PPO):
+    def learn(self, total_timesteps, callback=None, **others):
+        return super().learn(100 * total_timesteps, lambda *_: callback(_) or True, **others)
+"""
+
+
+def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_ppo.py").write_text(OWN)
+    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1)
+    assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
+    agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
+    assert agent.arguments()["boldness"] == 2.0
+    deaf = clickgym.make_agent("own_ppo:Deaf", gym.make("PBMRank-v0"), seed=0, n_steps=8, batch_size=8)
+    assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
+    assert deaf.model.num_timesteps == 14 * 8  # one step more than the 13 it takes
+    with pytest.raises(ValueError, match="NoList takes none of the action spaces in which ranked lists can be written"):
+        clickgym.make_agent("own_ppo:NoList", gym.make("PBMRank-v0"))
+    with pytest.raises(ValueError, match="nor an algorithm in the style of stable-baselines3"):
+        clickgym.make_agent("own_ppo:NoAlgorithm", gym.make("PBMRank-v0"))
+
+
+def test_adopting_twice_gives_the_same_class() -> None:
+    import stable_baselines3
+
+    assert adopt(stable_baselines3.PPO) is adopt(stable_baselines3.PPO)
+    with pytest.raises(TypeError, match="PPO: unknown hyper-parameter 'n_step'; did you mean 'n_steps'"):
+        adopt(stable_baselines3.PPO)(4, 3, n_step=3)
+
+
+# -------------------------------------------------------------------------------------------- trained on a family before
+
+META: dict[str, Any] = {"protocol": "meta", "n_envs": 4, "n_steps": 8, "train_sessions": 64, "episode": 5}
+
+
+@pytest.mark.parametrize("name", ["PPO", "A2C"])
+def test_training_is_not_counted_and_weights_stand_still_afterwards(name: str) -> None:
+    def result(seed: int) -> tuple[Any, clickgym.Result]:
+        env = gym.make("PBMRank-v0")
+        agent = clickgym.make_agent(name, env, seed=seed, **META, **({"batch_size": 16} if name == "PPO" else {}))
+        return agent, clickgym.run(agent, env, 40, seed=seed)
+
+    agent, first = result(0)
+    assert (first.training_sessions, first.steps[-1], agent.model.num_timesteps) == (64, 40, 64)
+    assert first.training_seconds > 0
+    assert result(0)[1].regret.tolist() == first.regret.tolist()
+    assert result(1)[1].regret.tolist() != first.regret.tolist()
+    weights = [parameter.detach().clone() for parameter in agent.model.policy.parameters()]
+    again = clickgym.run(agent, gym.make("CMRank-v0"), 40, seed=0)
+    assert again.training_sessions == 0
+    assert all((a == b).all() for a, b in zip(weights, agent.model.policy.parameters(), strict=True))
+
+
+def test_results_of_a_sweep_say_what_training_took(tmp_path: Path) -> None:
+    spec = "PPO:protocol=meta,n_envs=4,n_steps=8,batch_size=16,train_sessions=64,episode=5"
+    clickgym.sweep(["PBMRank-v0"], [spec, "Random"], 40, 1, out=tmp_path, n_jobs=1)
+    timings = polars.read_parquet(tmp_path / "timings.parquet").sort("agent")
+    assert timings["training_sessions"].to_list() == [64, 0]
+    assert timings["agent"].to_list() == [spec, "Random"]
+
+
+def test_every_episode_has_new_users_and_new_labels() -> None:
+    from clickgym.runner.learners.family import FamilyVectorEnv, family
+
+    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PositionBasedModel")
+    envs = FamilyVectorEnv(family("uniform", evaluated), 3, 2)
+    envs.reset(seed=0)
+    seen = {model.attraction.tobytes() for model in envs.models}
+    orders = set()
+    for step in range(1, 201):
+        clicks, rewards, terminations, truncations, infos = envs.step(np.tile([0, 1, 2], (3, 1)))
+        seen |= {model.attraction.tobytes() for model in envs.models}
+        orders |= {tuple(order) for order in envs._labels.tolist()}
+        assert not terminations.any()
+        assert truncations.all() == (step % 2 == 0)
+        last = np.stack(infos["final_obs"]) if truncations.all() else clicks
+        assert rewards.tolist() == last.sum(axis=1).tolist()
+    assert len(seen) == 3 * 101
+    assert evaluated.attraction.tobytes() not in seen
+    assert len(orders) == math.factorial(4)  # one of 24 is missing among 303 by chance with probability 24 (23/24)^303 = 6e-5
+
+
+def test_the_instance_at_hand_is_never_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from clickgym.runner.learners import family
+
+    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PositionBasedModel")
+    drawn: list[str] = []
+
+    def load(name: str) -> Any:
+        drawn.append(name)
+        return clickgym.envs.load_instance(f"uniform:n_items=4,n_positions=3,seed={min(len(drawn), 2)}")
+
+    monkeypatch.setattr(family, "load_instance", load)
+    model = family.family("uniform", evaluated)(np.random.default_rng(0))
+    assert len(drawn) == 2  # the first was the instance at hand
+    assert model.to_dict() != evaluated.to_dict()
+    assert all(int(name.rpartition("=")[2]) >= 2**32 for name in drawn)
+
+
+def test_sessions_of_a_family_follow_the_click_model() -> None:
+    """Null: position k of a fixed list is clicked with its marginal probability. 4000 sessions for each of 3 positions; a
+    difference of 4.5 standard deviations in any has probability 2e-5 (fixed seed)."""
+    from clickgym.runner.learners.family import FamilyVectorEnv
+
+    envs = FamilyVectorEnv(lambda rng: SMALL, 4, 5000)
+    envs.reset(seed=0)
+    clicks = np.array([envs.step(np.tile([2, 0, 1], (4, 1)))[0] for _ in range(1000)])  # (1000, 4, 3)
+    for b, labels in enumerate(envs._labels):
+        expected = SMALL.attraction[labels[[2, 0, 1]]] * SMALL.examination
+        deviation = np.sqrt(expected * (1 - expected) / 1000)
+        assert (np.abs(clicks[:, b].mean(axis=0) - expected) < 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"protocol": "offline"}, r"unknown protocol 'offline'.*\(there is: online, meta\)"),
+        ({"protocol": "meta", "family": "normal"}, r"unknown family 'normal'"),
+        ({"protocol": "meta", "episode": 0}, "episode is 0; expected a positive integer"),
+        ({"protocol": "meta", "train_sessions": 0.5}, "train_sessions is 0.5; expected a positive integer"),
+        ({"protocol": "meta", "actions": "codes"}, "with protocol='meta' a policy scores items: expected 'scores'"),
+        ({"family": "uniform"}, "family is only for protocol='meta'"),
+    ],
+)
+def test_bad_words_about_training_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PPO(4, 3, **arguments)
+
+
+@pytest.mark.slow
+def test_a_trained_policy_explores_and_exploits() -> None:
+    """Trained on 10⁵ sessions of small instances, it has less than half of random lists' regret in the first 300 sessions on 4
+    instances it has not met, and in the last 100 of these less per session than in the first 100."""
+    early, late, random = 0.0, 0.0, 0.0
+    env = gym.make("PBMRank-v0", instance="uniform:n_items=5,n_positions=2,seed=0")
+    agent = clickgym.make_agent("PPO", env, seed=0, protocol="meta", family="uniform", train_sessions=100_000, episode=300)
+    for seed in range(4):
+        env = gym.make("PBMRank-v0", instance=f"uniform:n_items=5,n_positions=2,seed={seed}")
+        regret = clickgym.run(agent, env, 300, seed=seed, checkpoints=[100, 200]).regret
+        early, late = early + regret[0], late + regret[2] - regret[1]
+        random += clickgym.run(clickgym.make_agent("Random", env, seed=seed), env, 300, seed=seed).regret[-1]
+    assert late < early < random / 3  # a third of 300 sessions
+    assert early + late < random / 3
+
+
+def test_what_a_learner_cannot_face_is_said_before_a_sweep_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="PPO learns on parallel streams"):
+        clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out")
+    many = "uniform:n_items=20,n_positions=10,seed=0"
+    with pytest.raises(ValueError, match="more than the limit of 100,000"):
+        clickgym.sweep(["PBMRank-v0"], ["DQN:actions=lists"], 100, 1, out=tmp_path / "out", instances=[many])
+    assert not (tmp_path / "out").exists()

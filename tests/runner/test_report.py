@@ -1,0 +1,441 @@
+"""Reports: which agents differ, and the same table as Markdown, LaTeX and HTML, with any name in it."""
+
+from __future__ import annotations
+
+import html.parser
+import itertools
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import warnings
+from io import StringIO
+
+import numpy as np
+import polars
+import pytest
+from markdown_it import MarkdownIt
+from rich.console import Console
+from scipy.stats import binom, ttest_1samp, ttest_ind
+
+import clickgym
+from clickgym.runner.cli.app import main
+from clickgym.runner.formats import regret_text
+from clickgym.runner.reports.exports import to_latex, to_markdown
+from clickgym.runner.reports.figures import regret_figure
+from clickgym.runner.reports.page import to_html
+from clickgym.runner.reports.report import write_report
+from clickgym.runner.reports.words import command_of, unit_of, what_is_tested, what_is_told
+from clickgym.runner.statistics import LEVEL, average, pairwise, ranked, summary
+from clickgym.runner.sweep import read_results
+
+HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
+
+
+def table_of(regrets, env="E", instance="i"):
+    """A table with nothing but final regrets, by agent."""
+    rows = [(env, instance, agent, run, 10, float(r), 1.0) for agent, values in regrets.items() for run, r in enumerate(values)]
+    return polars.DataFrame(rows, ["env", "instance", "agent", "run", "step", "regret", "reward"], orient="row")
+
+
+def timings_of(table):
+    return table.select("env", "instance", "agent", "run", engine=polars.lit("compiled"), seconds=polars.lit(1e-6))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A real sweep, one agent of which is given a name that is code in every language it will be written in."""
+    folder = tmp_path_factory.mktemp("results") / "out"
+    envs, agents = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
+    clickgym.sweep(envs, agents, 2000, 3, out=folder, instances=["yandex-9", "yandex-990"])
+    for file in ("results.parquet", "timings.parquet"):
+        polars.read_parquet(folder / file).with_columns(polars.col("agent").replace("Random", HOSTILE)).write_parquet(
+            folder / file
+        )
+    config = json.loads((folder / "config.json").read_text())
+    config["agents"][2] = HOSTILE
+    (folder / "config.json").write_text(json.dumps(config))
+    return read_results(folder)
+
+
+def wanted_cells(results):
+    """What every form of the table must say, by environment."""
+    table, timings, config = results
+    rows = summary(table, timings)
+    return {
+        env: [
+            [row["agent"], regret_text(row["regret"], row["regret_ci95"]), f"{row['reward']:.4f}", row["engine"]]
+            for row in rows.filter(env=env).sort("regret").iter_rows(named=True)
+        ]
+        for env in config["envs"]
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- which differ
+
+
+def test_pairs_are_welchs_with_holms_correction():
+    rng = np.random.default_rng(1)
+    regrets = {
+        name: rng.normal(mean, spread, 6) for name, mean, spread in [("a", 10, 1), ("b", 11, 3), ("c", 14, 1), ("d", 30, 9)]
+    }
+    pairs = pairwise(table_of(regrets))
+    raw = {
+        pair: ttest_ind(*(regrets[name] for name in pair), equal_var=False).pvalue for pair in itertools.combinations("abcd", 2)
+    }
+    wanted, largest = {}, 0.0
+    for tests_left, pair in zip(range(6, 0, -1), sorted(raw, key=raw.get), strict=True):
+        wanted[pair] = largest = min(1.0, max(largest, tests_left * raw[pair]))
+    found = {(row["better"], row["worse"]): row["p"] for row in pairs.iter_rows(named=True)}
+    assert found == pytest.approx(wanted, abs=1e-6)  # regrets count to six decimals
+    assert pairs["differ"].to_list() == [p < LEVEL for p in found.values()]
+    assert set(pairs["differ"]) == {True, False}
+    assert pairs["difference"].to_list() == pytest.approx([regrets[w].mean() - regrets[b].mean() for b, w in found], abs=1e-5)
+
+
+def test_equal_agents_are_rarely_told_apart():
+    # Null: four agents with the same mean and spreads of their own. 2000 tables of 5 runs; each tells some pair apart with
+    # probability at most 5 %. This test fails by chance with probability below 1e-4.
+    rng, n_tables = np.random.default_rng(2), 2000
+    spreads = {"a": 1.0, "b": 1.0, "c": 3.0, "d": 10.0}
+    tables = [table_of({name: rng.normal(50, s, 5) for name, s in spreads.items()}, env=str(i)) for i in range(n_tables)]
+    false_alarms = pairwise(polars.concat(tables)).group_by("env").agg(polars.col("differ").any())["differ"].sum()
+    assert false_alarms <= binom.isf(1e-4, n_tables, LEVEL)
+    assert false_alarms >= 0.005 * n_tables  # nor is the test so careful that it sees nothing
+
+
+def test_groups_are_corrected_by_themselves_and_instances_averaged_first():
+    one, other = {"a": [1, 2, 3], "b": [4, 5, 9]}, {"a": [11, 10, 12], "b": [11, 12, 10]}
+    table = polars.concat([table_of(one, instance="i"), table_of(other, instance="j")])
+    alone = [pairwise(table_of(regrets))["p"][0] for regrets in (one, other)]
+    assert pairwise(table, ("env", "instance"))["p"].to_list() == pytest.approx(alone)
+    means = {name: np.mean([one[name], other[name]], axis=0) for name in one}
+    assert pairwise(table)["p"].to_list() == pytest.approx(
+        [ttest_ind(means["a"], means["b"], equal_var=False).pvalue], rel=1e-4
+    )
+
+
+def test_one_run_tells_nothing_and_one_agent_has_nobody_to_be_compared_with():
+    (row,) = pairwise(table_of({"a": [1], "b": [900]})).iter_rows(named=True)
+    assert (row["p"], row["differ"], row["difference"]) == (None, None, 899)
+    assert pairwise(table_of({"a": [1, 2, 3]})).is_empty()
+
+
+def test_agents_that_never_vary_differ_as_they_stand_and_burden_no_other_test():
+    pairs = pairwise(table_of({"fixed": [5, 5, 5], "oracle": [1e-12, 0, -1e-12], "same": [5, 5, 5 + 1e-9], "a": [5.1, 7, 6]}))
+    rows = {frozenset((row["better"], row["worse"])): row for row in pairs.iter_rows(named=True)}
+    for names, differ in [(("fixed", "oracle"), True), (("fixed", "same"), False)]:
+        assert (rows[frozenset(names)]["p"], rows[frozenset(names)]["differ"]) == (None, differ)
+    largest = ttest_1samp([5.1, 7, 6], 5).pvalue  # what Welch's test is where one side never varies
+    assert rows[frozenset(("fixed", "a"))]["p"] == pytest.approx(
+        2 * largest
+    )  # of three tests it shares the place of the last two
+
+
+def test_places_and_ties():
+    table = table_of({"c": [30, 31, 32], "a": [10, 12, 14], "b": [11, 13, 15.5], "d": [31, 30, 33]})
+    rows = ranked(table, timings_of(table))
+    assert rows.select("agent", "place", "alike").rows() == [("a", 1, [2]), ("b", 2, [1]), ("c", 3, [4]), ("d", 4, [3])]
+    apart = table_of({"a": [1, 2, 3], "b": [50, 51, 52]})
+    assert ranked(apart, timings_of(apart))["alike"].to_list() == [None, None]
+
+
+def test_the_statement_says_null_samples_and_level():
+    config = {"agents": ["a", "b", "c"], "runs": 7, "instances": ["i"], "horizon": 1000}
+    text = what_is_tested(config)
+    for word in (
+        "null hypothesis",
+        "1,000 sessions",
+        "7 independent runs",
+        "3 pairs",
+        "5%",
+        "Welch",
+        "Holm",
+        "does not mean equal",
+    ):
+        assert word in text
+    several = {"envs": ["E"], "instances": ["i", "j"], "models": {"E i": "", "E j": ""}}
+    assert "averaged over the instances" in what_is_tested(config | several)
+    assert "no test can tell" in what_is_tested(config | {"runs": 1})
+    assert "nothing to compare" in what_is_tested(config | {"agents": ["a"]})
+    assert "over the 1 pair of" in what_is_tested(config | {"agents": ["a", "b"]})
+
+
+def test_what_some_agents_were_told_is_said(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    agents = ["TopRank", "Oracle", "PPO:protocol=meta,train_sessions=512,episode=8,n_envs=32"]
+    clickgym.sweep(["PBMRank-v0"], agents, 40, 1, out=tmp_path)
+    printed = Console(file=StringIO(), width=300)
+    write_report(tmp_path, printed, ["html", "md", "tex"])
+    page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    for text in (printed.file.getvalue(), page, (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()):
+        assert "Told the optimum, and there only to compare with: Oracle." in text
+        assert "was trained before each run on 512 sessions of other instances" in text
+    _, timings, config = read_results(tmp_path)
+    assert what_is_told(timings, config).count("trained") == 1
+    clickgym.sweep(["PBMRank-v0"], ["TopRank"], 40, 1, out=tmp_path / "plain")
+    _, timings, config = read_results(tmp_path / "plain")
+    assert what_is_told(timings, config) == ""
+
+
+def test_regret_of_nothing_has_no_sign():
+    assert (regret_text(-1e-12, 1e-13), regret_text(-1e-12, None)) == ("0.000 ± 0.000", "0.0")
+
+
+# --------------------------------------------------------------------------------------------------------- Markdown, LaTeX
+
+
+class Texts(html.parser.HTMLParser):
+    """The cells of the tables of a page, and the code in it."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.tags, self.cell = [], [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.cell = ""
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append(" ".join(self.cell.split()))
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+
+def essential(cells):
+    """Agent, regret, reward and engine of a row."""
+    return [cells[1], cells[2], cells[4], cells[6]]
+
+
+def test_markdown_reads_as_the_table(results):
+    text = to_markdown(*results)
+    page = Texts(MarkdownIt("gfm-like", {"linkify": False}).render(text))
+    read = [[essential(row) for row in table[1:]] for table in page.tables]
+    assert read == list(wanted_cells(results).values())
+    assert not {"img", "script", "a", "em"} & {tag for tag, _ in page.tags}
+    assert f"    {command_of(results[2])}\n" in text
+
+
+LATEX_WORDS = {
+    r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\textbar{}": "|", r"\textless{}": "<",
+    r"\textgreater{}": ">", r"\textasciigrave{}": "`", r"\textquotesingle\textquotesingle{}": '"', r"\textquotesingle{}": "'",
+    r"$\pm$": "±", r"$\mu$": "µ", r"\textendash{}": "–", "-{}": "-",
+} | {f"\\{character}": character for character in "&%$#_{}"}  # fmt: skip
+
+
+def unescape(latex):
+    """What LaTeX prints; fails on anything that has a meaning in LaTeX and is not one of the words above."""
+    words = "|".join(map(re.escape, sorted(LATEX_WORDS, key=len, reverse=True)))
+    printed, rest = "", latex
+    while rest:
+        word = re.match(f"({words})|-(?!-)|[^\\\\&%$#_{{}}~^-]", rest)  # two dashes would be a longer one
+        assert word, f"{rest!r} is not plain text"
+        printed += LATEX_WORDS.get(word[0], word[0])
+        rest = rest[word.end() :]
+    return printed
+
+
+def test_latex_reads_as_the_table(results):
+    lines = to_latex(*results).splitlines()
+    begin, end = (next(i for i, line in enumerate(lines) if line.startswith(rf"\{word}rule")) for word in ("top", "bottom"))
+    body = [line.removesuffix(r" \\") for line in lines[begin + 2 : end]]
+    sections = " \n".join(body).split("\\midrule \n")[1:]
+    read = []
+    for section, env in zip(sections, results[2]["envs"], strict=True):
+        heading, *rows = section.strip().splitlines()
+        title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", heading)[1])
+        assert title == f"{env} (regret in {unit_of(env)})"
+        read.append([essential([unescape(cell.strip()) for cell in re.split(r"(?<!\\)&", row)]) for row in rows])
+    assert read == list(wanted_cells(results).values())
+    (caption,) = (line for line in lines if line.startswith(r"\caption{"))
+    assert what_is_tested(results[2]) in unescape(caption.removeprefix(r"\caption{").removesuffix("}"))
+
+
+def test_latex_compiles(results, tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex: install texlive-latex-recommended")
+    (tmp_path / "table.tex").write_text(to_latex(*results))
+    document = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table}\end{document}"
+    (tmp_path / "document.tex").write_text(document)
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "document.pdf").stat().st_size > 10_000
+
+
+# ------------------------------------------------------------------------------------------------------------------ HTML
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    return to_html(*results)
+
+
+def test_the_page_reads_as_the_table_for_every_instance(results, page):
+    table, timings, config = results
+    finals = [table for table in Texts(page).tables if len(table[0]) == 7]
+    parts = [
+        results,
+        *((t.filter(instance=i), m.filter(instance=i), config) for t, m in [(table, timings)] for i in config["instances"]),
+    ]
+    of_envs = [wanted_cells(part) for part in parts]
+    wanted = [cells[env] for env in config["envs"] for cells in of_envs]
+    read = [[[row[1], row[2], row[4], row[6]] for row in rows[1:]] for rows in finals]
+    assert read == wanted
+
+
+def test_the_pairs_of_the_page_are_those_of_the_test(results, page):
+    first = next(table for table in Texts(page).tables if len(table[0]) == 5)
+    pairs = pairwise(results[0]).filter(env="PBMRank-v0")
+    assert [row[:2] for row in first[1:]] == [list(pair) for pair in pairs.select("better", "worse").rows()]
+    assert [row[4] for row in first[1:]] == ["told apart" if differ else "tied" for differ in pairs["differ"]]
+
+
+def test_the_curves_of_the_page_are_those_of_the_table(results, page):
+    table, _, config = results
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)[1])
+    assert [agent["name"] for agent in data["agents"]] == config["agents"]
+    for (e, env), (i, part) in itertools.product(
+        enumerate(config["envs"]), enumerate([table, *(table.filter(instance=name) for name in config["instances"])])
+    ):
+        for agent, curve in zip(config["agents"], data["curves"][f"{e}-{i}"], strict=True):
+            wanted = average(part.filter(env=env, agent=agent), ["step"])
+            assert data["steps"] == wanted["step"].to_list()
+            assert curve["mean"] == pytest.approx(wanted["regret"].to_list(), rel=1e-4)
+            assert curve["half"] == pytest.approx(wanted["regret_ci95"].to_list(), rel=1e-4)
+
+
+def test_no_name_becomes_code_and_nothing_is_loaded(page):
+    tags = Texts(page).tags
+    assert not [tag for tag, _ in tags if tag == "img"]
+    assert sum(tag == "script" for tag, _ in tags) == 3
+    assert not [attrs for _, attrs in tags if {"src", "onerror"} & attrs.keys()]
+    assert [attrs["href"] for tag, attrs in tags if tag in ("a", "link")] == ["data:,", "#tables"]
+    (policy,) = (attrs["content"] for tag, attrs in tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none';")
+
+
+def test_the_page_is_the_same_each_time_and_not_heavy(results, page):
+    assert to_html(*results) == page
+    assert len(page.encode()) < 2.5e6
+
+
+@pytest.mark.parametrize(
+    ("agents", "says"),
+    [
+        (["Random", "TopRank", "Oracle"], r"TopRank lost least of those that are not told the optimum, [\d.]+ ± "),
+        (["Random", "Oracle"], r"Random lost [\d.,]+ ± [\d.]+ clicks, and is told apart from every other agent\."),
+        (["Oracle"], r"Oracle \(told the optimum\) lost 0 ± 0 clicks\."),
+        (["Random", "TopRank"], r"TopRank lost least, "),
+    ],
+)
+def test_who_is_told_the_optimum_has_not_won(agents, says, tmp_path):
+    clickgym.sweep(["PBMRank-v0"], agents, 5000, 3, out=tmp_path / "out")
+    (item,) = re.findall("<li>(.*?)</li>", to_html(*read_results(tmp_path / "out")), flags=re.DOTALL)
+    assert re.match(f"PBMRank-v0: {says}", " ".join(re.sub("<.*?>", "", item).split()))
+
+
+def test_environments_with_instances_of_their_own_are_not_averaged(tmp_path, capsys):
+    own = "PBMRank-v0:attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
+    for out, envs in (("several", ["PBMRank-v0", "ContextualPBMRank-v0", own]), ("custom", [own])):
+        clickgym.sweep(envs, ["EpsilonGreedy", "Random"], 100, 2, out=tmp_path / out)
+        assert main(["report", str(tmp_path / out), "--html"]) == 0
+        table, timings, config = read_results(tmp_path / out)
+        page = to_html(table, timings, config)
+        titles = [" ".join(re.sub("<.*?>", "", title).split()) for title in re.findall("<h3.*?</h3>", page)]
+        names = ["yandex-9982", "linear", "custom"][-len(envs) :]
+        assert titles == [f"{env}, {name}" for env, name in zip(envs, names, strict=True)]
+        assert not re.search(r"mean over \d", page + capsys.readouterr().out)
+        assert "averaged" not in what_is_tested(config)
+        _, *words = shlex.split(command_of(config))
+        assert main([*words, "--out", str(tmp_path / "again" / out)]) == 0
+        assert read_results(tmp_path / "again" / out)[0].equals(table)
+
+
+def test_a_single_checkpoint_is_drawn_as_points(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["TopRank", "Random"], 100, 2, out=tmp_path / "out", checkpoints=[100])
+    table, _, config = read_results(tmp_path / "out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (panel,) = regret_figure(table, config).axes
+    assert [line.get_marker() for line in panel.lines] == ["o", "o"]
+
+
+def test_one_run_is_reported_as_one(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["TopRank", "Random"], 100, 1, out=tmp_path / "out")
+    results = read_results(tmp_path / "out")
+    page = to_html(*results)
+    assert "cannot tell" in page
+    assert "no interval and no test can tell" in page
+    assert 'name="band"' not in page
+    assert "±" not in to_markdown(*results).split("Reward and time")[0]
+
+
+# ---------------------------------------------------------------------------------------------------------- command line
+
+
+def test_report_writes_what_is_asked_for_beside_the_results(tmp_path, capsys):
+    clickgym.sweep(["PBMRank-v0"], ["TopRank", "Random"], 100, 2, out=tmp_path / "out")
+    plain = {"results.parquet", "timings.parquet", "config.json", "cells", "summary.csv", "regret.png", "regret.svg"}
+    for words, more in [([], set()), (["--html"], {"report.html"}), (["--markdown", "--latex"], {"report.md", "report.tex"})]:
+        assert main(["report", str(tmp_path / "out"), *words]) == 0
+        plain |= more
+        assert {file.name for file in (tmp_path / "out").iterdir()} == plain
+        assert all(name in capsys.readouterr().out for name in [*more][:1])
+
+
+def test_report_of_nothing_is_refused(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing"), "--html"]) == 2
+    assert "is not a results folder" in capsys.readouterr().err
+
+
+def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
+    # A closing tag, an emoji and a formula, to those who read them so.
+    name, folder = r"mine:A:note=[/x]$\frac$", tmp_path / "out:x:"
+    (tmp_path / "mine.py").write_text(
+        "from clickgym.agents import Random\n\n\nclass A(Random):\n"
+        "    def __init__(self, n_items, n_positions, *, note, seed=None):\n"
+        "        super().__init__(n_items, n_positions, seed=seed)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "PBMRank-v0", "--agents", name, "--horizon", "100", "--runs", "2", "--jobs", "1", "--out", str(folder)]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count(name) == 2  # when it was finished, and in the table
+    assert f"Results in {folder}: " in printed.out
+    assert {"regret.png", "regret.svg"} <= {file.name for file in folder.iterdir()}
+
+
+def test_a_report_that_cannot_be_written_is_an_error_in_one_line(tmp_path, capsys):
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "out")
+    (tmp_path / "out" / "report.md").mkdir()
+    assert main(["report", str(tmp_path / "out"), "--markdown"]) == 2
+    assert "report.md" in capsys.readouterr().err
+
+
+def test_the_command_says_metrics_and_engine(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 1, out=tmp_path / "one", metrics=["any_click"], engine="python")
+    table, _, config = read_results(tmp_path / "one")
+    _, *words = command_of(config).split()
+    assert words[-6:-2] == ["--metrics", "any_click", "--engine", "python"]
+    assert main([*words, "--out", str(tmp_path / "two")]) == 0
+    assert read_results(tmp_path / "two")[0].equals(table)
+
+
+def test_a_report_over_an_old_one_is_whole(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "out")
+    (tmp_path / "out" / "report.md").write_text("old")
+    write_report(tmp_path / "out", Console(quiet=True), ["md"])
+    assert "Random" in (tmp_path / "out" / "report.md").read_text()
+    assert not list((tmp_path / "out").glob("*.partial"))
