@@ -5,14 +5,13 @@ python docs/make_pages.py
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
-from clickgym.runner.cli.app import about
+from clickgym.envs.pages import page
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "environments"
@@ -20,19 +19,15 @@ FOLDER = ROOT / "docs" / "environments"
 
 def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
-    texts = {
-        FOLDER / f"{name}.md": f"# {name}\n\n{inspect.cleandoc(scalar.__doc__ or '')}\n"
-        for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()
-    }
-    environments = [
-        (f"[`{name}`](docs/environments/{name}.md)", about(scalar)) for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()
-    ]
+    environments = ENVIRONMENTS | CONTEXTUAL
+    texts = {FOLDER / f"{name}.md": f"# {name}\n\n{page(name)}" for name in environments}
+    rows = [(f"[`{name}`](docs/environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents = [
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
         for name, agent in (AGENTS | CONTEXTUAL_AGENTS | LEARNERS).items()
     ]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = _fill(readme, "environments", ("id", "users"), environments)
+    readme = _fill(readme, "environments", ("id", "users"), rows)
     readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
     return texts | {ROOT / "README.md": readme, ROOT / "docs" / "rl.md": _learners()}
 

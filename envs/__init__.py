@@ -1,19 +1,19 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
-from .cascade import CascadeModel, CMRankEnv, CMRankVectorEnv
+from .cascade import CascadeModel
 from .click_env import ClickEnv, ClickVectorEnv
-from .click_model import MAX_SEARCH, REWARDS, ClickModel
+from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
-from .contextual.rank import CONTEXTUAL
-from .dependent_click import DCMRankEnv, DCMRankVectorEnv, DependentClickModel
-from .dynamic_bayesian import DBNRankEnv, DBNRankVectorEnv, DynamicBayesianModel
+from .dependent_click import DependentClickModel
+from .dynamic_bayesian import DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from .piecewise_stationary import NON_STATIONARY, PiecewiseStationaryModel
-from .position_based import PBMRankEnv, PBMRankVectorEnv, PositionBasedModel
-from .rank_env import RankEnv, RankVectorEnv
+from .piecewise_stationary import PiecewiseStationaryModel
+from .position_based import PositionBasedModel
+from .registration import CONTEXTUAL, ENVIRONMENTS, register
 from .spaces import RankedList, check_ranking
-from .user_browsing import UBMRankEnv, UBMRankVectorEnv, UserBrowsingModel
+from .user_browsing import UserBrowsingModel
+from .users import REWARDS, Users
 from .wrappers.actions import (
     EnumeratedAction,
     EnumeratedVectorAction,
@@ -27,31 +27,25 @@ from .wrappers.actions import (
 from .wrappers.history import HistoryObservation, HistoryVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
-ENVIRONMENTS: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
-    "CMRank-v0": (CMRankEnv, CMRankVectorEnv),
-    "PBMRank-v0": (PBMRankEnv, PBMRankVectorEnv),
-    "DCMRank-v0": (DCMRankEnv, DCMRankVectorEnv),
-    "UBMRank-v0": (UBMRankEnv, UBMRankVectorEnv),
-    "DBNRank-v0": (DBNRankEnv, DBNRankVectorEnv),
-    **NON_STATIONARY,
-}
-"""The registered ids, each with its scalar and its vector environment."""
+OWN = (CascadeModel, PositionBasedModel, DependentClickModel, UserBrowsingModel, DynamicBayesianModel)
+"""The click models of the package; to import one here and to enter it is all that a new one needs."""
+
+for _model in OWN:
+    register(f"{_model.short}Rank-v0", _model)
 
 __all__ = [
+    "CLICK_MODELS",
     "CONTEXTUAL",
     "DEFAULT_INSTANCE",
     "ENVIRONMENTS",
     "MAX_SEARCH",
     "REWARDS",
-    "CascadeModel",
     "ClickEnv",
     "ClickModel",
     "ClickVectorEnv",
     "ContextualClickEnv",
     "ContextualClickVectorEnv",
     "ContextualModel",
-    "DependentClickModel",
-    "DynamicBayesianModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
     "HistoryObservation",
@@ -64,16 +58,15 @@ __all__ = [
     "LehmerVectorAction",
     "LinearModel",
     "PiecewiseStationaryModel",
-    "PositionBasedModel",
-    "RankEnv",
-    "RankVectorEnv",
     "RankedList",
     "RecordRegret",
     "RecordVectorRegret",
     "ScoresAction",
     "ScoresVectorAction",
-    "UserBrowsingModel",
+    "Users",
     "check_ranking",
     "list_instances",
     "load_instance",
+    "register",
+    *(_model.__name__ for _model in OWN),
 ]

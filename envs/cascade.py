@@ -1,8 +1,8 @@
-"""The cascade model and its environments."""
+"""The cascade model."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import check_positions, probabilities
 from .click_model import ClickModel
 from .kernels import kernel
-from .rank_env import RankEnv, RankVectorEnv
 
-__all__ = ["CMRankEnv", "CMRankVectorEnv", "CascadeModel"]
+__all__ = ["CascadeModel"]
 
 
 class Parameters(NamedTuple):
@@ -57,7 +56,9 @@ class CascadeModel(ClickModel):
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
-    Source: Craswell et al. 2008; Zoghi et al. 2017, section 2.2.
+    Source:
+        N. Craswell, O. Zoeter, M. Taylor, B. Ramsey. *An experimental comparison of click position-bias models.* WSDM 2008.
+        M. Zoghi et al. *Online learning to rank in stochastic click models.* ICML 2017, section 2.2.
 
     Example:
         >>> model = CascadeModel([0.5, 0.2, 0.1], n_positions=2)
@@ -67,6 +68,10 @@ class CascadeModel(ClickModel):
         array([0, 1])
     """
 
+    short = "CM"
+    title = "cascade model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {"attraction": "L"}
     rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
@@ -76,65 +81,9 @@ class CascadeModel(ClickModel):
         self.parameters = Parameters(probabilities("attraction", attraction, (None,)))
         self.n_positions = check_positions(n_positions, self.n_items)
 
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        return np.argsort(-self.attraction, kind="stable")[:cutoff]
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
+        return np.arange(cutoff)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"model": "CascadeModel", "attraction": self.attraction.tolist(), "n_positions": self.n_positions}
-
-    def with_positions(self, n_positions: int) -> CascadeModel:
-        return CascadeModel(self.attraction, n_positions)
-
-
-class CMRankEnv(RankEnv):
-    """
-    ## Description
-
-    Rank search results for users of the **cascade model** (CM): each user scans the list from the top, clicks the first item
-    that attracts, and leaves. Every step is one session with a new user; the stream of sessions never ends by itself.
-
-    {interface}
-
-    ## Arguments
-
-    ```python
-    >>> import gymnasium as gym, clickgym
-    >>> env = gym.make("CMRank-v0", attraction=[0.5, 0.3, 0.2, 0.1], n_positions=2)
-    >>> observation, info = env.reset(seed=0)
-    >>> info["optimal_ranking"]
-    array([0, 1])
-    >>> observation, reward, terminated, truncated, info = env.step([2, 0])
-    >>> round(info["regret"], 12)
-    0.05
-
-    ```
-
-    | Parameter | Type | Default | Description |
-    |---|---|---|---|
-    | `attraction` | `(L,)` floats in [0, 1] | of the instance | probability α(i) that an examined item is clicked |
-    {arguments}
-
-    ## Vectorized environment
-
-    {vectorized}
-
-    ## References
-
-    - N. Craswell, O. Zoeter, M. Taylor, B. Ramsey. *An experimental comparison of click position-bias models.* WSDM 2008.
-    - M. Zoghi, T. Tunys, M. Ghavamzadeh, B. Kveton, C. Szepesvari, Z. Wen. *Online learning to rank in stochastic click
-      models.* ICML 2017.
-
-    ## Version History
-
-    - v0: initial version.
-    """
-
-    model_class = CascadeModel
-    kind = "CascadeModel"
-
-
-class CMRankVectorEnv(RankVectorEnv):
-    """Many independent streams of `CMRankEnv`, stepped together in compiled code."""
-
-    model_class = CascadeModel
-    kind = "CascadeModel"
+    def browsing_weights(self) -> NDArray[np.float64]:
+        """Everything is examined until the first click, and nothing after it."""
+        return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)

@@ -1,117 +1,29 @@
-"""The environment of a click model, one session at a time (`ClickEnv`) and many at once (`ClickVectorEnv`)."""
+"""The environment of any users, one session at a time (`ClickEnv`) and many at once (`ClickVectorEnv`)."""
 
 from __future__ import annotations
 
-import bisect
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import MultiBinary
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, unknown
-from .click_model import ClickModel
-from .kernels import inner, kernel, specialise
+from .problem import Problem
 from .rendering import RENDER_MODES, ResultPage, render
+from .schedule import AnyTask
+from .session import first_bad_list, session
 from .spaces import RankedList, check_ranking
+from .users import Users
 
-__all__ = ["ClickEnv", "ClickVectorEnv", "session"]
-
-# ------------------------------------------------------------------------------------------------ one session, compiled
-
-# Left open in the templates below; `specialise` binds them to a model's kernels.
-sample: Callable[..., int]
-expected: Callable[..., float]
-play_session: Callable[..., tuple[float, float, int]]
+__all__ = ["ClickEnv", "ClickVectorEnv"]
 
 
-def _session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    """One user meets one list: writes clicks and examined, returns the realised and the expected reward, and where the
-    user left satisfied (-1: nowhere)."""
-    satisfied = sample(parameters, ranking, uniforms, clicks, examined)
-    n_clicks = 0
-    for k in range(cutoff):
-        n_clicks += clicks[k]
-    if reward == 0:  # clicks
-        realised = n_clicks
-    elif reward == 1:  # any_click
-        realised = min(n_clicks, 1)
-    else:  # satisfaction: leaving below the cutoff does not count
-        realised = 1 if 0 <= satisfied < cutoff else 0
-    return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
-
-
-def _sessions(  # type: ignore[no-untyped-def]
-    parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
-):
-    """A batch of sessions."""
-    for b in range(rankings.shape[0]):
-        realised[b], expectation[b], _ = play_session(
-            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
-        )
-
-
-@inner
-def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
-    """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
-    for k in range(len(ranking)):
-        item = ranking[k]
-        if item < 0 or item >= len(seen) or seen[item] == mark:
-            return False
-        seen[item] = mark
-    return True
-
-
-@kernel
-def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
-    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and negative at entry."""
-    for b in range(rankings.shape[0]):
-        if not is_ranked_list(rankings[b], seen, b):
-            return b
-    return -1
-
-
-def session(model: ClickModel) -> Callable[..., tuple[float, float, int]]:
-    """The compiled session of a model's class; the scalar and vector environments and the runner all call it."""
-    return specialise(_session, sample=model.sample_kernel, expected=model.expected_kernel)
-
-
-# ------------------------------------------------------------------------------------------------ what both kinds share
-
-
-class _Task:
-    """A stationary click model together with what is asked of its lists: the reward, the cutoff, and the optimum."""
-
-    def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
-        self.model = model
-        self.reward = reward
-        self.code, self.cutoff = model.check_reward(reward, cutoff)
-        self.optimal_ranking = (
-            model.optimal_ranking(reward, cutoff)
-            if reference is None
-            else check_ranking(reference, model.n_items, model.n_positions)
-        )
-        self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
-
-
-class _Schedule:
-    """The tasks that follow one another as the users change; a single one unless the model is piecewise-stationary."""
-
-    def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
-        if not isinstance(model, ClickModel):
-            raise TypeError(f"model must be a ClickModel, got {type(model).__name__}")
-        self._tasks = [_Task(epoch, reward, cutoff, reference) for epoch in model.epochs]
-        self._ends = [*model.starts[1:], sys.maxsize]
-
-    def at(self, step: int) -> tuple[_Task, int]:
-        """The task of a step, and the first step after it that has another."""
-        epoch = bisect.bisect_right(self._ends, step)
-        return self._tasks[epoch], self._ends[epoch]
+def _check_render_mode(render_mode: str | None) -> None:
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
 
 
 def _seeded(seed: int) -> np.random.Generator:
@@ -120,23 +32,30 @@ def _seeded(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0xC11C,))))
 
 
-class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
-    """The Gymnasium environment of any click model: an action is a ranked list, an observation the clicks on it.
+class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
+    """The Gymnasium environment of any users: an action is a ranked list, an observation the clicks on it.
 
-    The registered ids (``PBMRank-v0``, ...) construct it from an instance or from a model's parameters; build it directly
-    when you already have a model.
+    What the users are is up to their model: a click model; click models that follow one another
+    (`PiecewiseStationaryModel`); or other candidates in every session (`ContextualModel`), whose features are observed
+    beside the clicks. The registered ids (``PBMRank-v0``, ...) name the model and leave the rest to an instance or to the
+    model's parameters; build an environment directly when you already have a model.
 
     Args:
-        model: the click model of the users.
-        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``; what a session pays.
+        model: the users; or the short name of a click model, or ``"module:Class"``: then an instance or parameters follow.
+        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``, what a session pays; None: ``"any_click"`` where candidates
+            change from session to session (as He et al. 2020 have it), else ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+        instance: name or file of an instance (see `load_instance`); None takes the model's default.
+        form: of a named model: ``""``, ``"NonStationary"`` or ``"Contextual"``.
+        n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        **parameters: of the named model; not with an instance.
 
     Raises:
-        ValueError: on an unknown reward, a cutoff outside ``1..K``, a bad reference list, or because the optimum is out
-            of reach.
+        ValueError, TypeError: on an unknown reward, a cutoff outside ``1..K``, a bad reference list, a bad instance or
+            parameter, or because the optimum is out of reach.
 
     Example:
         >>> from clickgym.envs import ClickEnv, PositionBasedModel
@@ -149,34 +68,36 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
-    initial_ranking: NDArray[np.int64] | None = None
-    """All L items in the order of the production list, where the instance knows one."""
-    instance: str = "custom"
-    """The name of the instance."""
+    task: AnyTask
+    """What is asked of the next list."""
 
     def __init__(
         self,
-        model: ClickModel,
-        reward: str = "clicks",
+        model: Users | str,
+        reward: str | None = None,
         cutoff: int | None = None,
         *,
+        instance: str | None = None,
+        form: str = "",
+        n_positions: int | None = None,
         reference: ArrayLike | None = None,
         render_mode: str | None = None,
+        **parameters: Any,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(unknown("render_mode", render_mode, self.metadata["render_modes"]))
-        self._schedule = _Schedule(model, reward, cutoff, reference)
-        self.model = model
+        _check_render_mode(render_mode)
+        problem = Problem.of(model, form, instance, n_positions, parameters)
+        self.model, self.instance, self.initial_ranking = problem
+        self.reward = self.model.default_reward if reward is None else reward
         self.reference = reference
         self.render_mode = render_mode
-        self.action_space = RankedList(model.n_items, model.n_positions)
-        self.observation_space = MultiBinary(model.n_positions)
-        self._scratch = np.empty(model.n_positions + 1)
+        self._course = self.model.course(self.reward, cutoff, reference)
+        self.action_space = RankedList(self.model.n_items, self.model.n_positions)
+        self.observation_space = self._course.observation_space
+        self._scratch = np.empty(self.model.n_positions + 1)
+        self._begun = False
         self._forget()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.int8], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new stream of sessions.
 
         Args:
@@ -184,43 +105,51 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
             options: unused.
 
         Returns:
-            ``(K,)`` zeros, and an info with ``optimal_ranking`` and ``optimal_reward``.
+            ``(K,)`` zeros (with features of the first candidates, where they change: ``clicks`` and ``features`` ``(L,
+            d)``), and an info with ``optimal_ranking`` and ``optimal_reward``.
         """
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
         self._forget()
-        return self._clicks.copy(), {
+        self._begun = True
+        self.task.draw(self.np_random)
+        return self.task.observe(self._clicks.copy()), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
         }
 
-    def step(self, action: ArrayLike) -> tuple[NDArray[np.int8], float, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Show a list to the next user.
 
         Args:
-            action: K distinct item ids, the top of the list first.
+            action: K distinct item ids, the top of the list first; where candidates change, the numbers of their rows in the
+                features observed last.
 
         Returns:
-            The clicks ``(K,)``, the realised reward, False, False, and an info with ``expected_reward``, ``regret`` and
-            ``optimal_reward`` of the list shown.
+            The clicks ``(K,)`` (with the features of the next candidates, where they change), the realised reward, False,
+            False, and an info with ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown.
 
         Raises:
             ValueError, TypeError: on a bad list, naming the position and the fault.
+            gymnasium.error.ResetNeeded: before the first `reset`.
         """
         task, k = self.task, self.model.n_positions
         ranking = check_ranking(action, self.model.n_items, k)
+        if not self._begun:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         realised, expectation, satisfied = self._session(
-            task.model.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff,
-            self._scratch,
-        )  # fmt: skip
-        regret = task.optimal_reward - expectation
+            task.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff, self._scratch
+        )
+        optimum = task.optimal_reward
+        regret = optimum - expectation
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
-        return clicks, realised, False, False, {
+        task.draw(self.np_random)
+        return task.observe(clicks), realised, False, False, {
             "expected_reward": expectation,
             "regret": regret,
-            "optimal_reward": task.optimal_reward,
+            "optimal_reward": optimum,
         }  # fmt: skip
 
     def render(self) -> str | NDArray[np.uint8] | None:
@@ -257,7 +186,7 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
 
     def _enter(self) -> None:
         """Take up the task of the present step."""
-        self.task, self._next_change = self._schedule.at(self._steps)
+        self.task, self._next_change = self._course.at(self._steps)
         self._session = session(self.task.model)
 
     def _record(
@@ -279,14 +208,14 @@ class ClickEnv(gym.Env[NDArray[np.int8], NDArray[np.int64]]):
         self._satisfied, self._reward = satisfied, reward
 
 
-class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
-    """``num_envs`` independent streams of sessions of one click model, stepped together in compiled code.
+class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
+    """``num_envs`` independent streams of sessions of the same users, stepped together in compiled code.
 
     The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
     are truncated together.
 
     Args:
-        model, reward, cutoff, reference, render_mode: as in `ClickEnv`.
+        model, reward, cutoff, instance, form, n_positions, reference, render_mode, **parameters: as in `ClickEnv`.
         num_envs: B, the number of streams.
         max_episode_steps: truncate all streams after so many sessions; None never does.
         autoreset_mode: what follows a truncation: ``AutoresetMode.NEXT_STEP`` (the next ``step`` ignores its actions and
@@ -294,7 +223,7 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
             the last one as ``final_obs``).
 
     Raises:
-        ValueError: as `ClickEnv`, and on a ``num_envs`` or ``max_episode_steps`` that is not a positive integer.
+        ValueError, TypeError: as `ClickEnv`, and on a ``num_envs`` or ``max_episode_steps`` that is not a positive integer.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -311,41 +240,45 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
-    initial_ranking: NDArray[np.int64] | None = None
-    instance: str = "custom"
+    task: AnyTask
 
     def __init__(
         self,
-        model: ClickModel,
+        model: Users | str,
         num_envs: int = 1,
-        reward: str = "clicks",
+        reward: str | None = None,
         cutoff: int | None = None,
         *,
+        instance: str | None = None,
+        form: str = "",
+        n_positions: int | None = None,
         reference: ArrayLike | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **parameters: Any,
     ) -> None:
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(unknown("render_mode", render_mode, self.metadata["render_modes"]))
+        _check_render_mode(render_mode)
         mode = AutoresetMode(autoreset_mode)
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
-        self.model = model
-        self._schedule = _Schedule(model, reward, cutoff, reference)
         self.num_envs = check_count("num_envs", num_envs)
+        problem = Problem.of(model, form, instance, n_positions, parameters)
+        self.model, self.instance, self.initial_ranking = problem
+        self.reward = self.model.default_reward if reward is None else reward
+        self._course = self.model.course(self.reward, cutoff, reference)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
-        self.single_action_space = RankedList(model.n_items, model.n_positions)
+        self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.single_observation_space = MultiBinary(model.n_positions)
+        self.single_observation_space = self._course.observation_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._uniforms = np.empty((num_envs, model.n_positions))
-        self._examined = np.zeros((num_envs, model.n_positions), np.int8)
-        self._scratch = np.empty(model.n_positions + 1)
+        self._uniforms = np.empty((num_envs, self.model.n_positions))
+        self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
+        self._begun = False
         self._steps: int
         self._truncated: bool  # with NEXT_STEP: the next step is the reset
         self._rankings: NDArray[np.int64] | None
@@ -354,9 +287,7 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
         self._rewards: NDArray[np.float64]
         self._forget()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.int8], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start all streams anew.
 
         Args:
@@ -364,17 +295,18 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
             options: unused.
 
         Returns:
-            ``(B, K)`` zeros, and infos with ``optimal_ranking`` ``(B, K)`` and ``optimal_reward`` ``(B,)``.
+            ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos with ``optimal_ranking``
+            ``(B, K)`` and ``optimal_reward`` ``(B,)``.
         """
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
-        self._forget()
-        return self._clicks.copy(), self._reset_infos()
+        self._begun = True
+        return self._restart()
 
     def step(
         self, actions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Show one list on each stream.
 
         Args:
@@ -386,37 +318,40 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
 
         Raises:
             ValueError, TypeError: on a bad list, naming the stream, the position and the fault.
+            gymnasium.error.ResetNeeded: before the first `reset`.
         """
-        size, task = self.num_envs, self.task
+        size = self.num_envs
         nobody = np.zeros(size, np.bool_)
         if self._truncated:  # NEXT_STEP: this call is the reset
-            self._forget()
-            return self._clicks.copy(), np.zeros(size), nobody, nobody.copy(), self._reset_infos()
+            observations, infos = self._restart()
+            return observations, np.zeros(size), nobody, nobody.copy(), infos
         rankings = self._checked(actions)
+        if not self._begun:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
-        self._sessions(
-            task.model.parameters, rankings, self.np_random.random(out=self._uniforms), clicks, self._examined,
-            task.code, task.cutoff, self._scratch, rewards, expectation,
-        )  # fmt: skip
-        regret = task.optimal_reward - expectation
+        uniforms = self.np_random.random(out=self._uniforms)
+        self._batch.play(rankings, uniforms, clicks, self._examined, rewards, expectation)
+        optimum = self._batch.optimal_reward.copy()
+        regret = optimum - expectation
         self._steps += 1
         if self._steps == self._next_change:
             self._enter()
         self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
-        infos = self._masked(expected_reward=expectation, regret=regret, optimal_reward=np.full(size, task.optimal_reward))
+        infos = self._masked(expected_reward=expectation, regret=regret, optimal_reward=optimum)
+        self._batch.draw(self.np_random)
+        observations = self._batch.observe(clicks)
         truncated = self._steps == self.max_episode_steps
         if truncated and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             final = np.empty(size, object)
-            final[:] = list(clicks)
-            infos = self._masked(final_obs=final, final_info=infos) | self._reset_infos()
-            self._forget()
-            clicks = self._clicks.copy()
+            final[:] = list(iterate(self.observation_space, observations))
+            observations, first_infos = self._restart()
+            infos = self._masked(final_obs=final, final_info=infos) | first_infos
         else:
             self._truncated = truncated
-        return clicks, rewards, nobody, np.full(size, truncated), infos
+        return observations, rewards, nobody, np.full(size, truncated), infos
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -472,14 +407,15 @@ class ClickVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
 
     def _enter(self) -> None:
         """Take up the task of the present step."""
-        self.task, self._next_change = self._schedule.at(self._steps)
-        self._sessions = specialise(_sessions, play_session=session(self.task.model))
+        self.task, self._next_change = self._course.at(self._steps)
+        self._batch = self.task.batch(self.num_envs)
 
-    def _reset_infos(self) -> dict[str, Any]:
-        return self._masked(
-            optimal_ranking=np.tile(self.task.optimal_ranking, (self.num_envs, 1)),
-            optimal_reward=np.full(self.num_envs, self.task.optimal_reward),
-        )
+    def _restart(self) -> tuple[Any, dict[str, Any]]:
+        """What all streams begin with."""
+        self._forget()
+        self._batch.draw(self.np_random)
+        best, optimum = self._batch.optimal_ranking.copy(), self._batch.optimal_reward.copy()
+        return self._batch.observe(self._clicks.copy()), self._masked(optimal_ranking=best, optimal_reward=optimum)
 
     def _masked(self, **infos: Any) -> dict[str, Any]:
         return infos | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in infos}

@@ -19,66 +19,83 @@ A model brings three kernels, which are all that the environments and the runner
 
 from __future__ import annotations
 
+import inspect
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import unknown
+from .checks import check_positions
 from .kernels import specialise
+from .schedule import Schedule
 from .spaces import check_ranking
+from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users
 
-__all__ = ["ANY_CLICK", "CLICKS", "MAX_SEARCH", "REWARDS", "SATISFACTION", "ClickModel", "match"]
+__all__ = ["ANY_CLICK", "CLICKS", "CLICK_MODELS", "MAX_SEARCH", "REWARDS", "SATISFACTION", "ClickModel", "match"]
 
-REWARDS = ("clicks", "any_click", "satisfaction")
-CLICKS, ANY_CLICK, SATISFACTION = range(3)
+CLICK_MODELS: dict[str, type[ClickModel]] = {}
+"""The registered click models by their short names."""
 
 MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best."""
 
 
-class ClickModel(ABC):
+class ClickModel(Users, abstract=True):
     """How a user examines and clicks a ranked list; the base class of all click models.
 
-    A new model subclasses this in one file: it names its ``rewards``, brings the three kernels of the module's
-    docstring, and answers `_optimal` where a theorem gives the optimum.
+    A new model subclasses this in one file. It says what it is, brings the three kernels of the module's docstring, and answers
+    `_places` or `_optimal` where a theorem gives the optimum. From that follow ids (see `clickgym.register`), instance
+    files, documentation pages and tests; an estimator that names the model as its ``model_class`` makes it fit logs.
 
     Attributes:
-        parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
+        parameters: a named tuple of read-only arrays and floats, the first argument of the kernels; it has ``attraction``.
         n_positions: K, the length of a list.
     """
 
-    rewards: tuple[str, ...]
-    """The reward kinds that the model defines."""
+    short: ClassVar[str]
+    """The prefix of every id, the key in instance files, what commands call the model: ``"PBM"``."""
+    title: ClassVar[str]
+    """In words: ``"position-based model"``."""
+    default_instance: ClassVar[str | None] = None
+    """The instance of the ids when none is asked for; None: they need an instance or parameters."""
+    shapes: ClassVar[Mapping[str, str]]
+    """Each parameter of the constructor but ``n_positions``, ``attraction`` first: ``"L"`` where it belongs to an item, ``"K"``
+    to a position, ``"KK"`` to a position and the last click above it, ``""`` a single number."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
 
     parameters: Any
-    n_positions: int
-
-    _classes: ClassVar[dict[str, type[ClickModel]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        ClickModel._classes[cls.__name__] = cls
         for name in ("sample_kernel", "marginals_kernel", "expected_kernel"):
             # Static methods, so that access through an instance does not bind them.
             if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
                 setattr(cls, name, staticmethod(vars(cls)[name]))
+        if "short" in vars(cls):
+            known = CLICK_MODELS.get(cls.short)
+            # A cell of a notebook that is run again makes the same class anew, which replaces it.
+            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {known}")
+            CLICK_MODELS[cls.short] = Users._named[cls.short] = cls
+
+    @classmethod
+    def name(cls) -> str:
+        """The short name."""
+        return cls.short
+
+    @classmethod
+    def item_parameters(cls) -> list[str]:
+        """The parameters that belong to an item, attraction first."""
+        return [name for name, shape in cls.shapes.items() if shape == "L"]
 
     @property
     def n_items(self) -> int:
         """L, the number of items."""
         return len(self.parameters.attraction)
-
-    @property
-    def kind(self) -> str:
-        """What instances call a model of this kind: the class, and of which class a piecewise-stationary one is."""
-        return type(self).__name__
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
@@ -94,6 +111,10 @@ class ClickModel(ABC):
     def attraction(self) -> NDArray[np.float64]:
         """Attraction probability of each item, ``(L,)``."""
         return self.parameters.attraction
+
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Schedule:
+        """As `Users.course`: a task for each epoch."""
+        return Schedule(list(self.epochs), list(self.starts), reward, cutoff, reference)
 
     # ------------------------------------------------------------------------------------------- what a model answers
 
@@ -159,66 +180,53 @@ class ClickModel(ABC):
         rest = [item for item in np.argsort(-self.attraction, kind="stable") if item not in set(head.tolist())]
         return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The model as plain lists and numbers, ready for JSON; `from_dict` reads it back."""
+        """As `Users.to_dict`; its keys are the constructor's arguments."""
+        values = {name: getattr(self.parameters, name) for name in self.shapes}
+        arguments = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+        if "n_positions" in inspect.signature(type(self)).parameters:
+            arguments["n_positions"] = self.n_positions
+        return {"model": self.name(), **arguments}
 
-    @abstractmethod
-    def with_positions(self, n_positions: int) -> ClickModel:
+    def with_positions(self, n_positions: int) -> Self:
         """The same model over its first ``n_positions`` positions."""
+        arguments: dict[str, Any] = {name: getattr(self.parameters, name) for name in self.shapes}
+        if "n_positions" in inspect.signature(type(self)).parameters:
+            return type(self)(**arguments, n_positions=n_positions)  # type: ignore[call-arg]
+        n_positions = check_positions(n_positions, self.n_items, self.n_positions)
+        for name, shape in self.shapes.items():
+            if "K" in shape:
+                arguments[name] = arguments[name][(slice(n_positions),) * len(shape)]
+        return type(self)(**arguments)
 
-    @staticmethod
-    def from_dict(description: Mapping[str, Any]) -> ClickModel:
-        """Build a model from what `to_dict` returned, or from the same written by hand.
+    def with_items(self, **parameters: ArrayLike) -> Self:
+        """The same users before other items: their parameters replaced, of attraction or of all that belong to items."""
+        return self.from_dict(self.to_dict() | {name: np.asarray(given).tolist() for name, given in parameters.items()})
 
-        Args:
-            description: ``{"model": class name, <its parameters>}``.
+    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability that a click at each position of ``(..., K)`` lists satisfies; of models with that reward."""
+        raise NotImplementedError(f"a {type(self).__name__} does not tell who is satisfied")
 
-        Raises:
-            ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
+    def position_weights(self) -> NDArray[np.float64] | None:
+        """What an agent is told that assumes the examination of each position known, ``(K,)``; None: it depends on the list."""
+        return None
 
-        Example:
-            >>> model = ClickModel.from_dict({"model": "CascadeModel", "attraction": [0.5, 0.2], "n_positions": 1})
-            >>> model.expected_reward([0])
-            0.5
-        """
-        if not isinstance(description, Mapping) or "model" not in description:
-            raise ValueError("a click model is described by a JSON object with a key 'model'")
-        parameters = dict(description)
-        name = parameters.pop("model")
-        if not isinstance(name, str) or name not in ClickModel._classes:
-            raise ValueError(unknown("click model", name, ClickModel._classes))
-        try:
-            return ClickModel._classes[name](**parameters)
-        except TypeError as error:
-            raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
-
-    __hash__ = object.__hash__
+    def browsing_weights(self) -> NDArray[np.float64] | None:
+        """What an agent is told that assumes examination known by position and last click above it, ``(K, K)``, as in
+        `UserBrowsingModel`; None: it depends on more."""
+        return None
 
     # ------------------------------------------------------------------------------------------------- shared workings
 
-    def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        """The kernels' code of a reward kind and the number of counted positions, both validated."""
-        if reward not in REWARDS:
-            raise ValueError(unknown("reward", reward, REWARDS))
-        code = REWARDS.index(reward)
-        if reward not in self.rewards:
-            raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")
-        if cutoff is None:
-            return code, self.n_positions
-        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or not 1 <= cutoff <= self.n_positions:
-            raise ValueError(f"cutoff is {cutoff!r}; expected an integer from 1 to n_positions = {self.n_positions}")
-        return code, int(cutoff)
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        """Which item, counted by decreasing attraction, stands at each of the first ``cutoff`` positions of a best list,
+        where a theorem says that nothing else decides; else None."""
+        return None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """The first ``cutoff`` items of a best list where a theorem names it, else None."""
-        return None
+        places = self._places(reward, cutoff)
+        return None if places is None else np.argsort(-self.attraction, kind="stable")[places]
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         """For each position, a probability that its examination never exceeds, whatever the list (for the search)."""
@@ -262,11 +270,12 @@ class ClickModel(ABC):
         return np.empty(self.n_positions + 1)
 
 
-def match(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The k-th largest value's index at the k-th largest weight: best where the reward is supermodular in the pairs."""
-    ranking = np.empty(len(weights), np.int64)
-    ranking[np.argsort(-weights, kind="stable")] = np.argsort(-values, kind="stable")[: len(weights)]
-    return ranking
+def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each position the place in decreasing order of what it gets when the k-th best goes to the k-th largest weight: best
+    where the reward is supermodular in the pairs."""
+    places = np.empty(len(weights), np.int64)
+    places[np.argsort(-weights, kind="stable")] = np.arange(len(weights))
+    return places
 
 
 # Left open in the template below; `specialise` binds it to a model's kernel.

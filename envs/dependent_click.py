@@ -1,8 +1,8 @@
-"""The dependent click model and its environments."""
+"""The dependent click model."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import check_positions, probabilities
 from .click_model import ANY_CLICK, CLICKS, SATISFACTION, ClickModel, match
 from .kernels import kernel
-from .rank_env import RankEnv, RankVectorEnv
 
-__all__ = ["DCMRankEnv", "DCMRankVectorEnv", "DependentClickModel"]
+__all__ = ["DependentClickModel"]
 
 
 class Parameters(NamedTuple):
@@ -70,7 +69,10 @@ class DependentClickModel(ClickModel):
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
-    Source: Guo et al. 2009; Katariya et al. 2016, section 2.
+    Source:
+        F. Guo, C. Liu, Y. M. Wang. *Efficient multiple-click models in web search.* WSDM 2009.
+        S. Katariya, B. Kveton, C. Szepesvári, Z. Wen. *DCM bandits: learning to rank with multiple clicks.* ICML 2016,
+            section 2.
 
     Example:
         >>> model = DependentClickModel(attraction=[0.5, 0.2], termination=[0.5, 0.5])
@@ -80,6 +82,10 @@ class DependentClickModel(ClickModel):
         0.325
     """
 
+    short = "DCM"
+    title = "dependent click model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {"attraction": "L", "termination": "K"}
     rewards = ("clicks", "any_click", "satisfaction")
     sample_kernel = sample
     marginals_kernel = marginals
@@ -96,76 +102,13 @@ class DependentClickModel(ClickModel):
         """Probability that a click at each position ends the session, ``(K,)``."""
         return self.parameters.termination
 
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
+        """That of the position."""
+        return np.broadcast_to(self.termination, rankings.shape)
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == CLICKS:
             return None  # an attractive item where v is high ends sessions early: no sorting rule is right
         # Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is supermodular in the pairs.
         weights = self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff)
-        return match(self.attraction, weights)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": "DependentClickModel",
-            "attraction": self.attraction.tolist(),
-            "termination": self.termination.tolist(),
-        }
-
-    def with_positions(self, n_positions: int) -> DependentClickModel:
-        n_positions = check_positions(n_positions, self.n_items, self.n_positions)
-        return DependentClickModel(self.attraction, self.termination[:n_positions])
-
-
-class DCMRankEnv(RankEnv):
-    """
-    ## Description
-
-    Rank search results for users of the **dependent click model** (DCM): a user scans the list from the top, clicks each
-    examined item i with probability α(i), and after a click at position k leaves satisfied with probability v_k. Every step is
-    one session with a new user; the stream of sessions never ends by itself. Whether the user left satisfied is never part of
-    the observation.
-
-    {interface}
-
-    ## Arguments
-
-    ```python
-    >>> import gymnasium as gym, clickgym
-    >>> env = gym.make("DCMRank-v0", attraction=[0.6, 0.4, 0.2, 0.1], termination=[0.5, 0.5], reward="satisfaction")
-    >>> observation, info = env.reset(seed=0)
-    >>> round(info["optimal_reward"], 12)
-    0.44
-    >>> observation, reward, terminated, truncated, info = env.step([2, 3])
-    >>> round(info["regret"], 12)
-    0.295
-
-    ```
-
-    | Parameter | Type | Default | Description |
-    |---|---|---|---|
-    | `attraction` | `(L,)` floats in [0, 1] | of the instance | probability α(i) that an examined item is clicked |
-    | `termination` | `(K,)` floats in [0, 1] | of the instance | probability v_k that a click at position k ends the session |
-    {arguments}
-
-    ## Vectorized environment
-
-    {vectorized}
-
-    ## References
-
-    - F. Guo, C. Liu, Y. M. Wang. *Efficient multiple-click models in web search.* WSDM 2009.
-    - S. Katariya, B. Kveton, C. Szepesvári, Z. Wen. *DCM bandits: learning to rank with multiple clicks.* ICML 2016.
-
-    ## Version History
-
-    - v0: initial version.
-    """
-
-    model_class = DependentClickModel
-    kind = "DependentClickModel"
-
-
-class DCMRankVectorEnv(RankVectorEnv):
-    """Many independent streams of `DCMRankEnv`, stepped together in compiled code."""
-
-    model_class = DependentClickModel
-    kind = "DependentClickModel"
+        return match(weights)

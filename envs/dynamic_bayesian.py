@@ -1,8 +1,8 @@
-"""The dynamic Bayesian network model and its environments."""
+"""The dynamic Bayesian network model."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import check_positions, probabilities, probability
 from .click_model import ANY_CLICK, CLICKS, SATISFACTION, ClickModel
 from .kernels import kernel
-from .rank_env import RankEnv, RankVectorEnv
 
-__all__ = ["DBNRankEnv", "DBNRankVectorEnv", "DynamicBayesianModel"]
+__all__ = ["DynamicBayesianModel"]
 
 
 class Parameters(NamedTuple):
@@ -85,7 +84,8 @@ class DynamicBayesianModel(ClickModel):
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
-    Source: Chapelle and Zhang 2009.
+    Source:
+        O. Chapelle, Y. Zhang. *A dynamic Bayesian network click model for web search ranking.* WWW 2009.
 
     Example:
         >>> model = DynamicBayesianModel([0.5, 0.4], [0.8, 0.1], perseverance=0.9, n_positions=2)
@@ -93,6 +93,10 @@ class DynamicBayesianModel(ClickModel):
         array([1.  , 0.54])
     """
 
+    short = "DBN"
+    title = "dynamic Bayesian network model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {"attraction": "L", "satisfaction": "L", "perseverance": ""}
     rewards = ("clicks", "any_click", "satisfaction")
     sample_kernel = sample
     marginals_kernel = marginals
@@ -117,81 +121,17 @@ class DynamicBayesianModel(ClickModel):
         """Probability that an unsatisfied user goes on."""
         return self.parameters.perseverance
 
+    def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
+        """That of the item."""
+        return self.satisfaction[rankings]
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        return np.arange(cutoff) if reward == ANY_CLICK else None  # by exchanging neighbours, whatever the perseverance
+
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        if reward == CLICKS:
-            return None  # a satisfying item ends sessions: no sorting rule is right
-        # Exchanging neighbours shows that either sum is largest in decreasing order, whatever the perseverance.
-        gain = self.attraction * self.satisfaction if reward == SATISFACTION else self.attraction
-        return np.argsort(-gain, kind="stable")[:cutoff]
+        if reward == SATISFACTION:  # likewise
+            return np.argsort(-self.attraction * self.satisfaction, kind="stable")[:cutoff]
+        return super()._optimal(reward, cutoff)  # clicks: a satisfying item ends sessions, no sorting rule is right
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         return self.perseverance ** np.arange(self.n_positions, dtype=np.float64)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": "DynamicBayesianModel",
-            "attraction": self.attraction.tolist(),
-            "satisfaction": self.satisfaction.tolist(),
-            "perseverance": self.perseverance,
-            "n_positions": self.n_positions,
-        }
-
-    def with_positions(self, n_positions: int) -> DynamicBayesianModel:
-        return DynamicBayesianModel(self.attraction, self.satisfaction, self.perseverance, n_positions=n_positions)
-
-
-class DBNRankEnv(RankEnv):
-    """
-    ## Description
-
-    Rank search results for users of the **dynamic Bayesian network model** (DBN): a user scans the list from the top and
-    clicks an examined item i with probability α(i); the clicked item satisfies with probability s(i), which ends the session;
-    otherwise the user goes on with probability g (g = 1 is the simplified model, SDBN). Every step is one session with a new
-    user; the stream of sessions never ends by itself. Satisfaction is never part of the observation.
-
-    {interface}
-
-    ## Arguments
-
-    ```python
-    >>> import gymnasium as gym, clickgym
-    >>> env = gym.make("DBNRank-v0", attraction=[0.6, 0.4, 0.2], satisfaction=[0.5, 0.9, 0.1], n_positions=2,
-    ...                reward="satisfaction")
-    >>> observation, info = env.reset(seed=0)
-    >>> info["optimal_ranking"]
-    array([1, 0])
-    >>> observation, reward, terminated, truncated, info = env.step([0, 1])
-    >>> round(info["expected_reward"], 12)
-    0.552
-
-    ```
-
-    | Parameter | Type | Default | Description |
-    |---|---|---|---|
-    | `attraction` | `(L,)` floats in [0, 1] | of the instance | probability α(i) that an examined item is clicked |
-    | `satisfaction` | `(L,)` floats in [0, 1] | of the instance | probability s(i) that a clicked item satisfies |
-    | `perseverance` | float in [0, 1] | 1, or of the instance | probability g that an unsatisfied user goes on |
-    {arguments}
-
-    ## Vectorized environment
-
-    {vectorized}
-
-    ## References
-
-    - O. Chapelle, Y. Zhang. *A dynamic Bayesian network click model for web search ranking.* WWW 2009.
-
-    ## Version History
-
-    - v0: initial version.
-    """
-
-    model_class = DynamicBayesianModel
-    kind = "DynamicBayesianModel"
-
-
-class DBNRankVectorEnv(RankVectorEnv):
-    """Many independent streams of `DBNRankEnv`, stepped together in compiled code."""
-
-    model_class = DynamicBayesianModel
-    kind = "DynamicBayesianModel"

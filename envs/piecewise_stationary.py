@@ -1,23 +1,18 @@
-"""Users who change: a click model per epoch, and the non-stationary environments."""
+"""Users who change: a click model per epoch."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .cascade import CascadeModel
-from .click_model import REWARDS, ClickModel
-from .dependent_click import DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel
-from .position_based import PositionBasedModel
-from .rank_env import RankEnv, RankVectorEnv
-from .user_browsing import UserBrowsingModel
+from .click_model import ClickModel
+from .users import REWARDS
 
-__all__ = ["NON_STATIONARY", "PiecewiseStationaryModel"]
+__all__ = ["PiecewiseStationaryModel"]
 
 
 class PiecewiseStationaryModel(ClickModel):
@@ -27,13 +22,15 @@ class PiecewiseStationaryModel(ClickModel):
     (dynamic regret).
 
     Args:
-        models: the click model of each epoch, or its ``to_dict()``; all over the same numbers of items and positions.
+        models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of items and positions.
         starts: the first step of each epoch, counted from 0: increasing, the first of them 0.
 
     Raises:
         ValueError: naming the entry and what was expected.
 
-    Source: Li and de Rijke 2019, section 3.1.
+    Source:
+        C. Li, M. de Rijke. *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model.*
+            IJCAI 2019, section 3.1.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -70,9 +67,13 @@ class PiecewiseStationaryModel(ClickModel):
     def starts(self) -> Sequence[int]:
         return self._starts
 
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
     @property
     def kind(self) -> str:
-        return "PiecewiseStationaryModel of " + " and ".join(dict.fromkeys(model.kind for model in self._epochs))
+        return f"{self.name()} of " + " and ".join(dict.fromkeys(model.kind for model in self._epochs))
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""
@@ -102,83 +103,10 @@ class PiecewiseStationaryModel(ClickModel):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "model": "PiecewiseStationaryModel",
+            "model": self.name(),
             "models": [model.to_dict() for model in self._epochs],
             "starts": list(self._starts),
         }
 
-    def with_positions(self, n_positions: int) -> PiecewiseStationaryModel:
-        return PiecewiseStationaryModel([model.with_positions(n_positions) for model in self._epochs], self._starts)
-
-
-_PAGE = """
-    ## Description
-
-    Rank search results for users of the **{name}** with parameters that change abruptly, at given steps. Every step is one
-    session with a new user; the stream of sessions never ends by itself. Regret is dynamic: against the best list for the users
-    of that step. `reset` starts the clock, and with it the changes, anew.
-
-    {{interface}} Nothing else tells that the users have changed.
-
-    ## Arguments
-
-    ```python
-    >>> import gymnasium as gym, clickgym
-    >>> env = gym.make("{id}", instance="abrupt:n_items=4,n_positions=2,n_epochs=2,length=1")
-    >>> observation, info = env.reset(seed=0)
-    >>> before = info["optimal_reward"]
-    >>> observation, reward, terminated, truncated, info = env.step([0, 1])
-    >>> observation, reward, terminated, truncated, info = env.step([0, 1])
-    >>> info["optimal_reward"] != before
-    True
-
-    ```
-
-    | Parameter | Type | Default | Description |
-    |---|---|---|---|
-    | `models` | sequence of click models or of their `to_dict()` | of the instance | the {model} of each epoch |
-    | `starts` | ints | of the instance | the first step of each epoch, counted from 0 |
-    {{arguments}}
-
-    ## Vectorized environment
-
-    {{vectorized}}
-
-    ## References
-
-    - C. Li, M. de Rijke. *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model.* IJCAI
-      2019.
-    - The model itself: see `{stationary}`.
-
-    ## Version History
-
-    - v0: initial version.
-    """
-
-
-def _non_stationary(prefix: str, name: str, model: type[ClickModel]) -> tuple[type[RankEnv], type[RankVectorEnv]]:
-    """The scalar and the vector environment of users of one click model who change."""
-    page = _PAGE.format(id=f"NonStationary{prefix}Rank-v0", name=name, model=model.__name__, stationary=f"{prefix}Rank-v0")
-    shared = {"model_class": PiecewiseStationaryModel, "kind": f"PiecewiseStationaryModel of {model.__name__}"}
-    shared["__module__"] = __name__
-    scalar = f"NonStationary{prefix}RankEnv"
-    vector = f"NonStationary{prefix}RankVectorEnv"
-    return (
-        type(scalar, (RankEnv,), {**shared, "__doc__": page}),
-        type(vector, (RankVectorEnv,), {**shared, "__doc__": f"Many independent streams of `{scalar}`, stepped together."}),
-    )
-
-
-NON_STATIONARY: dict[str, tuple[type[RankEnv], type[RankVectorEnv]]] = {
-    f"NonStationary{prefix}Rank-v0": _non_stationary(prefix, name, model)
-    for prefix, name, model in (
-        ("CM", "cascade model", CascadeModel),
-        ("PBM", "position-based model", PositionBasedModel),
-        ("DCM", "dependent click model", DependentClickModel),
-        ("UBM", "user browsing model", UserBrowsingModel),
-        ("DBN", "dynamic Bayesian network model", DynamicBayesianModel),
-    )
-}
-"""The non-stationary ids, each with its scalar and its vector environment."""
-
-globals().update({env.__name__: env for pair in NON_STATIONARY.values() for env in pair})  # entry points name them here
+    def with_positions(self, n_positions: int) -> Self:
+        return type(self)([model.with_positions(n_positions) for model in self._epochs], self._starts)

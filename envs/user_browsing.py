@@ -1,8 +1,8 @@
-"""The user browsing model and its environments."""
+"""The user browsing model."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import check_positions, probabilities
 from .click_model import CLICKS, ClickModel, match
 from .kernels import kernel
-from .rank_env import RankEnv, RankVectorEnv
 
-__all__ = ["UBMRankEnv", "UBMRankVectorEnv", "UserBrowsingModel"]
+__all__ = ["UserBrowsingModel"]
 
 
 class Parameters(NamedTuple):
@@ -77,7 +76,10 @@ class UserBrowsingModel(ClickModel):
     Raises:
         ValueError: naming the parameter, the entry and what was expected.
 
-    Source: Dupret and Piwowarski 2008; He et al. 2020, section 3.
+    Source:
+        G. Dupret, B. Piwowarski. *A user browsing model to predict search engine click data from past observations.*
+            SIGIR 2008.
+        X. He et al. *Contextual user browsing bandits for large-scale online mobile recommendation.* RecSys 2020, section 3.
 
     Example:
         >>> model = UserBrowsingModel(attraction=[0.5, 0.4], examination=[[1.0, 0.0], [0.5, 0.9]])
@@ -85,6 +87,10 @@ class UserBrowsingModel(ClickModel):
         array([0.5 , 0.28])
     """
 
+    short = "UBM"
+    title = "user browsing model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {"attraction": "L", "examination": "KK"}
     rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals
@@ -105,76 +111,14 @@ class UserBrowsingModel(ClickModel):
         """Examination probability by position and last click, ``(K, K)``."""
         return self.parameters.examination
 
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == CLICKS:
             return None  # a click changes what is examined below it: no sorting rule is right
-        return match(self.attraction, self.examination[:cutoff, 0])
+        return match(self.examination[:cutoff, 0])
+
+    def browsing_weights(self) -> NDArray[np.float64]:
+        """The examination probabilities."""
+        return self.examination
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         return self.examination.max(axis=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": "UserBrowsingModel",
-            "attraction": self.attraction.tolist(),
-            "examination": self.examination.tolist(),
-        }
-
-    def with_positions(self, n_positions: int) -> UserBrowsingModel:
-        n_positions = check_positions(n_positions, self.n_items, self.n_positions)
-        return UserBrowsingModel(self.attraction, self.examination[:n_positions, :n_positions])
-
-
-class UBMRankEnv(RankEnv):
-    """
-    ## Description
-
-    Rank search results for users of the **user browsing model** (UBM): a user examines position k with a probability
-    γ_{k,k'} that depends on k and on the position k' of the last click above it, and clicks an examined item i with
-    probability α(i). Every step is one session with a new user; the stream of sessions never ends by itself.
-
-    {interface}
-
-    ## Arguments
-
-    ```python
-    >>> import gymnasium as gym, clickgym
-    >>> env = gym.make("UBMRank-v0", attraction=[0.6, 0.4, 0.2], examination=[[1.0, 0.0], [0.3, 0.9]])
-    >>> observation, info = env.reset(seed=0)
-    >>> info["optimal_ranking"]
-    array([0, 1])
-    >>> observation, reward, terminated, truncated, info = env.step([0, 2])
-    >>> round(info["regret"], 12)
-    0.132
-
-    ```
-
-    | Parameter | Type | Default | Description |
-    |---|---|---|---|
-    | `attraction` | `(L,)` floats in [0, 1] | of the instance | probability α(i) that an examined item is clicked |
-    | `examination` | `(K, K)` floats in [0, 1] | of the instance | γ by position (row) and last click (column 0: none) |
-    {arguments}
-
-    ## Vectorized environment
-
-    {vectorized}
-
-    ## References
-
-    - G. Dupret, B. Piwowarski. *A user browsing model to predict search engine click data from past observations.* SIGIR 2008.
-    - J. He et al. *Contextual user browsing bandits for large-scale online mobile recommendation.* RecSys 2020.
-
-    ## Version History
-
-    - v0: initial version.
-    """
-
-    model_class = UserBrowsingModel
-    kind = "UserBrowsingModel"
-
-
-class UBMRankVectorEnv(RankVectorEnv):
-    """Many independent streams of `UBMRankEnv`, stepped together in compiled code."""
-
-    model_class = UserBrowsingModel
-    kind = "UserBrowsingModel"

@@ -36,11 +36,11 @@ ORIGIN = (
 )
 
 ESTIMATORS = {
-    "CascadeModel": CMEstimator(),
-    "PositionBasedModel": PBMEstimator(ITERATIONS),
-    "DependentClickModel": DCMEstimator("em", ITERATIONS),
-    "UserBrowsingModel": UBMEstimator(ITERATIONS),
-    "DynamicBayesianModel": DBNEstimator(ITERATIONS),
+    "CM": CMEstimator(),
+    "PBM": PBMEstimator(ITERATIONS),
+    "DCM": DCMEstimator("em", ITERATIONS),
+    "UBM": UBMEstimator(ITERATIONS),
+    "DBN": DBNEstimator(ITERATIONS),
 }
 
 METHODS = {
@@ -51,12 +51,12 @@ METHODS = {
     "displayed first",
     "smoothing": "(1 + successes) / (2 + trials)",
     "position_parameters": "shared by the 16 queries",
-    "CascadeModel": "closed form, from the positions down to the first click",
-    "PositionBasedModel": f"EM, {ITERATIONS} iterations from 0.5",
-    "DependentClickModel": f"exact EM, {ITERATIONS} iterations from 0.5 (the last-click estimator is biased); no log "
+    "CM": "closed form, from the positions down to the first click",
+    "PBM": f"EM, {ITERATIONS} iterations from 0.5",
+    "DCM": f"exact EM, {ITERATIONS} iterations from 0.5 (the last-click estimator is biased); no log "
     "tells the termination at the last position, which repeats that of the position above",
-    "UserBrowsingModel": f"EM, {ITERATIONS} iterations from 0.5",
-    "DynamicBayesianModel": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
+    "UBM": f"EM, {ITERATIONS} iterations from 0.5",
+    "DBN": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
     "of held-out sessions is far higher)",
 }
 
@@ -128,7 +128,7 @@ def family(instances: list[Instance]) -> dict[str, object]:
     """The distributions that the family ``yandex-like`` draws from, fitted to the instances."""
     models = {name: [instance.models[name].to_dict() for instance in instances] for name in ESTIMATORS}
     shared = {name: descriptions[0] for name, descriptions in models.items()}
-    browsing = np.array(shared["UserBrowsingModel"]["examination"])
+    browsing = np.array(shared["UBM"]["examination"])
     k, j = np.tril_indices(len(browsing))
     after = j > 0  # contexts with a click above; j counts positions from 1, k from 0
     position, distance = np.log(k + 1), np.log(np.maximum(k + 1 - j, 1))
@@ -147,10 +147,10 @@ def family(instances: list[Instance]) -> dict[str, object]:
             "perseverance": "as estimated",
         },
         "attraction": {name: beta(descriptions, "attraction") for name, descriptions in models.items()},
-        "satisfaction": {"DynamicBayesianModel": beta(models["DynamicBayesianModel"], "satisfaction")},
-        "perseverance": shared["DynamicBayesianModel"]["perseverance"],
-        "examination": logit_line(shared["PositionBasedModel"]["examination"], steps),
-        "termination": logit_line(shared["DependentClickModel"]["termination"][:-1], steps[:-1]),
+        "satisfaction": {"DBN": beta(models["DBN"], "satisfaction")},
+        "perseverance": shared["DBN"]["perseverance"],
+        "examination": logit_line(shared["PBM"]["examination"], steps),
+        "termination": logit_line(shared["DCM"]["termination"][:-1], steps[:-1]),
         "browsing_before_click": logit_line(browsing[:, 0], steps),
         "browsing_after_click": logit_line(browsing[k, j][after], position[after], distance[after]),
     }

@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..envs import DEFAULT_INSTANCE, Instance, LabelledModel, LinearModel, load_instance
+from ..envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
 from ..envs.checks import check_count, check_positions, check_seed, probability, unknown
-from ..envs.contextual.model import BASES
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
@@ -82,7 +81,7 @@ def contextual_instance(
 
     Args:
         judgements: ratings have no features, documents do.
-        models: one or more of UBM, PBM, CM and DCM.
+        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM.
         n_items: L, candidates in each session.
         n_positions: K.
         linear: replace the labels' attraction by the linear function of the features that fits it best.
@@ -108,22 +107,26 @@ def contextual_instance(
         >>> names = tuple(map(str, range(12)))
         >>> ratings = Judgements(users, items, rng.integers(1, 6, 96), names[:8], names)
         >>> instance = contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
-        >>> instance.model("LabelledModel of UserBrowsingModel").n_features
+        >>> instance.model("LabelledModel of UBM").n_features
         5
     """
+    known = load_instance(examination)
+    # Labels and features tell the attraction of items, and nothing else of them.
+    offered = [
+        kind for kind, model in known.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
+    ]
     for model in models:
-        if model not in BASES:
-            raise ValueError(unknown("model", model, BASES))
+        if model not in offered:
+            raise ValueError(unknown("model", model, offered))
     if not models or len(set(models)) < len(models):
-        raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(BASES)}, each once")
+        raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
     check_positions(n_positions, check_count("n_items", n_items))
     probability("floor", floor)
     check_count("dimension", dimension)
     check_seed(seed)
     if reduce not in REDUCTIONS:
         raise ValueError(unknown("reduction", reduce, REDUCTIONS))
-    known = load_instance(examination)
-    bases = [known.model(BASES[model].__name__, n_positions).to_dict() | {"attraction": [0.0] * n_items} for model in models]
+    bases = [known.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
 
     kept = np.ones(len(judgements), np.bool_)
     if most_rated is not None and judgements.features is not None:

@@ -51,42 +51,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import (
-    CascadeModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    UserBrowsingModel,
-)
+from ..envs import ClickModel, UserBrowsingModel
 from ..envs.checks import check_between, check_count, check_seed, unknown
-from .estimation.browsing import PBMEstimator, UBMEstimator
-from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .estimation.estimator import Estimator, Floats
+from .estimation import Estimator
+from .estimation.estimator import ESTIMATORS as MODEL_ESTIMATORS
+from .estimation.estimator import Floats
 from .log import ClickLog, ItemPositionLog
 from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query
 
 __all__ = ["ESTIMATORS", "Evaluation", "contributions", "evaluate"]
 
-CLICK_MODELS: dict[str, tuple[type[ClickModel], Callable[[], Estimator]]] = {
-    "pbm": (PositionBasedModel, PBMEstimator),
-    "cm": (CascadeModel, CMEstimator),
-    "dcm": (DependentClickModel, partial(DCMEstimator, "em")),
-    "ubm": (UserBrowsingModel, UBMEstimator),
-    "sdbn": (DynamicBayesianModel, SDBNEstimator),
-    "dbn": (DynamicBayesianModel, DBNEstimator),
-}
+CLICK_MODELS = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
+"""The estimators of click models. Where none is given, one is fitted with its defaults: EM takes 50 steps and judges
+nothing, where ``clickgym fit`` goes on until it converges."""
 
 ESTIMATORS = ("ips", "cascade", "item-position", *CLICK_MODELS)
 """The names of the estimators."""
 
-CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": ("dcm", "sdbn", "dbn")}
+SATISFYING = tuple(name for name, found in CLICK_MODELS.items() if "satisfaction" in found.model_class.rewards)
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
 
 INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
 
@@ -337,10 +325,10 @@ def _click_model_weights(
         log, estimator, model, reward: as in `contributions`.
         counted: whether X_π is that of the log's own lists; then the UBM is that of He et al. 2020.
     """
-    kind, fit = CLICK_MODELS[estimator]
+    kind = CLICK_MODELS[estimator].model_class
     if not isinstance(model, (kind, Estimator, type(None))):
         raise ValueError(f"model is a {type(model).__name__}; the estimator {estimator!r} takes a {kind.__name__}")
-    source = fit().fit(log) if model is None else model
+    source = CLICK_MODELS[estimator].create().fit(log) if model is None else model
 
     def weigh(
         log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
@@ -388,10 +376,7 @@ def _users(source: ClickModel | Estimator, log: ClickLog, query: str, items: Int
             raise ValueError(f"the click model was not fitted to the query and item {error}") from None
     if items[-1] >= source.n_items:
         raise ValueError(f"the click model has {source.n_items} items; log or policy show item {items[-1]} (counted from 0)")
-    description = source.to_dict()
-    for name in {"attraction", "satisfaction"} & description.keys():
-        description[name] = np.asarray(description[name])[items].tolist()
-    return ClickModel.from_dict(description)
+    return source.with_items(**{name: getattr(source.parameters, name)[items] for name in source.item_parameters()})
 
 
 def _examinations(users: ClickModel, lists: Integers) -> Floats:
@@ -407,18 +392,17 @@ def _examinations_of_items(
 
     Those below the cutoff do not count, and for satisfaction each counts as much as a click there would satisfy.
     """
-    if isinstance(users, PositionBasedModel):  # only here is it enough to know how often an item is at each position
+    weights = users.position_weights()
+    if weights is not None:  # only here is it enough to know how often an item is at each position
         result = np.zeros(len(items))
-        shown = policy.item_positions[:, :cutoff] @ users.examination[:cutoff]
+        shown = policy.item_positions[:, :cutoff] @ weights[:cutoff]
         result[np.searchsorted(items, policy.items)] = shown
         return result
     lists, probabilities = policy.support()
     index = np.searchsorted(items, lists)
     examined = probabilities[:, None] * _examinations(users, index)
-    if reward == "satisfaction" and isinstance(users, DependentClickModel):
-        examined *= users.parameters.termination[: users.n_positions]
-    elif reward == "satisfaction" and isinstance(users, DynamicBayesianModel):
-        examined *= users.parameters.satisfaction[index]
+    if reward == "satisfaction":
+        examined *= users.click_satisfies(index)
     return _sums(index[:, :cutoff], examined[:, :cutoff], len(items))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,31 +11,15 @@ import numpy as np
 from ..envs import ClickModel, DependentClickModel
 from ..envs.checks import check_count
 from ..envs.instances import Instance
-from .estimation.browsing import PBMEstimator, UBMEstimator
-from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .estimation.estimator import Estimator
+from .estimation.estimator import ESTIMATORS, Estimator
 from .log import ClickLog
 
 __all__ = ["MODELS", "MODELS_PER_QUERY", "hold_out", "query_instance"]
 
-MODELS: dict[str, Callable[[int, float | None], Estimator]] = {
-    "CM": lambda iterations, tol: CMEstimator(),
-    "DCM": lambda iterations, tol: DCMEstimator("em", iterations, tol),
-    "SDBN": lambda iterations, tol: SDBNEstimator(),
-    "PBM": lambda iterations, tol: PBMEstimator(iterations, tol),
-    "UBM": lambda iterations, tol: UBMEstimator(iterations, tol),
-    "DBN": lambda iterations, tol: DBNEstimator(iterations, tol),
+MODELS = {name: estimator.create for name, estimator in ESTIMATORS.items()}
+MODELS_PER_QUERY = {
+    name: partial(estimator.create, per_query=True) for name, estimator in ESTIMATORS.items() if estimator.offers_per_query
 }
-"""The estimators by the short names of their models, made from a number of EM steps and a tolerance.
-
-The DCM is estimated by exact EM, for the last-click estimator is biased.
-"""
-
-MODELS_PER_QUERY: dict[str, Callable[[int, float | None], Estimator]] = {
-    "PBM": lambda iterations, tol: PBMEstimator(iterations, tol, per_query=True),
-    "UBM": lambda iterations, tol: UBMEstimator(iterations, tol, per_query=True),
-}
-"""Those whose examination probabilities can belong to the queries instead of being shared by all."""
 
 
 def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:

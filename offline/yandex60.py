@@ -83,7 +83,7 @@ def _convert(
         ]
         return Instance(
             name=f"yandex60-{query}",
-            models={type(model).__name__: model for model in models},
+            models={model.kind: model for model in models},
             n_positions=5,
             description="real search query of the PyClickLambdas collection, 10 items (all click models)",
             origin="fitted to Yandex Relevance Prediction 2011 sessions; github.com/changlicn/PyClickLambdas",

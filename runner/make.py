@@ -16,7 +16,7 @@ import numpy as np
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..envs import CONTEXTUAL, ENVIRONMENTS, CascadeModel, ContextualClickEnv, PositionBasedModel, UserBrowsingModel
+from ..envs import CONTEXTUAL, ENVIRONMENTS, ContextualModel
 from ..envs.checks import unknown
 
 __all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
@@ -186,9 +186,9 @@ def make_agent(
         if key not in hyperparameters and (required or click_env.initial_ranking is not None):
             filled_in[key] = _known(made.__name__, key, source, click_env)
     if "n_features" in parameters and "n_features" not in hyperparameters:
-        if not isinstance(click_env, ContextualClickEnv):
+        if not isinstance(click_env.model, ContextualModel):
             raise ValueError(f"{made.__name__} ranks by features, which only contextual environments have")
-        filled_in["n_features"] = click_env.n_features
+        filled_in["n_features"] = click_env.model.n_features
     if "horizon" in parameters and "horizon" not in hyperparameters:
         if horizon is not None:
             filled_in["horizon"] = horizon
@@ -201,36 +201,22 @@ def make_agent(
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
-    if isinstance(env, ContextualClickEnv):
-        return _known_of_users(agent, key, source, env)
-    if source == "optimal_ranking":
-        return env.task.optimal_ranking
-    model = env.model.epochs[0]  # what was known when the agent was built
-    if source == "examination" and isinstance(model, PositionBasedModel):
-        return model.examination
-    if env.initial_ranking is None:
-        raise ValueError(
-            f"{agent} must be told {key}: the environment has {'no production list' if source == 'initial_ranking' else 'none'}"
-            f", so give {key}=..."
-        )
-    if source == "initial_ranking":
-        return env.initial_ranking
-    # Examination in another model depends on the list: the position bias that one would measure on the production list.
-    return model.examination_probabilities(env.initial_ranking[: model.n_positions])
-
-
-def _known_of_users(agent: str, key: str, source: str, env: ContextualClickEnv) -> Any:
-    """As `_known`, where candidates change from session to session and only the examination stays."""
-    users = env.model.base
-    if source == "examination":
-        if isinstance(users, PositionBasedModel):
-            return users.examination
-        return env.model.examination_probabilities(range(users.n_positions))  # of candidates with the mean attraction
-    if source == "browsing":  # as a user browsing model's: by position, and by the last click above it
-        if isinstance(users, UserBrowsingModel):
-            return users.examination
-        if isinstance(users, PositionBasedModel):
-            return np.tril(np.tile(users.examination[:, None], users.n_positions))
-        if isinstance(users, CascadeModel):
-            return np.tile(np.arange(users.n_positions) == 0, (users.n_positions, 1)).astype(np.float64)
-    raise ValueError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
+    contextual = isinstance(env.model, ContextualModel)
+    users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
+    known = None
+    if source == "browsing":
+        known = users.browsing_weights()
+    elif source == "examination":
+        known = users.position_weights()
+        if known is None and contextual:  # the position bias that one would measure: of candidates that are all alike,
+            known = env.model.mean.examination_probabilities(range(users.n_positions))
+        elif known is None and env.initial_ranking is not None:  # or on the production list
+            known = users.examination_probabilities(env.initial_ranking[: users.n_positions])
+    elif not contextual:
+        known = env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
+    if known is None and contextual:
+        raise ValueError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
+    if known is None:
+        has = "no production list" if source == "initial_ranking" else "none"
+        raise ValueError(f"{agent} must be told {key}: the environment has {has}, so give {key}=...")
+    return known

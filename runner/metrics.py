@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..envs import ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.checks import unknown
-from ..envs.click_env import ClickEnv, ClickVectorEnv
-from ..envs.contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from ..envs.kernels import kernel, specialise
 from ..envs.wrappers.regret import Meter
 
@@ -26,11 +25,13 @@ Env = ClickEnv | ClickVectorEnv
 
 
 class Metric(NamedTuple):
-    """A metric: its description, its kernel, and the function that builds the kernel's context."""
+    """A metric: its description, its kernel, the function that builds the kernel's context, and whether that holds where
+    candidates change from session to session."""
 
     description: str
     kernel: Callable[..., float]
     context: Callable[[Env], Any]
+    contextual: bool = False
 
 
 # ------------------------------------------------------------------------------------------------------------- any_click
@@ -118,7 +119,7 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context),
+    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context, contextual=True),
     "ndcg": Metric(
         "NDCG of the first five positions, attraction as gain; its mean over sessions is between 0 and 1", ndcg, gain_context
     ),
@@ -197,8 +198,8 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        if isinstance(env, (ContextualClickEnv, ContextualClickVectorEnv)):
+        if isinstance(env.model, ContextualModel):
             for name in self.summed:
-                if METRICS[name].context is not no_context:
+                if not METRICS[name].contextual:
                     raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
         return tuple(METRICS[name].context(env) for name in self.summed)

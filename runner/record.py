@@ -10,7 +10,7 @@ import numpy as np
 
 from ..agents import Agent
 from ..agents.baselines import Random
-from ..envs import ClickEnv, ContextualClickEnv
+from ..envs import ClickEnv, ContextualModel
 from ..envs.checks import check_count
 from ..offline import ClickLog
 from .loop import check_list
@@ -48,13 +48,13 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     if not isinstance(env.unwrapped, ClickEnv):
         raise ValueError(f"env is {env}; expected an environment of clickgym")
     click_env: Any = env.unwrapped
-    contextual = isinstance(click_env, ContextualClickEnv)
+    contextual = isinstance(click_env.model, ContextualModel)
     space: Any = click_env.action_space
     n_items, n_positions = space.n_items, space.n_positions
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)
-    context = np.empty((sessions, n_positions, click_env.n_features)) if contextual else None
+    context = np.empty((sessions, n_positions, click_env.model.n_features)) if contextual else None
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         ranking = agent.rank(observation)

@@ -145,7 +145,7 @@ def run(
     if not isinstance(click_env, ClickEnv):
         raise ValueError(f"env is {env}; expected an environment of clickgym, wrapped or not")
     for name in ("n_items", "n_positions", "n_features"):
-        have, want = getattr(agent, name, None), getattr(click_env, name, getattr(click_env.action_space, name, 0))
+        have, want = getattr(agent, name, None), getattr(click_env.model, name, 0)
         if have is not None and have != want:
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
     observation, _ = env.reset(seed=seed)

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from clickgym.envs import (
+    ENVIRONMENTS,
     CascadeModel,
-    ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
@@ -93,15 +93,11 @@ def make_model(model_class, n_items, n_positions, probabilities):
     return model_class(attraction, probabilities(n_positions))
 
 
-def base_class(env_class):
-    """The stationary click model of a registered environment's users."""
-    return ClickModel._classes[env_class.kind.removeprefix("PiecewiseStationaryModel of ")]
-
-
-def arguments_of(env_class, n_items, n_positions, probabilities):
+def arguments_of(env_id, n_items, n_positions, probabilities):
     """Parameters of a registered environment as keyword arguments; users who may change have a single epoch."""
-    description = make_model(base_class(env_class), n_items, n_positions, probabilities).to_dict()
-    if env_class.kind != description["model"]:
+    environment = ENVIRONMENTS[env_id]
+    description = make_model(environment.click_model, n_items, n_positions, probabilities).to_dict()
+    if environment.form:
         return {"models": [description], "starts": [0]}
     return {name: value for name, value in description.items() if name != "model"}
 

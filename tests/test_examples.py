@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -62,7 +63,7 @@ def test_the_custom_agent_of_the_readme_works():
     names = {}
     exec(code[1], names)
     (agent_class,) = (value for value in names.values() if isinstance(value, type) and clickgym.agents.Agent in value.__bases__)
-    env = clickgym.envs.PBMRankEnv()
+    env = gym.make("PBMRank-v0")
     assert clickgym.run(clickgym.make_agent(agent_class, env, seed=0), env, 50, seed=0).engine == "python"
     assert len(code[1].splitlines()) <= 20
 
@@ -91,7 +92,7 @@ def test_from_log_to_decision_of_a_simulated_log(tmp_path):
 
 
 def test_from_log_to_decision_of_a_log_of_ones_own(tmp_path):
-    env = clickgym.envs.PBMRankEnv(attraction=[0.6, 0.5, 0.4, 0.3], examination=[0.9, 0.6, 0.3])
+    env = gym.make("PBMRank-v0", attraction=[0.6, 0.5, 0.4, 0.3], examination=[0.9, 0.6, 0.3])
     write_tidy(clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0), tmp_path / "log.csv")
     words = ["log.csv", "--horizon", "300", "--runs", "2", "--out", "out"]
     out = example("from_log_to_decision.py", *words, cwd=tmp_path)

@@ -201,7 +201,7 @@ def test_observations_are_normalised(n_envs):
 )
 def test_wrappers_compose(wrap):
     """The checker of Gymnasium resets, steps, and compares with what the spaces say."""
-    env = wrap(clickgym.envs.PBMRankEnv())
+    env = wrap(gym.make("PBMRank-v0"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so

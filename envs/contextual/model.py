@@ -5,29 +5,18 @@ Letters beside those of the package: d features, M users, N items of the pool fr
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..cascade import CascadeModel
-from ..checks import check_finite, probabilities
+from ..checks import check_finite, probabilities, unknown
 from ..click_model import ClickModel
-from ..dependent_click import DependentClickModel
-from ..position_based import PositionBasedModel
-from ..user_browsing import UserBrowsingModel
+from ..users import Users
+from .round import Rounds
 
-__all__ = ["BASES", "ContextualModel", "LabelledModel", "LinearModel"]
-
-BASES: dict[str, type[ClickModel]] = {
-    "UBM": UserBrowsingModel,
-    "PBM": PositionBasedModel,
-    "CM": CascadeModel,
-    "DCM": DependentClickModel,
-}
-"""The click models whose best list depends on nothing of the items but their attraction."""
+__all__ = ["ContextualModel", "LabelledModel", "LinearModel"]
 
 ROUNDING = 1e-9  # by how much sums may miss a bound
 
@@ -39,23 +28,26 @@ class Pool(NamedTuple):
     items: NDArray[np.float64]  # (N, d_v)
     user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
     item_attraction: NDArray[np.float64]  # (N,) the items' part
+    item_others: NDArray[np.float64]  # (P, N) the further parameters that belong to items (satisfaction)
     starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
     entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
+    entry_others: NDArray[np.float64]  # (P, E)
 
 
-class ContextualModel(ClickModel):
-    """Base of the click models whose users meet other candidates in every session.
+class ContextualModel(Users, abstract=True):
+    """Base of the models whose users meet other candidates in every session.
 
     In each session a user i, one of M and all equally likely, meets L items, drawn at random from the candidates of that user:
     all N items, or those named for it, as the documents of a query or the films that a person rated. Candidate j has the
     features ``x = [U(i), V(j)]``; examination is that of the base model.
 
-    The methods of a click model answer for candidates that all have the mean attraction; `at` gives the model of one session.
+    Attributes:
+        base: the click model of the users; what belongs to items is replaced in every session, and only their number L matters.
+        mean: the click model of a session whose candidates all are as the mean candidate. `at` gives that of any session.
 
     Args:
-        base: the click model of the users, or its ``to_dict()``; its attractions are replaced in every session, and only
-            their number L matters.
+        base: the click model of the users, or its ``to_dict()``.
         items: ``(N, d_v)`` V, the features of the items.
         users: ``(M, d_u)`` U, the features of the users; None: users have none.
         candidates: for each user the numbers of the items that it may meet, distinct, at least L; None: all N items.
@@ -64,8 +56,9 @@ class ContextualModel(ClickModel):
         ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` must hold for all candidates.
     """
 
+    default_reward = "any_click"
     pool: Pool
-    _mean: ClickModel
+    mean: ClickModel
 
     def __init__(
         self,
@@ -75,9 +68,8 @@ class ContextualModel(ClickModel):
         candidates: Sequence[ArrayLike] | None,
     ) -> None:
         self.base = base if isinstance(base, ClickModel) else ClickModel.from_dict(base)
-        if type(self.base) not in BASES.values():
-            names = ", ".join(model.__name__ for model in BASES.values())
-            raise ValueError(f"base is a {self.base.kind}; expected one of {names}")
+        if not isinstance(self.base, ClickModel) or len(self.base.epochs) > 1:
+            raise ValueError(f"base is a {self.base.kind}; expected a click model that does not change")
         self.items = _finite("items", items, 2)
         self.users = None if users is None else _finite("users", users, 2)
         self.candidates: list[NDArray[np.int64]] | None = None
@@ -116,41 +108,42 @@ class ContextualModel(ClickModel):
         return checked
 
     @property
+    def n_items(self) -> int:
+        """L, the number of candidates of a session."""
+        return self.base.n_items
+
+    @property
     def n_features(self) -> int:
         """d, the number of features of a candidate."""
         return self.items.shape[1] + (0 if self.users is None else self.users.shape[1])
 
     @property
     def kind(self) -> str:
-        return f"{type(self).__name__} of {self.base.kind}"
+        return f"{self.name()} of {self.base.kind}"
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """As `ClickModel.to_dict`; its keys are the constructor's arguments."""
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Rounds:
+        """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
+        if reference is not None:
+            raise ValueError(
+                "reference is a list of the same items in every session; here each session has candidates of its own"
+            )
+        return Rounds(self, reward, cutoff)
 
-    @abstractmethod
-    def with_positions(self, n_positions: int) -> ContextualModel:
-        """As `ClickModel.with_positions`."""
-
-    def sample(self, ranking: ArrayLike, rng: np.random.Generator) -> NDArray[np.int8]:
-        return self._mean.sample(ranking, rng)
-
-    def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
-        return self._mean.click_probabilities(ranking)
-
-    def examination_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
-        return self._mean.examination_probabilities(ranking)
-
-    def expected_reward(self, ranking: ArrayLike, reward: str = "clicks", cutoff: int | None = None) -> float:
-        return self._mean.expected_reward(ranking, reward, cutoff)
-
-    def optimal_ranking(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int64]:
-        return self._mean.optimal_ranking(reward, cutoff)
+    def _of_items(self, others: Mapping[str, Any]) -> list[str]:
+        """The names of the item parameters beyond attraction, all of which must be given."""
+        names = self.base.item_parameters()[1:]
+        for name in others:
+            if name not in names:
+                raise TypeError(unknown("parameter", name, names) if names else f"{name} is no parameter of a {self.kind}")
+        for name in names:
+            if name not in others:
+                raise ValueError(f"{name} is missing: a {self.base.kind} has one for each item")
+        return names
 
     def _describe(self) -> dict[str, Any]:
         """The part of `to_dict` that the models share."""
         return {
-            "model": type(self).__name__,
+            "model": self.name(),
             "base": self.base.to_dict(),
             "items": self.items.tolist(),
             "users": None if self.users is None else self.users.tolist(),
@@ -161,28 +154,41 @@ class ContextualModel(ClickModel):
         self,
         user_attraction: NDArray[np.float64],
         item_attraction: NDArray[np.float64],
+        item_others: Sequence[NDArray[np.float64]],
         entry_attraction: NDArray[np.float64],
+        entry_others: Sequence[NDArray[np.float64]],
     ) -> None:
-        """Keep the attractions; the mean session is one of the mean user."""
+        """Keep what belongs to items; the mean session is one of the mean user."""
         candidates = self.candidates or []
         sizes = np.array([len(numbers) for numbers in candidates], np.int64)
+        n_others = len(self.base.item_parameters()) - 1
         self.pool = Pool(
             self._users_part,
             self.items,
             user_attraction,
             item_attraction,
+            item_others=np.array(item_others, np.float64).reshape(n_others, len(item_attraction)),
             starts=np.concatenate([[0], np.cumsum(sizes)]),
             entries=np.concatenate([np.zeros(0, np.int64), *candidates]),
             entry_attraction=entry_attraction,
+            entry_others=np.array(entry_others, np.float64).reshape(n_others, len(entry_attraction)),
         )
-        mean = user_attraction.mean() + item_attraction.mean()
-        if candidates:
-            mean = (np.add.reduceat(entry_attraction, self.pool.starts[:-1]) / sizes).mean()
-        self._mean = self._with_attraction(np.full(self.base.n_items, mean))
-        self.parameters = self._mean.parameters
 
-    def _with_attraction(self, attraction: NDArray[np.float64]) -> ClickModel:
-        return ClickModel.from_dict(self.base.to_dict() | {"attraction": np.clip(attraction, 0.0, 1.0).tolist()})
+        def mean(of_items: NDArray[np.float64], of_entries: NDArray[np.float64]) -> float:
+            if candidates:
+                return (np.add.reduceat(of_entries, self.pool.starts[:-1]) / sizes).mean()
+            return of_items.mean()
+
+        means = [mean(user_attraction.mean() + item_attraction, entry_attraction)]
+        if not candidates:
+            means = [user_attraction.mean() + item_attraction.mean()]
+        means += [mean(*both) for both in zip(self.pool.item_others, self.pool.entry_others, strict=True)]
+        self.mean = self._with_items([np.full(self.base.n_items, value) for value in means])
+
+    def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
+        """The base model before items with the given parameters, attraction first."""
+        clipped = [np.clip(given, 0.0, 1.0) for given in values]
+        return self.base.with_items(**dict(zip(self.base.item_parameters(), clipped, strict=True)))
 
 
 class LinearModel(ContextualModel):
@@ -191,11 +197,15 @@ class LinearModel(ContextualModel):
     Args:
         base, items, users, candidates: as in `ContextualModel`.
         theta: ``(d,)`` θ*, first the users' part.
+        **others: ``(N,)`` what else of the base model belongs to items, as the satisfaction of a dynamic Bayesian network
+            model.
 
     Raises:
         ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and ``θ*ᵀx ∈ [0, 1]`` must hold for all candidates.
 
-    Source: He et al. 2020, sections 3 and 6.3.
+    Source:
+        X. He et al. *Contextual user browsing bandits for large-scale online mobile recommendation.* RecSys 2020, sections 3
+            and 6.3.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -211,8 +221,10 @@ class LinearModel(ContextualModel):
         items: ArrayLike,
         users: ArrayLike | None = None,
         candidates: Sequence[ArrayLike] | None = None,
+        **others: ArrayLike,
     ) -> None:
         super().__init__(base, items, users, candidates)
+        self.others = {name: probabilities(name, others[name], (len(self.items),)) for name in self._of_items(others)}
         self.theta = _finite("theta", theta, 1)
         n_user_features = self._users_part.shape[1]
         if len(self.theta) != self.n_features:
@@ -229,20 +241,24 @@ class LinearModel(ContextualModel):
         least, most = (float(end(entries)) if self.candidates else float(end(of_users) + end(of_items)) for end in ends)
         if least < -ROUNDING or most > 1 + ROUNDING:
             raise ValueError(f"attractions theta @ x range from {least:g} to {most:g}; expected probabilities in [0, 1]")
-        self._set_pool(of_users, of_items, entries.clip(0.0, 1.0))
+        named = np.concatenate([np.zeros(0, np.int64), *(self.candidates or [])])
+        values = list(self.others.values())
+        self._set_pool(of_users, of_items, values, entries.clip(0.0, 1.0), [of_all[named] for of_all in values])
 
-    def at(self, features: ArrayLike) -> ClickModel:
-        """The click model of a session whose candidates have the given ``(L, d)`` features."""
+    def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
+        """The click model of a session whose candidates have the given ``(L, d)`` features, and other parameters of items."""
         given = _finite("features", features, 2)
         if given.shape != (self.n_items, self.n_features):
             raise ValueError(f"features has shape {given.shape}; expected {(self.n_items, self.n_features)}")
-        return self._with_attraction(given @ self.theta)
+        return self._with_items([given @ self.theta, *(others[name] for name in self._of_items(others))])
 
     def to_dict(self) -> dict[str, Any]:
-        return self._describe() | {"theta": self.theta.tolist()}
+        others = {name: values.tolist() for name, values in self.others.items()}
+        return self._describe() | {"theta": self.theta.tolist()} | others
 
     def with_positions(self, n_positions: int) -> LinearModel:
-        return LinearModel(self.base.with_positions(n_positions), self.theta, self.items, self.users, self.candidates)
+        base = self.base.with_positions(n_positions)
+        return LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
 
 
 class LabelledModel(ContextualModel):
@@ -251,6 +267,7 @@ class LabelledModel(ContextualModel):
     Args:
         base, items, users, candidates: as in `ContextualModel`; the candidates of every user must be named.
         attraction: for each user the attraction probabilities of its candidates.
+        **others: the same of what else of the base model belongs to items.
 
     Raises:
         ValueError: naming the parameter and what was expected.
@@ -272,15 +289,24 @@ class LabelledModel(ContextualModel):
         attraction: Sequence[ArrayLike],
         items: ArrayLike,
         users: ArrayLike | None = None,
+        **others: Sequence[ArrayLike],
     ) -> None:
         super().__init__(base, items, users, candidates)
-        if len(attraction) != len(self.candidates):
-            raise ValueError(f"attraction has {len(attraction)} entries; expected {len(self.candidates)}, as candidates")
-        self.attractions = [
-            probabilities(f"attraction[{user}]", given, (len(self.candidates[user]),)) for user, given in enumerate(attraction)
-        ]
+        self._of_items(others)
+        self.labels = {name: self._checked_labels(name, given) for name, given in {"attraction": attraction, **others}.items()}
         nothing = np.zeros(1)
-        self._set_pool(nothing, nothing, np.concatenate(self.attractions))
+        first, *rest = (np.concatenate(self.labels[name]) for name in self.base.item_parameters())
+        self._set_pool(nothing, nothing, [nothing for _ in rest], first, rest)
+
+    @property
+    def attractions(self) -> list[NDArray[np.float64]]:
+        """For each user the attraction probabilities of its candidates."""
+        return self.labels["attraction"]
+
+    def _checked_labels(self, name: str, given: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+        if len(given) != len(self.candidates):
+            raise ValueError(f"{name} has {len(given)} entries; expected {len(self.candidates)}, as candidates")
+        return [probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),)) for user, values in enumerate(given)]
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
         """The click model of a session in which a user meets the given L of its candidates, by the numbers of the items."""
@@ -288,13 +314,15 @@ class LabelledModel(ContextualModel):
         if numbers.shape != (self.n_items,) or not np.isin(numbers, self.candidates[user]).all():
             raise ValueError(f"items are {items!r}; expected {self.n_items} of candidates[{user}]")
         order = np.argsort(self.candidates[user])
-        return self._with_attraction(self.attractions[user][order[np.searchsorted(self.candidates[user][order], numbers)]])
+        places = order[np.searchsorted(self.candidates[user][order], numbers)]
+        return self._with_items([self.labels[name][user][places] for name in self.base.item_parameters()])
 
     def to_dict(self) -> dict[str, Any]:
-        return self._describe() | {"attraction": [attractions.tolist() for attractions in self.attractions]}
+        return self._describe() | {name: [values.tolist() for values in given] for name, given in self.labels.items()}
 
     def with_positions(self, n_positions: int) -> LabelledModel:
-        return LabelledModel(self.base.with_positions(n_positions), self.candidates, self.attractions, self.items, self.users)
+        base = self.base.with_positions(n_positions)
+        return LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
 
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:

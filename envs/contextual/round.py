@@ -1,23 +1,30 @@
 """One round of a contextual environment, in compiled code: a user, the candidates, and their best list.
 
 Click models stay as they are: the attractions of the candidates are written into the array that their kernels read. Letters
-as in `contextual_model`.
+as in `clickgym.envs.contextual.model`.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
 from ..click_model import MAX_SEARCH, _branch_and_bound
 from ..kernels import inner, kernel, specialise
-from .model import ContextualModel
+from ..session import session
 
-__all__ = ["Round", "RoundTask", "batch", "batch_sessions"]
+if TYPE_CHECKING:
+    from .model import ContextualModel
+
+__all__ = ["Round", "RoundTask", "Rounds"]
+
+Observation = dict[str, NDArray[Any]]
 
 
 class Round(NamedTuple):
@@ -27,6 +34,7 @@ class Round(NamedTuple):
     items: NDArray[np.int64]  # (L,) their numbers in the pool
     features: NDArray[np.float64]  # (L, d)
     attraction: NDArray[np.float64]  # (L,)
+    others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
     best: NDArray[np.int64]  # (K,) the best list
     optimum: NDArray[np.float64]  # (1,) its expected reward
     deck: NDArray[np.int64]  # the numbers 0, 1, ... of all that a user may meet; dealt from and put back in every draw
@@ -61,8 +69,12 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
             entry = first + deck[a]
             item = pool.entries[entry]
             attraction = pool.entry_attraction[entry]
+            for p in range(len(drawn.others)):
+                drawn.others[p, a] = pool.entry_others[p, entry]
         else:
             attraction = min(max(pool.user_attraction[user] + pool.item_attraction[item], 0.0), 1.0)
+            for p in range(len(drawn.others)):
+                drawn.others[p, a] = pool.item_others[p, item]
         drawn.items[a] = item
         drawn.attraction[a] = attraction
         for j in range(n_user_features):
@@ -122,13 +134,15 @@ def _draw(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-unt
 
 
 def batch(  # type: ignore[no-untyped-def]
-    pool, drawn, parameters, rng, reward, scratch, features, attractions, best, optimum
+    pool, drawn, parameters, rng, reward, scratch, features, attractions, others, best, optimum
 ):
     """The next round of every stream of a vector environment."""
     for b in range(len(optimum)):
         next_round(pool, drawn, parameters, rng, reward, scratch)
         for a in range(len(drawn.attraction)):
             attractions[b, a] = drawn.attraction[a]
+            for p in range(len(drawn.others)):
+                others[b, p, a] = drawn.others[p, a]
             for j in range(drawn.features.shape[1]):
                 features[b, a, j] = drawn.features[a, j]
         for k in range(len(drawn.best)):
@@ -137,38 +151,33 @@ def batch(  # type: ignore[no-untyped-def]
 
 
 def batch_sessions(  # type: ignore[no-untyped-def]
-    drawn, parameters, attractions, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+    drawn, parameters, attractions, others, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
 ):
-    """A batch of sessions, each with attractions of its own."""
+    """A batch of sessions, each with items of its own."""
     for b in range(len(rankings)):
         for a in range(len(drawn.attraction)):
             drawn.attraction[a] = attractions[b, a]
+            for p in range(len(drawn.others)):
+                drawn.others[p, a] = others[b, p, a]
         realised[b], expectation[b], _ = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
         )
 
 
 class RoundTask:
-    """What is asked of the lists of a contextual environment, and the present round; as the tasks of `ClickEnv`.
+    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`.
 
-    Attributes:
-        model: the base model; its kernels read the attractions of the present round.
-        parameters: the first argument of its kernels.
-        code, cutoff: the kernels' reward and number of counted positions.
-        pool, round: what candidates are drawn from, and those drawn last.
-        next_round: the kernel that draws; `draw` calls it from Python.
+    Its ``model`` is the base model, whose kernels read what belongs to the items of the present round.
     """
 
     def __init__(self, model: ContextualModel, reward: str, cutoff: int | None) -> None:
-        if not isinstance(model, ContextualModel):
-            raise TypeError(f"model must be a ContextualModel, got {type(model).__name__}")
         self.model = model.base
-        self.reward = reward
+        self.code: int
+        self.cutoff: int
         self.code, self.cutoff = model.base.check_reward(reward, cutoff)
         n_items, m = model.n_items, self.cutoff
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
-        ordered = model._with_attraction(np.linspace(1.0, 0.0, n_items))
-        places = ordered._optimal(self.code, m)
+        places = model.base._places(self.code, m)
         bounds = np.zeros((m, m))
         if places is None:
             lists = math.perm(n_items, m)
@@ -179,7 +188,7 @@ class RoundTask:
                     f"another reward kind or a smaller cutoff"
                 )
             for k in range(m):
-                bounds[k, : m - k] = np.sort(ordered._examination_bounds()[k:m])[::-1]
+                bounds[k, : m - k] = np.sort(model.base._examination_bounds()[k:m])[::-1]
         self.pool = model.pool
         most = len(model.items) if not len(self.pool.entries) else int(np.diff(self.pool.starts).max())
         self.round = Round(
@@ -187,6 +196,7 @@ class RoundTask:
             items=np.zeros(n_items, np.int64),
             features=np.zeros((n_items, model.n_features)),
             attraction=np.zeros(n_items),
+            others=np.zeros((len(self.pool.item_others), n_items)),
             best=np.arange(model.n_positions),
             optimum=np.zeros(1),
             deck=np.arange(most),
@@ -199,7 +209,8 @@ class RoundTask:
             choice=np.full(m, -1),
             used=np.zeros(n_items, np.bool_),
         )
-        self.parameters = model.base.parameters._replace(attraction=self.round.attraction)
+        of_items = dict(zip(model.base.item_parameters(), (self.round.attraction, *self.round.others), strict=True))
+        self.parameters = model.base.parameters._replace(**of_items)
         expected = model.base.expected_kernel
         find = _match if places is not None else specialise(_search, search=specialise(_branch_and_bound, expected=expected))
         self.next_round = specialise(_next_round, find_best=find, expected=expected)
@@ -217,3 +228,64 @@ class RoundTask:
         """Draw the next round."""
         draw = specialise(_draw, next_round=self.next_round, counted=True)
         draw(self.pool, self.round, self.parameters, rng, self.code, self._scratch)
+
+    def observe(self, clicks: NDArray[np.int8]) -> Observation:
+        """The clicks, and the features of the candidates to be ranked next."""
+        return {"clicks": clicks, "features": self.round.features.copy()}
+
+    def batch(self, size: int) -> _StreamsOfRounds:
+        """A round for each stream."""
+        return _StreamsOfRounds(self, size)
+
+
+class _StreamsOfRounds:
+    """The rounds of B streams, which share the working memory of one task; a `Batch`."""
+
+    def __init__(self, task: RoundTask, size: int) -> None:
+        self._task = task
+        drawn = task.round
+        self._features = np.zeros((size, *drawn.features.shape))
+        self._attractions = np.zeros((size, len(drawn.attraction)))
+        self._others = np.zeros((size, *drawn.others.shape))
+        self.optimal_ranking = np.zeros((size, len(drawn.best)), np.int64)
+        self.optimal_reward = np.zeros(size)
+        self._draw = specialise(batch, next_round=task.next_round, counted=True)
+        self._sessions = specialise(batch_sessions, play_session=session(task.model))
+
+    def draw(self, rng: np.random.Generator) -> None:
+        task = self._task
+        self._draw(
+            task.pool, task.round, task.parameters, rng, task.code, task._scratch,
+            self._features, self._attractions, self._others, self.optimal_ranking, self.optimal_reward,
+        )  # fmt: skip
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        task = self._task
+        self._sessions(
+            task.round, task.parameters, self._attractions, self._others, rankings, uniforms, clicks, examined,
+            task.code, task.cutoff, task._scratch, realised, expectation,
+        )  # fmt: skip
+
+    def observe(self, clicks: NDArray[np.int8]) -> Observation:
+        return {"clicks": clicks, "features": self._features.copy()}
+
+
+class Rounds:
+    """The course of contextual users: one task, whose round is drawn anew for every session."""
+
+    def __init__(self, model: ContextualModel, reward: str, cutoff: int | None) -> None:
+        self._task = RoundTask(model, reward, cutoff)
+        features = Box(-1.0, 1.0, (model.n_items, model.n_features), np.float64)
+        self.observation_space = Dict(clicks=MultiBinary(model.n_positions), features=features)
+
+    def at(self, step: int) -> tuple[RoundTask, int]:
+        """The task, which never changes."""
+        return self._task, sys.maxsize

@@ -7,6 +7,8 @@ context) cell, and one EM algorithm serves both.
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
@@ -24,6 +26,12 @@ class _BrowsingEstimator(EMEstimator):
 
     after_click: bool
     examination_: Floats
+
+    offers_per_query = True
+
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Self:
+        return cls(iterations, tol, per_query)
 
     def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
         self._set_steps(iterations, tol)
@@ -163,6 +171,7 @@ class PBMEstimator(_BrowsingEstimator):
         (2, 2)
     """
 
+    model_class = PositionBasedModel
     after_click = False
 
     def _layout(self, γ: Floats) -> Floats:
@@ -202,6 +211,7 @@ class UBMEstimator(_BrowsingEstimator):
                [0.444, 0.533]])
     """
 
+    model_class = UserBrowsingModel
     after_click = True
 
     def _layout(self, γ: Floats) -> Floats:

@@ -194,6 +194,8 @@ class CMEstimator(_CascadingEstimator):
         array([0.6  , 0.667, 0.5  ])
     """
 
+    model_class = CascadeModel
+
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self._count(pairs, clicks, until_first=True)
 
@@ -233,6 +235,13 @@ class DCMEstimator(_ScanningEstimator):
         array([0.5 , 0.75])
     """
 
+    model_class = DependentClickModel
+
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> DCMEstimator:
+        """By exact EM, for the last-click estimator is biased."""
+        return cls("em", iterations, tol)
+
     def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
         if method not in ("last_click", "em"):
             raise ValueError(f"method is {method!r}; expected 'last_click' or 'em'")
@@ -267,6 +276,8 @@ class SDBNEstimator(_CascadingEstimator):
         array([0.5 , 0.75, 0.5 ])
     """
 
+    model_class = DynamicBayesianModel
+    short = "SDBN"
     leaving_of_pairs = True
     satisfaction_: Floats
 
@@ -305,6 +316,8 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
         >>> 0 < DBNEstimator().fit(log).perseverance_ < 1
         True
     """
+
+    model_class = DynamicBayesianModel
 
     def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
         self._set_steps(iterations, tol)

@@ -11,7 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,14 @@ from ...envs.kernels import kernel
 from ..counting import by_query, in_parallel
 from ..log import ClickLog
 
-__all__ = ["ConvergenceWarning", "EMEstimator", "Estimator"]
+__all__ = ["ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
+
+ESTIMATORS: dict[str, type[Estimator]] = {}
+"""The estimators by the names that commands give them: whatever names its ``model_class`` is here."""
 
 SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
 
@@ -47,8 +50,30 @@ class Estimator(ABC):
         attraction_: ``(P + 1,)`` attraction of each pair; the last entry, 0.5, stands for all pairs never shown.
     """
 
+    model_class: ClassVar[type[ClickModel]]
+    """The click model that is estimated."""
+    short: ClassVar[str]
+    """What commands call it: the short name of the model, unless an estimator has another."""
+    offers_per_query: ClassVar[bool] = False
+    """Whether position parameters can belong to the queries instead of being shared by all."""
     n_positions_: int
     attraction_: Floats
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "model_class" in vars(cls):
+            cls.short = vars(cls).get("short", cls.model_class.short)
+            ESTIMATORS[cls.short] = cls
+
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
+        """The estimator as the commands use it.
+
+        Args:
+            iterations, tol: of EM; in closed form they mean nothing.
+            per_query: position parameters of each query by itself, where they are offered.
+        """
+        return cls()
 
     def fit(self, log: ClickLog) -> Self:
         """Estimate the model's parameters.
@@ -241,6 +266,10 @@ class EMEstimator(Estimator):
     n_iter_: int
     log_posterior_: list[float]
     converged_: bool | None = None
+
+    @classmethod
+    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
+        return cls(iterations, tol)  # type: ignore[call-arg]
 
     def _set_steps(self, iterations: Any, tol: Any) -> None:
         self.iterations = check_count("iterations", iterations)

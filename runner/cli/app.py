@@ -16,7 +16,7 @@ from ...agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from ...envs import CONTEXTUAL, DEFAULT_INSTANCE, ENVIRONMENTS, list_instances
 from ...envs.checks import unknown
 
-__all__ = ["about", "main"]
+__all__ = ["main"]
 
 BAD_INPUT, AGENT_FAULT, INTERRUPTED = 2, 1, 130
 
@@ -72,7 +72,7 @@ def list_(
         raise ValueError(unknown("kind", what, kinds))
     console = _wide(Console())
     if what in ("", "environments"):
-        rows = [(name, about(scalar)) for name, (scalar, _) in (ENVIRONMENTS | CONTEXTUAL).items()]
+        rows = [(name, environment.about) for name, environment in (ENVIRONMENTS | CONTEXTUAL).items()]
         _print_rows(console, "Environments, by their users", rows)
     if what in ("", "instances"):
         _print_rows(console, "Instances (--instance)", list(list_instances().items()))
@@ -497,12 +497,6 @@ def _wide(console: Console) -> Console:
     if not console.is_terminal:
         console.width = 1000
     return console
-
-
-def about(env: type) -> str:
-    """The users of a registered environment in one line: what the first sentence of its page says about them."""
-    text = " ".join((env.__doc__ or "").replace("**", "").split())
-    return text.partition("users of the ")[2].partition(". ")[0]
 
 
 def _print_rows(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from ...envs import CLICK_MODELS, load_instance
 from ...envs.checks import unknown
-from ...envs.instances import load_instance
 from ...offline import (
     ClickLog,
     Evaluation,
@@ -32,15 +32,6 @@ from ...offline.policies import sessions_by_query
 from ...offline.readers import LOG_FORMATS
 
 __all__ = ["print_evaluations", "read_policy", "read_sessions"]
-
-MODEL_NAMES = {
-    "CascadeModel": "CM",
-    "DependentClickModel": "DCM",
-    "PositionBasedModel": "PBM",
-    "UserBrowsingModel": "UBM",
-    "DynamicBayesianModel": "DBN",
-}
-"""How the command line calls the click models of an instance."""
 
 FORMATS = ("auto", *LOG_FORMATS, "obd")
 
@@ -136,15 +127,12 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
             raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
         if query in policies:
             raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
-        kinds = {kind: name for kind, name in MODEL_NAMES.items() if kind in instance.models}
+        kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
         if not kinds:
-            raise ValueError(
-                f"{file} has no click model of {', '.join(MODEL_NAMES.values())}; it has {', '.join(instance.models)}"
-            )
-        chosen = [kind for kind, name in kinds.items() if model.upper() in ("", name)]
+            raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
+        chosen = [kind for kind in kinds if model.upper() in ("", kind)]
         if len(chosen) != 1:
-            names = list(kinds.values())
-            raise ValueError(f"{file} has the click models {', '.join(names)}; choose one, as in {path}:{names[0]}")
+            raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
         best = instance.model(chosen[0], log.n_positions).optimal_ranking(reward, cutoff)
         policies[query] = FixedPolicy(_numbers(items, log)[best])
     if isinstance(log, ClickLog):

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ...envs import ClickModel, RankedList, load_instance
-from ...envs.click_env import session
+from ...envs.session import session
 
 __all__ = ["FamilyVectorEnv", "family"]
 

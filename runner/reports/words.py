@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from typing import Any
 
@@ -159,6 +158,4 @@ def unit_of(env: str) -> str:
         ('clicks', 'clicked lists', 'satisfied users')
     """
     name, arguments = parse_spec(env)
-    scalar, _ = (ENVIRONMENTS | CONTEXTUAL)[name]
-    reward = arguments.get("reward", inspect.signature(scalar).parameters["reward"].default)
-    return UNITS[reward]
+    return UNITS[arguments.get("reward", (ENVIRONMENTS | CONTEXTUAL)[name].default_reward)]

@@ -375,12 +375,12 @@ class Bound(NamedTuple):
     value: Callable[..., Values]
 
 
-CHANGING = ("PiecewiseStationaryModel of CascadeModel", "CascadeModel")
-LEARNABLE = ("CascadeModel", "PositionBasedModel")
+CHANGING = ("PiecewiseStationaryModel of CM", "CM")
+LEARNABLE = ("CM", "PBM")
 
 BOUNDS: dict[str, Bound] = {
-    "cascade_lower": Bound("lower bound, Kveton et al. 2015, Theorem 4", "lower", (), ("CascadeModel",), cascade_lower),
-    "pbm_lower": Bound("lower bound, Lagrée et al. 2016, Theorem 6", "lower", (), ("PositionBasedModel",), pbm_lower),
+    "cascade_lower": Bound("lower bound, Kveton et al. 2015, Theorem 4", "lower", (), ("CM",), cascade_lower),
+    "pbm_lower": Bound("lower bound, Lagrée et al. 2016, Theorem 6", "lower", (), ("PBM",), pbm_lower),
     "batch_rank_upper": Bound(
         "upper bound of BatchRank, Zoghi et al. 2017, Theorem 1", "upper", ("BatchRank",), LEARNABLE, batch_rank_upper
     ),
@@ -401,7 +401,7 @@ BOUNDS: dict[str, Bound] = {
         "upper bound of PBM-UCB up to a constant, Lagrée et al. 2016, Theorem 9",
         "upper",
         ("PBMUCB",),
-        ("PositionBasedModel",),
+        ("PBM",),
         pbm_ucb_upper,
     ),
 }
@@ -418,12 +418,14 @@ def _problem(model: Problem, what: str, rewards: tuple[str, ...] = ("clicks",)) 
         return env
     if not isinstance(env, ClickEnv):
         raise TypeError(f"model must be a click model or a clickgym environment, got {type(model).__name__}")
-    if env.task.reward not in rewards:
-        raise ValueError(f"{what} is about the reward {' or '.join(map(repr, rewards))}, not {env.task.reward!r}")
+    if env.reward not in rewards:
+        raise ValueError(f"{what} is about the reward {' or '.join(map(repr, rewards))}, not {env.reward!r}")
     if env.task.cutoff != env.model.n_positions:
         raise ValueError(f"{what} counts all {env.model.n_positions} positions, not the first {env.task.cutoff}")
     if env.reference is not None:
         raise ValueError(f"{what} is about regret against the best list, not against a given reference")
+    if not isinstance(env.model, ClickModel):
+        raise ValueError(f"{what} is about a click model; got {env.model}")
     return env.model
 
 

@@ -2,12 +2,17 @@
 
 import importlib
 from importlib.metadata import version
-
-import gymnasium
+from typing import TYPE_CHECKING
 
 from . import agents, envs
-from .envs import RecordRegret, RecordVectorRegret
+from .envs import RecordRegret, RecordVectorRegret, register
 from .runner import AgentError, Result, make_agent, run
+
+if TYPE_CHECKING:
+    from . import offline
+    from .runner.record import record
+    from .runner.replay import replay
+    from .runner.sweep import sweep
 
 __version__ = version("clickgym")
 __all__ = [
@@ -19,28 +24,24 @@ __all__ = [
     "agents",
     "envs",
     "make_agent",
+    "offline",
     "record",
+    "register",
     "replay",
     "run",
     "sweep",
 ]
 
-for _id, (_scalar, _vector) in (envs.ENVIRONMENTS | envs.CONTEXTUAL).items():
-    gymnasium.register(
-        _id,
-        entry_point=f"{_scalar.__module__}:{_scalar.__name__}",
-        vector_entry_point=f"{_vector.__module__}:{_vector.__name__}",
-    )
+# Only who uses these pays for the import of data frames.
+_LATER = {"offline": ".offline", "record": ".runner.record", "replay": ".runner.replay", "sweep": ".runner.sweep"}
 
 
 def __getattr__(name: str) -> object:
-    # Only who uses these pays for the import of data frames.
-    if name == "sweep":
-        return importlib.import_module(".runner.sweep", __name__).sweep
-    if name == "record":
-        return importlib.import_module(".runner.record", __name__).record
-    if name == "replay":
-        return importlib.import_module(".runner.replay", __name__).replay
-    if name == "offline":
-        return importlib.import_module(".offline", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name], __name__)
+    return module if name == "offline" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 from contextlib import nullcontext
@@ -29,10 +28,12 @@ from clickgym.envs import (
     Instance,
     LabelledModel,
     LinearModel,
+    PiecewiseStationaryModel,
     PositionBasedModel,
     UserBrowsingModel,
     load_instance,
 )
+from clickgym.envs.pages import page
 
 L, K = 5, 3
 THETA = [0.3, -0.2, 0.9, 0.1]
@@ -79,13 +80,13 @@ def test_the_model_of_a_session_has_the_attraction_of_its_features(name):
 @by_model
 def test_without_features_all_candidates_have_the_mean_attraction(name):
     mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
-    np.testing.assert_allclose(MODELS[name].attraction, np.full(L, mean))
+    np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
     users = MODELS[name].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
     ranking = [4, 0, 3]
     for method in ("click_probabilities", "examination_probabilities", "expected_reward"):
-        np.testing.assert_allclose(getattr(MODELS[name], method)(ranking), getattr(users, method)(ranking))
-    assert MODELS[name].optimal_ranking().tolist() == users.optimal_ranking().tolist()
-    clicks = [model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name], users)]
+        np.testing.assert_allclose(getattr(MODELS[name].mean, method)(ranking), getattr(users, method)(ranking))
+    assert MODELS[name].mean.optimal_ranking().tolist() == users.optimal_ranking().tolist()
+    clicks = [model.sample(ranking, np.random.default_rng(0)) for model in (MODELS[name].mean, users)]
     np.testing.assert_array_equal(*clicks)
 
 
@@ -94,7 +95,7 @@ def test_the_description_makes_the_same_model(name):
     model = MODELS[name]
     assert ClickModel.from_dict(model.to_dict()) == model
     assert LinearModel(BASES[name].to_dict(), THETA, ITEMS, USERS) == model
-    assert model.kind == f"LinearModel of {type(BASES[name]).__name__}"
+    assert model.kind == f"LinearModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
     assert shorter.base == BASES[name].with_positions(2)
@@ -108,7 +109,11 @@ WRONG = [
     ({"items": [[1.0, 0.5], *ITEMS]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
     ({"users": [[0.0, 0.5]]}, r"attractions theta @ x range from -0.*; expected probabilities in \[0, 1\]"),
     ({"theta": [3.0, 0.0, 0.0, 0.0]}, "attractions theta @ x range from 0.6 to 1.2"),
-    ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)}, "base is a DynamicBayesianModel; expected"),
+    ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)}, "satisfaction is missing: a DBN has one"),
+    (
+        {"base": PiecewiseStationaryModel([BASES["PBM"], BASES["PBM"]], [0, 9])},
+        "base is a Piecewise.* of PBM; expected",
+    ),
     ({"base": {"model": "Unknown"}}, "unknown click model 'Unknown'"),
 ]
 
@@ -124,9 +129,9 @@ def test_a_labelled_model_gives_each_candidate_the_attraction_of_its_user(name):
     model = LABELLED[name]
     np.testing.assert_array_equal(model.at(1, [2, 0, 6, 4, 1]).attraction, [0.5, 0.8, 0.7, 1.0, 0.3])
     np.testing.assert_array_equal(model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2])
-    np.testing.assert_allclose(model.attraction, np.full(L, (0.44 + 0.55) / 2))  # users are equally likely, not candidates
+    np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))  # users are equally likely, not candidates
     assert ClickModel.from_dict(model.to_dict()) == model
-    assert model.kind == f"LabelledModel of {type(BASES[name]).__name__}"
+    assert model.kind == f"LabelledModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
     with pytest.raises(ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"):
@@ -149,14 +154,14 @@ WRONG_LABELS = [
 
 @pytest.mark.parametrize(("changed", "message"), WRONG_LABELS)
 def test_wrong_parameters_of_a_labelled_model_are_named(changed, message):
-    given = {"candidates": CANDIDATES, "attraction": LABELLED["PBM"].attractions, "items": ITEMS, "users": USERS}
+    given = {"candidates": CANDIDATES, "attraction": LABELLED["PBM"].labels["attraction"], "items": ITEMS, "users": USERS}
     with pytest.raises(ValueError, match=message):
         LabelledModel(BASES["PBM"], **(given | changed))
 
 
 def test_norm_and_attraction_are_checked_only_for_those_who_meet():
     items = [*ITEMS, [1.0, 0.0]]  # too long beside the second user, too attractive beside both
-    LabelledModel(BASES["PBM"], CANDIDATES, LABELLED["PBM"].attractions, items, USERS)
+    LabelledModel(BASES["PBM"], CANDIDATES, LABELLED["PBM"].labels["attraction"], items, USERS)
     LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS, CANDIDATES)
     with pytest.raises(ValueError, match=r"attractions theta @ x range from -0.*; expected probabilities"):
         LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS)
@@ -285,11 +290,12 @@ def test_a_search_that_is_too_large_is_refused():
 def test_the_default_instance_is_the_synthetic_one(env_id):
     env = gym.make(env_id).unwrapped
     assert env.instance == "linear"
-    assert (env.action_space.n_items, env.action_space.n_positions, env.n_features) == (20, 5, 10)
-    assert env.model.kind == f"LinearModel of {CONTEXTUAL[env_id][0].base_class.__name__}"
+    assert (env.action_space.n_items, env.action_space.n_positions, env.model.n_features) == (20, 5, 10)
+    assert env.model.kind == f"LinearModel of {CONTEXTUAL[env_id].model}"
     query = load_instance("yandex-9982")
     known = query.model(type(env.model.base), 5).to_dict()
-    assert {**env.model.base.to_dict(), "attraction": 0} == {**known, "attraction": 0}
+    of_items = dict.fromkeys(type(env.model.base).item_parameters(), 0)
+    assert env.model.base.to_dict() | of_items == known | of_items
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -346,11 +352,11 @@ def test_an_instance_file_with_labels(tmp_path):
 
 
 def test_wrong_arguments_of_an_id_are_named():
-    with pytest.raises(ValueError, match="the parameters make a LinearModel of CascadeModel; expected a LinearModel of User"):
+    with pytest.raises(ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"):
         gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
     with pytest.raises(TypeError, match="unknown parameter 'examination'"):
         gym.make("ContextualUBMRank-v0", examination=BROWSING)
-    with pytest.raises(ValueError, match="has no LinearModel of UserBrowsingModel"):
+    with pytest.raises(ValueError, match="has no LinearModel of UBM"):
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
     with pytest.raises(ValueError, match="does not define the reward 'satisfaction'"):
         gym.make("ContextualUBMRank-v0", reward="satisfaction")
@@ -371,13 +377,13 @@ def test_the_checkers_pass_without_a_warning(env_id, recwarn):
 
 @by_id
 def test_the_page_of_an_id(env_id):
-    page = inspect.getdoc(CONTEXTUAL[env_id][0])
-    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    text = page(env_id)
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings == [
         "Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End", "Information",
         "Arguments", "Vectorized environment", "References", "Version History",
     ]  # fmt: skip
-    assert env_id in page
+    assert env_id in text
 
 
 def test_nothing_before_the_first_reset():
@@ -555,7 +561,7 @@ def test_what_is_filled_in_is_what_the_paper_assumes_known():
         ("UBMLinUCB", "PBM"): [[0.5, 0, 0], [0.9, 0.9, 0], [0.3, 0.3, 0.3]],
         ("UBMLinUCB", "CM"): [[1, 0, 0], [1, 0, 0], [1, 0, 0]],
         ("PBMLinUCB", "PBM"): [0.5, 0.9, 0.3],
-        ("PBMLinUCB", "DCM"): MODELS["DCM"].examination_probabilities([0, 1, 2]),
+        ("PBMLinUCB", "DCM"): MODELS["DCM"].mean.examination_probabilities([0, 1, 2]),
     }
     for (name, base), examination in known.items():
         with (
@@ -623,7 +629,7 @@ def test_sweep(tmp_path):
 def test_random_candidates_are_worth_the_mean():
     """The random agent's expected reward per session is that of candidates drawn at random: within 5 standard errors."""
     result = clickgym.run(clickgym.agents.Random(L, 1, seed=0), one_position(), 20_000, seed=0, checkpoints=[20_000])
-    mean = 0.9 * MODELS["PBM"].attraction[0]
+    mean = 0.9 * MODELS["PBM"].mean.attraction[0]
     assert abs(result.reward[-1] / 20_000 - mean) < 5 * 0.5 / np.sqrt(20_000)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of, base_class, realised_reward
+from click_stories import arguments_of, realised_reward
 from gymnasium.utils.env_checker import check_env
 
 import clickgym
@@ -24,10 +24,12 @@ from clickgym.envs import (
     REWARDS,
     ClickEnv,
     ClickModel,
+    ClickVectorEnv,
     DependentClickModel,
     PositionBasedModel,
     RankedList,
 )
+from clickgym.envs.pages import page
 
 ROOT = Path(__file__).resolve().parents[2]
 L, K = 6, 3
@@ -37,11 +39,11 @@ by_id = pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def arguments(env_id, seed=0):
     """Random parameters of an id's click model, as keyword arguments."""
     rng = np.random.default_rng(seed)
-    return arguments_of(ENVIRONMENTS[env_id][0], L, K, lambda shape: rng.uniform(0.1, 0.9, shape))
+    return arguments_of(env_id, L, K, lambda shape: rng.uniform(0.1, 0.9, shape))
 
 
 def rewards_of(env_id):
-    return base_class(ENVIRONMENTS[env_id][0]).rewards
+    return ENVIRONMENTS[env_id].click_model.rewards
 
 
 @pytest.fixture
@@ -187,7 +189,7 @@ BAD_ACTIONS = {
 @by_id
 @pytest.mark.parametrize(("action", "error", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
 def test_a_bad_action_is_refused_and_leaves_no_trace(env_id, action, error, message):
-    env = ENVIRONMENTS[env_id][0](**arguments(env_id), render_mode="ansi")
+    env = gym.make(env_id, **arguments(env_id), render_mode="ansi").unwrapped
     env.reset(seed=0)
     env.step([0, 1, 2])
     state, page = copy.deepcopy(env.np_random.bit_generator.state), env.render()
@@ -223,11 +225,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("kind", [0, 1], ids=["scalar", "vector"])
+@pytest.mark.parametrize("env_class", [ClickEnv, ClickVectorEnv])
 @pytest.mark.parametrize(("env_id", "given", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_arguments_are_named(env_id, given, message, kind):
+def test_wrong_arguments_are_named(env_id, given, message, env_class):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
-        ENVIRONMENTS[env_id][kind](**given)
+        env_class(**gym.spec(env_id).kwargs, **given)
 
 
 def test_gym_make_passes_the_reason_on():
@@ -235,7 +237,7 @@ def test_gym_make_passes_the_reason_on():
         gym.make("PBMRank-v0", atraction=[0.5])
     with pytest.raises(gym.error.NameNotFound, match="Did you mean: `PBMRank`"):
         gym.make("PBMRnk-v0")
-    with pytest.raises(TypeError, match="model must be a ClickModel, got dict"):
+    with pytest.raises(TypeError, match="model must be a ClickModel or the name of one, got dict"):
         ClickEnv(PBM)
 
 
@@ -258,9 +260,8 @@ def test_an_optimum_out_of_reach_is_refused_and_a_reference_list_measures_instea
 @by_id
 def test_a_users_file_is_an_instance(env_id, tmp_path):
     given = arguments(env_id)
-    model_class = ENVIRONMENTS[env_id][0].model_class
     file = tmp_path / "mine.json"
-    file.write_text(json.dumps({"model": model_class.__name__, **given}), encoding="utf-8")
+    file.write_text(json.dumps({"model": ENVIRONMENTS[env_id].users.name(), **given}), encoding="utf-8")
     env = gym.make(env_id, instance=str(file)).unwrapped
     assert env.model == gym.make(env_id, **given).unwrapped.model == ClickModel.from_dict(json.loads(file.read_text()))
     assert (env.instance, env.initial_ranking) == ("mine", None)
@@ -359,15 +360,14 @@ HEADINGS = [
 
 
 @by_id
-def test_the_docstring_is_a_complete_documentation_page(env_id):
-    env_class = ENVIRONMENTS[env_id][0]
-    page = env_class.__doc__
-    title, *parts = re.split(r"^ *## (.+)$", page, flags=re.MULTILINE)
+def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
+    text = page(env_id)
+    title, *parts = re.split(r"^ *## (.+)$", text, flags=re.MULTILINE)
     assert not title.strip()
     assert parts[::2] == HEADINGS
     sections = {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
     assert all(sections.values())
-    assert not re.search(r"\{[a-z_]+\}", page), "a placeholder was not filled"
+    assert not re.search(r"\{[a-z_]+\}", text), "a placeholder was not filled"
     for heading in ("Observation Space", "Arguments"):
         assert re.search(r"^ *\|(-+\|)+$", sections[heading], flags=re.MULTILINE), f"no table under {heading}"
     documented = set(re.findall(r"^ *\| `(\w+)` \|", sections["Arguments"], flags=re.MULTILINE))
@@ -377,6 +377,9 @@ def test_the_docstring_is_a_complete_documentation_page(env_id):
     assert all(f"`{key}`" in sections["Information"] for key in ("expected_reward", "regret", "optimal_reward"))
     assert all(f"`{reward}`" in sections["Rewards"] for reward in REWARDS)
     assert re.search(r"^ *- v0:", sections["Version History"], flags=re.MULTILINE)
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(text, {}, env_id, None, None))
+    assert runner.summarize().failed == 0
 
 
 def module_names():

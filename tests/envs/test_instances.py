@@ -18,7 +18,7 @@ from clickgym.envs.instances import DEFAULT_INSTANCE, Instance, list_instances, 
 from clickgym.envs.instances.instance import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ["CascadeModel", "PositionBasedModel", "DependentClickModel", "UserBrowsingModel", "DynamicBayesianModel"]
+KINDS = ["CM", "PBM", "DCM", "UBM", "DBN"]
 REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
 
 
@@ -89,7 +89,7 @@ def test_the_fit_script_takes_frequent_queries_and_most_displayed_documents(tmp_
     assert instance.estimation["sessions"] == 600
     assert "77123" not in (out / "yandex-77.json").read_text()
     # The identity is the most frequent list, and attraction falls along it.
-    attraction = instance.models["PositionBasedModel"].attraction[instance.initial_ranking]
+    attraction = instance.models["PBM"].attraction[instance.initial_ranking]
     assert np.corrcoef(attraction, np.arange(10))[0, 1] < -0.9
 
 
@@ -146,7 +146,7 @@ def test_yandex_like_items_have_the_moments_of_the_real_ones():
         drawn = instance.models[kind].attraction
         assert abs(drawn.mean() - real.mean()) < 5 * real.std() / np.sqrt(20_000) + 1e-4
         assert abs(drawn.std() - real.std()) < 0.01
-    real, like = (load_instance(name).models["PositionBasedModel"] for name in (REAL[0], "yandex-like:n_positions=10"))
+    real, like = (load_instance(name).models["PBM"] for name in (REAL[0], "yandex-like:n_positions=10"))
     np.testing.assert_allclose(like.examination, real.examination, atol=0.06)
 
 
@@ -154,7 +154,7 @@ def test_yandex_like_items_have_the_moments_of_the_real_ones():
 
 
 def toy(**changes):
-    models = {"PositionBasedModel": PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5, 0.2])}
+    models = {"PBM": PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5, 0.2])}
     fields = {"n_positions": 2, "description": "a toy", "initial_ranking": [2, 0, 1], "estimation": {"sessions": 7}}
     return Instance("toy", models, **(fields | changes))
 
@@ -171,7 +171,7 @@ def test_a_saved_instance_is_read_back_and_serves_an_environment(tmp_path):
     back = load_instance(str(tmp_path / "toy.json"))
     assert (back.name, back.n_positions, back.description, back.estimation) == ("toy", 2, "a toy", {"sessions": 7})
     assert back.initial_ranking.tolist() == [2, 0, 1]
-    assert back.models["PositionBasedModel"] == toy().models["PositionBasedModel"]
+    assert back.models["PBM"] == toy().models["PBM"]
     assert back.model(PositionBasedModel, 3).n_positions == 3
     env = gym.make("PBMRank-v0", instance=str(tmp_path / "toy.json"))
     assert (env.unwrapped.model.n_items, env.unwrapped.model.n_positions) == (3, 2)
@@ -182,7 +182,7 @@ def test_the_dictionary_of_one_model_is_an_instance_file(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(CascadeModel([0.5, 0.2, 0.1], n_positions=2).to_dict()))
     instance = load_instance(path)
-    assert (instance.name, list(instance.models), instance.n_positions) == ("mine", ["CascadeModel"], 2)
+    assert (instance.name, list(instance.models), instance.n_positions) == ("mine", ["CM"], 2)
     assert instance.initial_ranking is None
 
 
@@ -229,14 +229,14 @@ def test_a_wrong_name_is_refused_with_a_suggestion(name, message):
         ({"models": {}}, "models must be a list"),
         ({"models": [3]}, r"models\[0\] \(3\): a click model is described by a JSON object"),
         ({"inital_ranking": [0, 1, 2]}, "unknown field 'inital_ranking'; did you mean 'initial_ranking'?"),
-        ({"models": [{"model": "PBM"}]}, r"models\[0\] \(PBM\): unknown click model 'PBM'"),
+        ({"models": [{"model": "PMB"}]}, r"models\[0\] \(PMB\): unknown click model 'PMB'; did you mean 'PBM'"),
         (
             {"models": [{"model": "PositionBasedModel", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
             r"models\[0\] \(PositionBasedModel\): attraction\[1\] is 1.5; expected a probability in \[0, 1\]",
         ),
         (
             {"models": [{"model": "CascadeModel", "attraction": [0.5, 0.1, 0.1], "n_positions": 3}] * 2},
-            r"models\[1\]: a second CascadeModel",
+            r"models\[1\]: a second CM",
         ),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, text, message):
 
 
 def test_a_model_that_the_instance_lacks_is_refused_naming_those_it_has():
-    with pytest.raises(ValueError, match="'lagree2016-small' has no CascadeModel; it has PositionBasedModel"):
+    with pytest.raises(ValueError, match="'lagree2016-small' has no CM; it has PBM"):
         load_instance("lagree2016-small").model(CascadeModel)
     with pytest.raises(ValueError, match="n_positions is 4, but the parameters cover only 3"):
         load_instance("lagree2016-small").model(PositionBasedModel, 4)

@@ -98,12 +98,12 @@ def test_what_the_model_answers_is_that_of_the_epoch():
 def test_the_model_describes_itself():
     again = ClickModel.from_dict(json.loads(json.dumps(CHANGING.to_dict())))
     assert again == CHANGING
-    assert CHANGING.kind == "PiecewiseStationaryModel of CascadeModel"
+    assert CHANGING.kind == "PiecewiseStationaryModel of CM"
     assert (CHANGING.n_items, CHANGING.n_positions, list(CHANGING.starts)) == (3, 2, [0, 3, 7])
     cut = CHANGING.with_positions(1)
     assert [model.n_positions for model in cut.epochs] == [1, 1, 1]
     mixed = PiecewiseStationaryModel([FIRST, PositionBasedModel([0.1, 0.2, 0.3], [1.0, 0.5])], [0, 2])
-    assert mixed.kind == "PiecewiseStationaryModel of CascadeModel and PositionBasedModel"
+    assert mixed.kind == "PiecewiseStationaryModel of CM and PBM"
 
 
 # -------------------------------------------------------------------------------------------------------- environments
@@ -157,7 +157,7 @@ def test_registered_environments_pass_the_checker(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gym.make(env_id, instance="abrupt:n_items=4,n_positions=2,n_epochs=3,length=5").unwrapped)
-    stationary = ENVIRONMENTS[env_id.removeprefix("NonStationary")][0].model_class
+    stationary = ENVIRONMENTS[env_id].click_model
     model = gym.make(env_id).unwrapped.model
     assert {type(epoch) for epoch in model.epochs} == {stationary}
     assert (model.n_items, model.n_positions, len(model.epochs)) == (10, 3, 10)
@@ -166,9 +166,7 @@ def test_registered_environments_pass_the_checker(env_id):
 def test_environments_take_models_and_starts():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
     assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])
-    with pytest.raises(
-        ValueError, match=r"make a PiecewiseStationaryModel of CascadeModel; expected a .* of PositionBasedModel"
-    ):
+    with pytest.raises(ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
     with pytest.raises(ValueError, match="needs starts"):
         gym.make("NonStationaryCMRank-v0", models=[FIRST])
@@ -408,5 +406,5 @@ def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
     assert env.unwrapped.model == CHANGING
     (tmp_path / "bare.json").write_text(json.dumps(CHANGING.to_dict()))
     assert gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "bare.json")).unwrapped.model == CHANGING
-    with pytest.raises(ValueError, match="has no PiecewiseStationaryModel of PositionBasedModel"):
+    with pytest.raises(ValueError, match="has no PiecewiseStationaryModel of PBM"):
         gym.make("NonStationaryPBMRank-v0", instance=str(tmp_path / "mine.json"))

@@ -8,7 +8,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of, assert_sampled_from, base_class, exact_law, marginal
+from click_stories import arguments_of, assert_sampled_from, exact_law, marginal
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -24,7 +24,7 @@ by_reset_mode = pytest.mark.parametrize("reset_mode", RESET_MODES, ids=lambda mo
 def arguments(env_id):
     """Random parameters of an id's click model, as keyword arguments."""
     rng = np.random.default_rng(0)
-    return arguments_of(ENVIRONMENTS[env_id][0], L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
+    return arguments_of(env_id, L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
 
 
 def make(env_id, num_envs=B, **options):
@@ -72,7 +72,7 @@ def test_streams_and_steps_are_independent(env_id):
 
 @pytest.mark.parametrize(
     ("env_id", "reward", "cutoff"),
-    [(i, reward, m) for i, (env, _) in ENVIRONMENTS.items() for reward in base_class(env).rewards for m in (None, 2)],
+    [(i, reward, m) for i, env in ENVIRONMENTS.items() for reward in env.click_model.rewards for m in (None, 2)],
 )
 def test_rewards_and_infos_are_those_of_the_model(env_id, reward, cutoff):
     envs = make(env_id, reward=reward, cutoff=cutoff)
@@ -257,7 +257,7 @@ WRONG = {
 @pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments_are_named(given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        ENVIRONMENTS["PBMRank-v0"][1](**given)
+        gym.make_vec("PBMRank-v0", **given)
 
 
 # rendering and measuring -------------------------------------------

@@ -207,7 +207,7 @@ def fitted(name, estimator):
     """Another model's parameters for users of a model, from the exact law as if from a huge log."""
     log, probabilities = every_session(users(name), logging_policy())
     sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
-    return CLICK_MODELS[estimator][1]().fit(log[sample])
+    return CLICK_MODELS[estimator].create().fit(log[sample])
 
 
 def test_the_documented_table_is_what_the_code_gives():
@@ -673,13 +673,13 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, c
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("FOLDER", "hats.json has the click models DCM, PBM; choose one, as in"),
-        ("FOLDER:UBM", "hats.json has the click models DCM, PBM; choose one, as in"),
+        ("FOLDER", "hats.json has the click models PBM, DCM; choose one, as in"),
+        ("FOLDER:UBM", "hats.json has the click models PBM, DCM; choose one, as in"),
         ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
         ("FOLDER/none.json:PBM", "there is no instance file"),
         ("FOLDER/plain.json", "plain.json does not tell the query and the items' labels in a log"),
         ("FOLDER/odd/short.json:PBM", "short.json does not tell the query and the items' labels in a log"),
-        ("FOLDER/odd/linear.json", "linear.json has no click model of CM, DCM, PBM, UBM, DBN; it has LinearModel of"),
+        ("FOLDER/odd/linear.json", "linear.json has no click model of CM, DCM, DBN, PBM, UBM; it has LinearModel of"),
         ("FOLDER/twice:PBM", "hats.json is a second file of the query 'hats'"),
     ],
 )

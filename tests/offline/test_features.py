@@ -148,7 +148,7 @@ def test_attraction_of_labels():
 def test_an_instance_from_ratings_holds_what_was_rated():
     ratings = some_ratings()
     instance = contextual_instance(ratings, ("UBM", "DCM"), n_items=8, n_positions=3, dimension=4)
-    assert list(instance.models) == ["LabelledModel of UserBrowsingModel", "LabelledModel of DependentClickModel"]
+    assert list(instance.models) == ["LabelledModel of UBM", "LabelledModel of DCM"]
     model = instance.model("LabelledModel of UserBrowsingModel")
     assert (model.n_items, model.n_positions, model.n_features) == (8, 3, 9)
     attraction = label_attraction(ratings.labels)
@@ -262,7 +262,7 @@ def test_the_most_rated_items_only():
     ("arguments", "message"),
     [
         ({"models": ("DBN",)}, "unknown model 'DBN'"),
-        ({"models": ("UBM", "UBM")}, "expected one or more of UBM, PBM, CM, DCM, each once"),
+        ({"models": ("UBM", "UBM")}, "expected one or more of CM, PBM, DCM, UBM, each once"),
         ({"reduce": "pca"}, "unknown reduction 'pca'"),
         ({"reduce": "svd"}, "ratings have no features to reduce"),
         ({"floor": 1.5}, "floor is 1.5; expected a probability"),

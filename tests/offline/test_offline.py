@@ -435,10 +435,10 @@ def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for
     path.write_text(json.dumps(sixty(["401", "1153"])))
     first, second = convert_yandex60(path)
     assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
-    examination = first.models["UserBrowsingModel"].examination
+    examination = first.models["UBM"].examination
     np.testing.assert_allclose(examination[:, 0], np.linspace(0.9, 0.1, 10))
     np.testing.assert_allclose(examination[2, :4], [examination[2, 0], 0.31, 0.32, 0])
-    assert first.models["DynamicBayesianModel"].perseverance == 1
+    assert first.models["DBN"].perseverance == 1
     assert first.initial_ranking.tolist() == list(range(10))
 
 

@@ -51,7 +51,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     truth = PositionBasedModel(ATTRACTION, EXAMINATION)
     ranking = [3, 0, 5, 1]
     np.testing.assert_allclose(model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06)
-    assert instance.models["DependentClickModel"].termination[-1] == instance.models["DependentClickModel"].termination[-2]
+    assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
     assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
     words = f"run PBMRank-v0 --agents TopRank --instance {out} --horizon 1e3 --runs 1 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0

@@ -1,0 +1,304 @@
+"""Instances made from arguments: the papers' synthetic ones, and random families by seed."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import check_count, check_positions, unknown
+from ..click_model import CLICK_MODELS, ClickModel
+from ..users import Users
+from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance, read_json
+
+__all__ = ["GENERATED", "generate"]
+
+
+def generate(name: str, base: str, arguments: str) -> Instance:
+    """The instance of a family, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for."""
+    known = inspect.signature(GENERATED[base]).parameters
+    values: dict[str, Any] = {}
+    for argument in arguments.split(",") if arguments else []:
+        key, _, text = argument.partition("=")
+        key = key.strip()
+        if not known:
+            raise ValueError(f"the instance {base!r} takes no arguments, got {arguments!r}")
+        if key not in known:
+            raise ValueError(f"{name!r}: {unknown('argument', key, known)}")
+        if key in values:
+            raise ValueError(f"{name!r}: {key} is given twice")
+        kind = type(known[key].default)
+        try:
+            values[key] = kind(text)
+        except ValueError:
+            wanted = "an integer" if kind is int else "a number"
+            raise ValueError(f"{name!r}: {key} is {text!r}; expected {wanted}") from None
+    try:
+        make = GENERATED[base]
+        return replace(make(**values), name=name, description=make.__doc__ or "")
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from None
+
+
+def _model(name: str, **parameters: Any) -> Any:
+    return Users.from_dict({"model": name, **parameters})
+
+
+def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None) -> Instance:
+    return Instance(
+        "",
+        {model.kind: model for model in models},
+        models[0].n_positions,
+        origin=origin,
+        initial_ranking=initial_ranking,
+    )
+
+
+def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15) -> Instance:
+    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM)"""
+    check_positions(n_positions, n_items)
+    attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
+    return _of_models(
+        [_model("CM", attraction=attraction, n_positions=n_positions)],
+        "B. Kveton et al., Cascading bandits: learning to rank in the cascade model, ICML 2015, section 5.1",
+    )
+
+
+def _lagree2016_small() -> Instance:
+    """Lagrée 2016: 5 items, 3 positions (PBM)"""
+    return _of_models(
+        [_model("PBM", attraction=[0.45, 0.35, 0.25, 0.15, 0.05], examination=[0.9, 0.6, 0.3])],
+        "P. Lagrée, C. Vernade, O. Cappé, Multiple-play bandits in the position-based model, NIPS 2016, section 5",
+    )
+
+
+def _li2019_chi_min(i: int = 1) -> Instance:
+    """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i (PBM)"""
+    if i < 1:
+        raise ValueError(f"i is {i}; expected a positive integer")
+    return _of_models(
+        [_model("PBM", attraction=[0.9] + [0.5] * 9, examination=[0.9] * 8 + [0.5**i] * 2)],
+        "C. Li et al., BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019, section 5.4",
+        initial_ranking=np.roll(np.arange(10), -1),
+    )
+
+
+def _with_parameters(
+    name: str, of_items: Mapping[str, Any], others: Mapping[tuple[str, str], Any], n_positions: int, rng_seed: int | None
+) -> Any:
+    """A registered click model with the parameters of a family; None if the family has none for it.
+
+    Args:
+        name: its short name.
+        of_items: what belongs to items, by name.
+        others: the other parameters, by name and shape (see `ClickModel.shapes`).
+        n_positions: K.
+        rng_seed: draw a parameter that the family does not know uniformly, from a generator of its own, unless the model has a
+            default for it; None draws nothing.
+    """
+    model_class = CLICK_MODELS[name]
+    signature = inspect.signature(model_class).parameters
+    known = {(parameter, "L"): values for parameter, values in of_items.items()} | dict(others)
+    parameters: dict[str, Any] = {"n_positions": n_positions} if "n_positions" in signature else {}
+    for parameter, shape in model_class.shapes.items():
+        if (parameter, shape) in known:
+            parameters[parameter] = known[parameter, shape]
+        elif signature[parameter].default is None:
+            continue
+        elif rng_seed is None:
+            return None
+        else:
+            rng = np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=(crc32(parameter.encode()),)))
+            size = tuple({"L": len(of_items["attraction"]), "K": n_positions}[letter] for letter in shape)
+            parameters[parameter] = rng.random(size) if size else rng.random()
+    return model_class(**parameters)
+
+
+def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
+    """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less (all click models)"""
+    attraction, satisfaction, rng = _items(n_items, n_positions, seed)
+    curve = np.sort(rng.random(n_positions))[::-1]
+    browsing = np.sort(rng.random((n_positions, n_positions)), axis=0)[::-1]
+    others = {
+        ("examination", "K"): curve,
+        ("examination", "KK"): np.tril(browsing),
+        ("termination", "K"): rng.random(n_positions),
+        ("perseverance", ""): rng.random(),
+    }
+    of_items = {"attraction": attraction, "satisfaction": satisfaction}
+    models = []
+    for name in CLICK_MODELS:
+        with contextlib.suppress(ValueError):  # a model of one's own may not take any numbers: it is not in the family
+            models.append(_with_parameters(name, of_items, others, n_positions, seed))
+    return _of_models(models, "drawn at random")
+
+
+def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
+    """Drawn from distributions fitted to the real queries, any number of items and positions (CM, PBM, DCM, UBM, DBN)"""
+    from scipy.special import betaincinv, expit  # only here, for it takes longer to import than all the rest
+
+    attraction, satisfaction, _ = _items(n_items, n_positions, seed)
+    family = read_json(FOLDER / "yandex-like.json")
+    quantiles = {"attraction": attraction, "satisfaction": satisfaction}
+    position = np.log(np.arange(1, n_positions + 1))
+
+    def curve(parameter: str) -> NDArray[np.float64]:
+        intercept, slope = family[parameter]
+        return expit(intercept + slope * position)
+
+    k, j = np.indices((n_positions, n_positions))
+    intercept, slope, distance_slope = family["browsing_after_click"]
+    browsing = expit(intercept + slope * position[:, None] + distance_slope * np.log(np.maximum(k + 1 - j, 1)))
+    browsing[:, 0] = curve("browsing_before_click")
+    others = {
+        ("examination", "K"): curve("examination"),
+        ("examination", "KK"): np.tril(browsing),
+        ("termination", "K"): curve("termination"),
+        ("perseverance", ""): family["perseverance"],
+    }
+    models = []
+    for name in family["attraction"]:
+        of_items = {
+            parameter: betaincinv(*family[parameter][name], values)
+            for parameter, values in quantiles.items()
+            if name in family[parameter]
+        }
+        models.append(_with_parameters(name, of_items, others, n_positions, None))
+    return _of_models(models, family["origin"])
+
+
+def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]) -> Instance:
+    """For each click model of an instance the same with attractions that change every ``length`` steps."""
+    check_count("length", length)
+    models = []
+    for model in base.models.values():
+        if not isinstance(model, ClickModel):
+            continue
+        first = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
+        epochs = [first.with_items(attraction=attraction) for attraction in attractions(first.attraction)]
+        models.append(_model("PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length))
+    return _of_models(models, base.origin, base.initial_ranking)
+
+
+def _li2019_switching(
+    query: str = DEFAULT_INSTANCE, n_positions: int = 3, n_epochs: int = 10, length: int = 10_000, seed: int = 0
+) -> Instance:
+    """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    base = load_instance(query)
+    if base.n_items < n_positions + 3:
+        raise ValueError(f"{query!r} has {base.n_items} items; expected n_positions + 3 = {n_positions + 3} or more")
+
+    def attractions(attraction: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        rng = np.random.default_rng(seed)
+        others = np.argsort(-attraction, kind="stable")[n_positions:]
+        result = [attraction.copy() for _ in range(n_epochs)]
+        for raised in result[1::2]:
+            raised[rng.choice(others, 3, replace=False)] = 0.9
+        return result
+
+    return _epochs(base, n_positions, length, attractions)
+
+
+def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0) -> Instance:
+    """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    rng_seed = np.random.SeedSequence(seed, spawn_key=(1,))  # the first epoch is the stationary instance of the seed
+    return _epochs(
+        _uniform(n_items, n_positions, seed),
+        n_positions,
+        length,
+        lambda attraction: [attraction, *np.random.default_rng(rng_seed).random((n_epochs - 1, n_items))],
+    )
+
+
+def _random_walk(
+    n_items: int = 10,
+    n_positions: int = 5,
+    n_epochs: int = 100,
+    length: int = 1_000,
+    step: float = 0.05,
+    seed: int = 0,
+) -> Instance:
+    """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, changing)"""
+    check_count("n_epochs", n_epochs)
+    if not 0 <= step < np.inf:
+        raise ValueError(f"step is {step}; expected a number >= 0")
+    rng_seed = np.random.SeedSequence(seed, spawn_key=(2,))
+
+    def attractions(attraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        moves = np.random.default_rng(rng_seed).normal(0.0, step, (n_epochs, n_items))
+        moves[0] = 0.0
+        walk = np.mod(attraction + moves.cumsum(axis=0), 2.0)
+        return np.minimum(walk, 2.0 - walk)  # folded back into [0, 1]
+
+    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
+
+
+def _linear(
+    n_items: int = 20,
+    n_positions: int = 5,
+    n_features: int = 10,
+    n_pool: int = 1_000,
+    n_users: int = 100,
+    query: str = DEFAULT_INSTANCE,
+    seed: int = 0,
+) -> Instance:
+    """20 candidates in each session, attraction linear in features, examination of a real query (contextual models)"""
+    for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
+        check_count(name, value)
+    check_positions(n_positions, check_count("n_items", n_items))
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; expected an integer from 0")
+    # Users and items are mixtures of topics, most of them of one or two, and few topics attract much: θ* are the cubes of
+    # equally spaced numbers, in random order. With entries that add up to 1, θ*ᵀx is a mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
+    rng = np.random.default_rng(seed)
+    n_user_features = n_features // 2
+    sizes = (n_user_features, n_features - n_user_features)
+    theta = np.concatenate([rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes])
+    items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
+    users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
+    share = 0.0 if users is None else 0.25
+    known = load_instance(query)
+    scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
+    models = []
+    for model in known.models.values():
+        if isinstance(model, ClickModel):
+            names = model.item_parameters()
+            base = model.with_positions(n_positions).with_items(**{name: np.zeros(n_items) for name in names})
+            seeds = {name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)) for name in names[1:]}
+            others = {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds}
+            models.append(_model("LinearModel", base=base, theta=theta, **scaled, **others))
+    return _of_models(models, f"features and θ* drawn at random; examination: {known.origin}")
+
+
+def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
+    """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
+
+    Each has a generator of its own, so that the items of a seed do not depend on the number of positions.
+    """
+    check_positions(n_positions, check_count("n_items", n_items))
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; expected an integer from 0")
+    first, second, third = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
+    return first.random(n_items), second.random(n_items), third
+
+
+GENERATED: dict[str, Callable[..., Instance]] = {
+    "abrupt": _abrupt,
+    "kveton2015": _kveton2015,
+    "lagree2016-small": _lagree2016_small,
+    "li2019-chi-min": _li2019_chi_min,
+    "li2019-switching": _li2019_switching,
+    "linear": _linear,
+    "random-walk": _random_walk,
+    "uniform": _uniform,
+    "yandex-like": _yandex_like,
+}
+"""The instances made from arguments: the first line of each function's docstring describes it in `list_instances`."""

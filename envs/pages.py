@@ -1,0 +1,243 @@
+"""The documentation page of an id, made from the docstring of its click model: one template for all."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+
+from .click_env import ClickEnv
+from .contextual.model import ContextualModel, LabelledModel
+from .problem import Problem
+from .registration import CONTEXTUAL, ENVIRONMENTS, Environment
+
+__all__ = ["page", "sections"]
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a docstring by their headings (``Args``, ``Source``, ...); what stands above them under ``""``."""
+    parts = re.split(r"^(\w[\w ]*):\n(?=    )", inspect.cleandoc(text), flags=re.MULTILINE)
+    named = zip(["", *parts[1::2]], parts[::2], strict=True)
+    return {name: inspect.cleandoc(part).strip() for name, part in named}
+
+
+def _entries(text: str) -> dict[str, str]:
+    """The names and descriptions of a docstring's ``Args``."""
+    entries = re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", text, flags=re.MULTILINE)
+    return {name: " ".join(description.split()) for name, description in entries}
+
+
+def page(env_id: str) -> str:
+    """The page of a registered id, in Markdown, under Gymnasium's headings.
+
+    Args:
+        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    form = environment.form
+    model = environment.click_model
+    about = sections(model.__doc__ or "")
+    lines = _entries(sections(environment.users.__doc__ or "")["Args"])
+    if form == "Contextual":
+        labelled = _entries(sections(LabelledModel.__doc__ or "")["Args"])
+        base = _entries(sections(ContextualModel.__doc__ or "")["Args"])
+        lines = base | {"theta": lines["theta"], "attraction": f"instead of `theta`: {labelled['attraction']}"}
+        own = _entries(about["Args"])
+        lines |= {name: f"of each item: {own[name]}" for name in model.item_parameters()[1:]}
+    lines.pop("n_positions", None)
+    default = "of the instance" if form or model.default_instance else "–"
+    rows = [(f"`{name}`", default, _in_markdown(text).replace("|", r"\|")) for name, text in lines.items()]
+    rows += [(f"`{name}`", shown, text) for name, (shown, text) in _shared(environment).items()]
+    lines_of_table = [f"| {' | '.join(row)} |" for row in [("Parameter", "Default", "Description"), *rows]]
+    arguments = "\n".join([lines_of_table[0], "|---|---|---|", *lines_of_table[1:]])
+    references = about["Source"]
+    if form:
+        references = (
+            f"{sections(environment.users.__doc__ or '')['Source']}\nThe click model itself: see `{env_id.removeprefix(form)}`."
+        )
+    return (
+        _PAGE.format(
+            description=_in_markdown(_DESCRIPTIONS[form].format(title=model.title, about=about[""])),
+            actions=_CANDIDATES if form == "Contextual" else _ITEMS,
+            observations=_WITH_FEATURES if form == "Contextual" else _CLICKS,
+            rewards=", ".join(f"`{reward}`" for reward in model.rewards),
+            default_reward=environment.default_reward,
+            state=_STATES[form],
+            example=_example(env_id, environment),
+            model_example=about["Example"],
+            imports=model.__module__ if not model.__module__.startswith("clickgym.") else "clickgym.envs",
+            class_name=model.__name__,
+            arguments=arguments,
+            references="\n".join(f"- {line}" for line in re.split(r"\n(?! )", references)),
+        ).rstrip()
+        + "\n"
+    )
+
+
+def _in_markdown(text: str) -> str:
+    return text.replace("``", "`")
+
+
+def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
+    """The arguments that all environments have: what is shown as the default, and the description."""
+    own = _entries(sections(ClickEnv.__doc__ or "")["Args"])
+    model, form = environment.click_model, environment.form
+    instance = Problem.default_instance(form, model)
+    defaults = {
+        "instance": f'`"{instance}"`' if instance else "–",
+        "n_positions": "of the instance",
+        "reward": f'`"{environment.default_reward}"`',
+        "cutoff": "None",
+        "reference": "None",
+        "render_mode": "None",
+    }
+    if form == "Contextual":
+        del defaults["reference"]
+    return {name: (shown, _in_markdown(own[name])) for name, shown in defaults.items()}
+
+
+def _numbers(shape: str, n_items: int = 4, n_positions: int = 2) -> Any:
+    """Small round parameters of a shape, for an example."""
+    falling = {"L": [0.6, 0.4, 0.2, 0.1][:n_items], "K": [0.9, 0.5][:n_positions], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
+    return falling[shape]
+
+
+def _example(env_id: str, environment: Environment) -> str:
+    """How the environment is made and stepped, with what it returns; from parameters, so that every model has one."""
+    model, form = environment.click_model, environment.form
+    signature = inspect.signature(model).parameters
+    given = {name: _numbers(shape) for name, shape in model.shapes.items() if signature[name].default is not None}
+    if "n_positions" in signature:
+        given["n_positions"] = 2
+    described = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    lines = [">>> import gymnasium as gym, clickgym"]
+    if form == "NonStationary":
+        second = {**given, "attraction": given["attraction"][::-1]}
+        lines += [f">>> before = {{'model': {model.name()!r}, **dict({described})}}"]
+        lines += [f">>> after = {{**before, 'attraction': {second['attraction']!r}}}"]
+        lines += [f'>>> env = gym.make("{env_id}", models=[before, after], starts=[0, 1000])']
+    elif form == "Contextual":
+        lines += [f">>> base = {{'model': {model.name()!r}, **dict({described})}}"]
+        others = "".join(f", {name}=[0.5, 0.2, 0.3, 0.4, 0.1]" for name in model.item_parameters()[1:])
+        lines += [">>> items = [[1, 0], [0, 1], [0.5, 0.5], [0.2, 0.6], [0.7, 0.1]]"]
+        lines += [f'>>> env = gym.make("{env_id}", base=base, theta=[0.9, 0.1], items=items{others})']
+    else:
+        lines += [f'>>> env = gym.make("{env_id}", {described})']
+    lines += [">>> observation, info = env.reset(seed=0)"]
+    if form == "Contextual":
+        lines += ['>>> observation["features"].shape', "(4, 2)"]
+    else:
+        users = model(**given)
+        lines += ['>>> info["optimal_ranking"]', repr(np.asarray(users.optimal_ranking(environment.default_reward)))]
+    lines += [">>> observation, reward, terminated, truncated, info = env.step([1, 0])"]
+    lines += ['>>> info["regret"] >= 0', "True"]
+    return "\n".join(lines)
+
+
+_DESCRIPTIONS = {
+    "": "Rank search results for users of the **{title}**.\n\n{about}\n\nEvery step is one session with a new user; the "
+    "stream of "
+    "sessions never ends by itself.",
+    "NonStationary": "Rank search results for users of the **{title}** with parameters that change abruptly, at given steps. "
+    "Every "
+    "step is one session with a new user; the stream of sessions never ends by itself. Regret is dynamic: against the best "
+    "list "
+    "for the users of that step. `reset` starts the clock, and with it the changes, anew. Nothing tells that the users have "
+    "changed.",
+    "Contextual": "Rank candidates by their features for users of the **{title}**, with other candidates in every session. A "
+    "user "
+    "with the features U(i) meets L of N items with the features V(j), `x = [U(i), V(j)]`, `‖x‖₂ ≤ 1`. An examined candidate "
+    "attracts with the probability θ*ᵀx, where θ* is not told (`LinearModel`, as the default instance); or, in instances made "
+    "from ratings or from labels of relevance (`LabelledModel`, `clickgym features`), with a probability of its own, which no "
+    "θ "
+    "need explain. Every step is one session; the stream of sessions never ends by itself. The agents of He et al. show the "
+    "k-th "
+    "best candidate at position k; for `clicks` in models where a click changes what is examined below it that may be "
+    "suboptimal, and regret then stays linear.",
+}
+_ITEMS = "`RankedList(L, K)`: an integer array of K distinct item ids in `0..L-1`, the top of the list first."
+_CANDIDATES = (
+    "`RankedList(L, K)`: an integer array of K distinct candidates, the top of the list first; candidate i is the one with "
+    "row i of "
+    "the features last observed."
+)
+_CLICKS = """`MultiBinary(K)`: the clicks of the session that has just ended, by position; zeros after `reset`.
+
+| Num | Observation | Values |
+|---|---|---|
+| 0 .. K-1 | whether the item at that position was clicked | 0, 1 |"""
+_WITH_FEATURES = """`Dict(clicks=MultiBinary(K), features=Box(-1, 1, (L, d), float64))`
+
+| Key | Observation | Values |
+|---|---|---|
+| `clicks` | whether the item at each position was clicked in the session that has just ended; zeros after `reset` | 0, 1 |
+| `features` | the features x of the candidates to be ranked next, one row each | -1 to 1 |"""
+_STATES = {
+    "": "Sessions are independent of one another: there is no state but the random generator.",
+    "NonStationary": "Sessions are independent of one another: there is no state but the random generator and the clock.",
+    "Contextual": "The candidates of the first session are drawn at `reset`. Sessions are independent of one another.",
+}
+_PAGE = """## Description
+
+{description}
+
+## Action Space
+
+{actions} A list with a duplicate, a number out of range, or a wrong shape or dtype raises an error that names the position.
+
+## Observation Space
+
+{observations}
+
+## Rewards
+
+The realised reward of the session, by the kind that `reward` names (here {rewards}; by default `{default_reward}`):
+`clicks`, the number of clicks; `any_click`, 1 if there was at least one; `satisfaction`, 1 if the user left satisfied (only
+some models define it). With a `cutoff` only the first positions count.
+
+## Starting State
+
+{state}
+
+## Episode End
+
+Never: sessions are an endless stream. `max_episode_steps` in `gym.make` truncates it.
+
+## Information
+
+`step` returns `expected_reward` (exact, of the list shown), `optimal_reward` and their difference `regret`; `reset` returns
+`optimal_ranking` and `optimal_reward`. They are for measuring; an agent that reads them cheats.
+
+## Arguments
+
+```python
+{example}
+
+```
+
+The click model itself, from Python:
+
+```python
+>>> from {imports} import {class_name}
+{model_example}
+
+```
+
+{arguments}
+
+## Vectorized environment
+
+`gym.make_vec(id, num_envs=...)` builds the native vector environment: independent streams, all stepped in one compiled call,
+with the same arguments. `max_episode_steps` truncates all streams together; `autoreset_mode` is `AutoresetMode.NEXT_STEP`,
+or `SAME_STEP` on request.
+
+## References
+
+{references}
+
+## Version History
+
+- v0: initial version.
+"""

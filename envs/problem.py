@@ -1,0 +1,119 @@
+"""From what an id or a user names to the users of an environment: a model, an instance, or a model's parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import check_positions, unknown
+from .users import Users, users_class
+
+if TYPE_CHECKING:
+    from .click_model import ClickModel
+
+__all__ = ["FORMS", "Problem"]
+
+FORMS: dict[str, tuple[str, ...]] = {
+    "": (),
+    "NonStationary": ("PiecewiseStationaryModel",),
+    "Contextual": ("LinearModel", "LabelledModel"),
+}
+"""The prefixes of an id, and the users that each makes of a click model: the first, unless instance or parameters say
+otherwise."""
+
+DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"}
+"""The instance of a form when none is asked for; without a form it is the click model's own."""
+
+
+class Problem(NamedTuple):
+    """The users of an environment, and what their instance tells besides."""
+
+    model: Users
+    instance: str = "custom"
+    """The name of the instance."""
+    initial_ranking: NDArray[np.int64] | None = None
+    """All L items in the order of the production list, where the instance knows one."""
+
+    @classmethod
+    def of(
+        cls, model: Users | str, form: str, instance: str | None, n_positions: int | None, parameters: Mapping[str, Any]
+    ) -> Problem:
+        """What the arguments of `ClickEnv` describe.
+
+        Raises:
+            ValueError, TypeError: on arguments that do not fit together, and on a bad instance or parameter.
+        """
+        if isinstance(model, Users):
+            if form or instance is not None or parameters:
+                given = ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters)
+                raise TypeError(f"the model is given, so {', '.join(given)} cannot be; or name the model, as {model.kind!r}")
+            return cls(model if n_positions is None else model.with_positions(n_positions))
+        if not isinstance(model, str):
+            raise TypeError(f"model must be a ClickModel or the name of one, got {type(model).__name__}")
+        if form not in FORMS:
+            raise ValueError(unknown("form", form, FORMS))
+        click_model: type[ClickModel] = users_class(model)  # type: ignore[assignment]
+        kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {
+            click_model.name(): click_model
+        }
+        if parameters:
+            # Contextual users whose attractions are given are not linear.
+            kind = list(kinds)["attraction" in parameters and len(kinds) - 1]
+            return cls(_from_parameters(kinds[kind], click_model, kind, instance, n_positions, parameters))
+        from .instances import load_instance  # whose families are made of click models
+
+        name = cls.default_instance(form, click_model) if instance is None else instance
+        if name is None:
+            names = ", ".join(name for name in _parameters(click_model) if name != "n_positions")
+            raise ValueError(f"{click_model.__name__} has no default instance: give instance=... or the parameters {names}")
+        chosen = load_instance(name)
+        kind = next((kind for kind in kinds if kind in chosen.models), next(iter(kinds)))
+        return cls(chosen.model(kind, n_positions), chosen.name, chosen.initial_ranking if form != "Contextual" else None)
+
+    @staticmethod
+    def default_instance(form: str, model: type[ClickModel]) -> str | None:
+        """The instance of a click model's form when none is asked for; None if one must be."""
+        return DEFAULT_INSTANCES.get(form, model.default_instance)
+
+
+def _parameters(users: type[Users]) -> dict[str, inspect.Parameter]:
+    """The constructor's arguments; those of the click model's items, which contextual users take too, not among them."""
+    named = inspect.signature(users).parameters.items()
+    return {name: parameter for name, parameter in named if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
+
+
+def _from_parameters(
+    users: type[Users],
+    click_model: type[ClickModel],
+    kind: str,
+    instance: str | None,
+    n_positions: int | None,
+    parameters: Mapping[str, Any],
+) -> Users:
+    signature = _parameters(users)
+    names = [name for name in signature if name != "n_positions"]
+    if len(signature) < len(inspect.signature(users).parameters):
+        names += click_model.item_parameters()[1:]
+    for name in parameters:
+        if name not in names:
+            raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))
+    if instance is not None:
+        raise ValueError(f"give either an instance or the parameters {', '.join(names)}, not both")
+    arguments = dict(parameters)
+    if "n_positions" in signature:
+        arguments["n_positions"] = n_positions
+    missing = [
+        name for name, parameter in signature.items() if parameter.default is parameter.empty and arguments.get(name) is None
+    ]
+    if missing:
+        raise ValueError(f"{users.__name__} also needs {', '.join(missing)}, since its parameters are given")
+    model = users(**arguments)
+    if n_positions is not None:
+        model = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
+    if model.kind != kind:
+        raise ValueError(f"the parameters make a {model.kind}; expected a {kind}")
+    return model

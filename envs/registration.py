@@ -1,0 +1,94 @@
+"""Ids: what `gymnasium.make` knows of click models, the package's own and yours."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import gymnasium
+
+from .click_model import ClickModel
+from .problem import FORMS
+from .users import Users, users_class
+
+__all__ = ["CONTEXTUAL", "ENVIRONMENTS", "Environment", "register"]
+
+
+class Environment(NamedTuple):
+    """A registered environment."""
+
+    model: str
+    """The short name of its click model, or ``"module:Class"``."""
+    form: str
+    """``""``, ``"NonStationary"`` or ``"Contextual"``."""
+
+    @property
+    def click_model(self) -> type[ClickModel]:
+        """The class of the click model."""
+        found = users_class(self.model)
+        assert issubclass(found, ClickModel)
+        return found
+
+    @property
+    def users(self) -> type[Users]:
+        """The class of the users that face the agent."""
+        return users_class(FORMS[self.form][0]) if self.form else self.click_model
+
+    @property
+    def default_reward(self) -> str:
+        """What a session pays where no reward is asked for."""
+        return self.users.default_reward
+
+    @property
+    def about(self) -> str:
+        """The users in one line."""
+        model = self.click_model
+        if self.form == "NonStationary":
+            return f"{model.title} ({model.short}) with parameters that change abruptly, at given steps"
+        if self.form == "Contextual":
+            return f"{model.title} ({model.short}), with other candidates in every session"
+        summary = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
+        return f"{model.title} ({model.short}): {summary.partition(': ')[2].rstrip('.')}"
+
+
+ENVIRONMENTS: dict[str, Environment] = {}
+"""The registered ids whose items stay the same."""
+CONTEXTUAL: dict[str, Environment] = {}
+"""The registered ids with other candidates in every session."""
+
+
+def register(env_id: str, model: str | type[ClickModel]) -> None:
+    """Register the environments of a click model: the id, and its forms ``NonStationary...`` and ``Contextual...``.
+
+    Args:
+        env_id: as Gymnasium has them, ``"MyRank-v0"``.
+        model: ``"module:Class"``, imported when it is first made; or the class, where it can be imported from its module; or
+            the short name of a click model.
+
+    Raises:
+        ValueError: on an id without a version, or with a namespace.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> clickgym.register("TwinRank-v0", "clickgym.envs.cascade:CascadeModel")
+        >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
+        PiecewiseStationaryModel(n_items=10, n_positions=3)
+    """
+    if not re.fullmatch(r"[\w.-]+-v\d+", env_id):
+        raise ValueError(f"the id is {env_id!r}; expected a name with a version, as MyRank-v0")
+    named = model if isinstance(model, str) else _name_of(model)
+    for form in FORMS:
+        known = CONTEXTUAL if form == "Contextual" else ENVIRONMENTS
+        known[form + env_id] = Environment(named, form)
+        gymnasium.register(
+            form + env_id,
+            entry_point="clickgym.envs.click_env:ClickEnv",
+            vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
+            kwargs={"model": named} | ({"form": form} if form else {}),
+        )
+
+
+def _name_of(model: type[ClickModel]) -> str:
+    if not isinstance(model, type) or not issubclass(model, ClickModel):
+        raise TypeError(f"model is {model!r}; expected a subclass of clickgym.envs.ClickModel, or its name")
+    return model.short if users_class(model.short) is model else f"{model.__module__}:{model.__qualname__}"

@@ -1,0 +1,199 @@
+"""What an environment asks of lists, session by session: the task of a click model, and tasks that follow one another.
+
+An environment is built from users, and plays their *course*: which *task* is in force, what is observed, and what changes from
+session to session. Other kinds of users bring a course of their own, as contextual ones do.
+"""
+
+from __future__ import annotations
+
+import bisect
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import MultiBinary
+from numpy.typing import ArrayLike, NDArray
+
+from .kernels import inner
+from .session import sessions
+from .spaces import check_ranking
+
+if TYPE_CHECKING:
+    from .click_model import ClickModel
+
+__all__ = ["Batch", "Course", "Schedule", "Task"]
+
+
+class Batch(Protocol):
+    """The sessions of the B streams of a vector environment under one task."""
+
+    optimal_reward: NDArray[np.float64]
+    """``(B,)`` of the lists to be shown next."""
+    optimal_ranking: NDArray[np.int64]
+    """``(B, K)`` as well."""
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Draw what the next session of each stream brings."""
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        """Play one session of each stream; the last four are written."""
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        """What is observed after these clicks."""
+
+
+class AnyTask(Protocol):
+    """What is asked of lists for some sessions: click model, reward, cutoff and optimum.
+
+    Attributes:
+        model: the stationary click model whose kernels play the sessions.
+        parameters: their first argument.
+        code, cutoff: the kernels' reward and number of counted positions.
+        optimal_ranking, optimal_reward: of the next session.
+        pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from, drawn last, and the kernel that
+            draws.
+    """
+
+    model: ClickModel
+    parameters: Any
+    code: int
+    cutoff: int
+    pool: Any
+    round: Any
+    next_round: Callable[..., None]
+
+    @property
+    def optimal_ranking(self) -> NDArray[np.int64]: ...
+    @property
+    def optimal_reward(self) -> float: ...
+    def draw(self, rng: np.random.Generator) -> None:
+        """Draw what the next session brings."""
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        """What is observed after these clicks."""
+
+    def batch(self, size: int) -> Batch:
+        """The same for the streams of a vector environment."""
+
+
+class Course(Protocol):
+    """The tasks of an environment, and the space of what is observed."""
+
+    @property
+    def observation_space(self) -> gym.Space[Any]: ...
+    def at(self, step: int) -> tuple[Any, int]:
+        """The task of a step, and the first step after it that has another."""
+
+
+class Unchanged(NamedTuple):
+    """What a session brings where nothing changes: as the compiled loop sees a contextual environment's `Round`."""
+
+    features: NDArray[np.float64]  # (0, 0)
+    optimum: NDArray[np.float64]  # (1,) the best list's expected reward
+
+
+@inner
+def same_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    pass
+
+
+class Task:
+    """A stationary click model together with what is asked of its lists: the reward, the cutoff, and the optimum; an `AnyTask`.
+
+    Args:
+        model: the click model.
+        reward, cutoff, reference: as in `ClickEnv`.
+    """
+
+    pool = None
+    next_round = staticmethod(same_round)
+
+    def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
+        self.model, self.parameters = model, model.parameters
+        self.code, self.cutoff = model.check_reward(reward, cutoff)
+        self.optimal_ranking = (
+            model.optimal_ranking(reward, cutoff)
+            if reference is None
+            else check_ranking(reference, model.n_items, model.n_positions)
+        )
+        self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
+        self.round = Unchanged(np.zeros((0, 0)), np.array([self.optimal_reward]))
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Nothing: every session is like the last."""
+
+    def observe(self, clicks: NDArray[np.int8]) -> NDArray[np.int8]:
+        """The clicks themselves."""
+        return clicks
+
+    def batch(self, size: int) -> _SharedTask:
+        """The same task on every stream."""
+        return _SharedTask(self, size)
+
+
+class _SharedTask:
+    """One `Task` on B streams."""
+
+    def __init__(self, task: Task, size: int) -> None:
+        self._task = task
+        self._sessions = sessions(task.model)
+        self._scratch = np.empty(task.model.n_positions + 1)
+        self.optimal_reward = np.full(size, task.optimal_reward)
+        self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
+
+    def draw(self, rng: np.random.Generator) -> None:
+        pass
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        task = self._task
+        self._sessions(
+            task.parameters, rankings, uniforms, clicks, examined, task.code, task.cutoff, self._scratch, realised, expectation
+        )
+
+    def observe(self, clicks: NDArray[np.int8]) -> NDArray[np.int8]:
+        return clicks
+
+
+class Schedule:
+    """The tasks that follow one another as users change; a single one unless they do. A `Course`.
+
+    Args:
+        models: the click model of each epoch.
+        starts: the first step of each.
+        reward, cutoff, reference: as in `ClickEnv`.
+    """
+
+    def __init__(
+        self,
+        models: list[ClickModel],
+        starts: list[int],
+        reward: str,
+        cutoff: int | None,
+        reference: ArrayLike | None,
+    ) -> None:
+        self._tasks = [Task(model, reward, cutoff, reference) for model in models]
+        self._ends = [*starts[1:], sys.maxsize]
+        self.observation_space = MultiBinary(models[0].n_positions)
+
+    def at(self, step: int) -> tuple[Task, int]:
+        """The task of a step, and the first step after it that has another."""
+        epoch = bisect.bisect_right(self._ends, step)
+        return self._tasks[epoch], self._ends[epoch]

@@ -1,0 +1,74 @@
+"""One session in compiled code: a user meets a list; and the checks of lists that compiled loops need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .kernels import inner, kernel, specialise
+
+if TYPE_CHECKING:
+    from .click_model import ClickModel
+
+__all__ = ["first_bad_list", "is_ranked_list", "session", "sessions"]
+
+# Left open in the templates below; `specialise` binds them to a model's kernels.
+sample: Callable[..., int]
+expected: Callable[..., float]
+play_session: Callable[..., tuple[float, float, int]]
+
+
+def _session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    """One user meets one list: writes clicks and examined, returns the realised and the expected reward, and where the
+    user left satisfied (-1: nowhere)."""
+    satisfied = sample(parameters, ranking, uniforms, clicks, examined)
+    n_clicks = 0
+    for k in range(cutoff):
+        n_clicks += clicks[k]
+    if reward == 0:  # clicks
+        realised = n_clicks
+    elif reward == 1:  # any_click
+        realised = min(n_clicks, 1)
+    else:  # satisfaction: leaving below the cutoff does not count
+        realised = 1 if 0 <= satisfied < cutoff else 0
+    return float(realised), expected(parameters, ranking, reward, cutoff, scratch), satisfied
+
+
+def _sessions(  # type: ignore[no-untyped-def]
+    parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+):
+    """A batch of sessions."""
+    for b in range(rankings.shape[0]):
+        realised[b], expectation[b], _ = play_session(
+            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+        )
+
+
+@inner
+def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
+    """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
+    for k in range(len(ranking)):
+        item = ranking[k]
+        if item < 0 or item >= len(seen) or seen[item] == mark:
+            return False
+        seen[item] = mark
+    return True
+
+
+@kernel
+def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
+    """The row of the first list that is not of distinct items, or -1. ``seen`` is ``(L,)`` and negative at entry."""
+    for b in range(rankings.shape[0]):
+        if not is_ranked_list(rankings[b], seen, b):
+            return b
+    return -1
+
+
+def session(model: ClickModel) -> Callable[..., tuple[float, float, int]]:
+    """The compiled session of a model's class; the scalar and vector environments and the runner all call it."""
+    return specialise(_session, sample=model.sample_kernel, expected=model.expected_kernel)
+
+
+def sessions(model: ClickModel) -> Callable[..., None]:
+    """A batch of `session`, compiled."""
+    return specialise(_sessions, play_session=session(model))

@@ -1,0 +1,156 @@
+"""Who meets the lists of an environment: what every kind of users answers, and the names by which files and ids call them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .checks import unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .schedule import Course
+
+__all__ = ["ANY_CLICK", "CLICKS", "REWARDS", "SATISFACTION", "Users"]
+
+REWARDS = ("clicks", "any_click", "satisfaction")
+CLICKS, ANY_CLICK, SATISFACTION = range(3)
+
+
+class Users(ABC):
+    """What an environment is built from: a click model, click models that follow one another, rounds of other candidates.
+
+    Attributes:
+        n_positions: K, the length of a list.
+        rewards: the reward kinds that are defined for these users.
+        default_reward: what a session pays where no kind is asked for.
+    """
+
+    n_positions: int
+    rewards: tuple[str, ...]
+    default_reward: str = "clicks"
+
+    _named: ClassVar[dict[str, type[Users]]] = {}
+    """The classes by the names that files give them."""
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not abstract:
+            Users._named.setdefault(cls.__name__, cls)  # as files of version 0.1 name them
+
+    @classmethod
+    def name(cls) -> str:
+        """What files call the class: a click model its short name."""
+        return cls.__name__
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """L, the number of items."""
+
+    @property
+    def kind(self) -> str:
+        """What instances call users of this kind: the name of the class, and of which click model others are."""
+        return self.name()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """As plain lists and numbers, ready for JSON; `from_dict` reads it back."""
+
+    @abstractmethod
+    def with_positions(self, n_positions: int) -> Users:
+        """The same users over the first ``n_positions`` positions."""
+
+    @abstractmethod
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Course:
+        """What an environment asks of lists, session by session.
+
+        Args:
+            reward, cutoff: as in `ClickEnv`.
+            reference: the list against which regret is measured; None takes the optimal list.
+        """
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> Any:
+        """Build users from what `to_dict` returned, or from the same written by hand.
+
+        Args:
+            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name (or, as files of
+                version 0.1 have it, that of its class).
+
+        Raises:
+            ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
+
+        Example:
+            >>> from clickgym.envs import ClickModel
+            >>> model = ClickModel.from_dict({"model": "CM", "attraction": [0.5, 0.2], "n_positions": 1})
+            >>> model.expected_reward([0])
+            0.5
+        """
+        if not isinstance(description, Mapping) or "model" not in description:
+            raise ValueError("a click model is described by a JSON object with a key 'model'")
+        parameters = dict(description)
+        name = parameters.pop("model")
+        found = users_class(name)
+        try:
+            return found(**parameters)
+        except TypeError as error:
+            raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
+
+    def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
+        """The kernels' code of a reward kind and the number of counted positions, both validated."""
+        if reward not in REWARDS:
+            raise ValueError(unknown("reward", reward, REWARDS))
+        code = REWARDS.index(reward)
+        if reward not in self.rewards:
+            raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")
+        if cutoff is None:
+            return code, self.n_positions
+        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or not 1 <= cutoff <= self.n_positions:
+            raise ValueError(f"cutoff is {cutoff!r}; expected an integer from 1 to n_positions = {self.n_positions}")
+        return code, int(cutoff)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    __hash__ = object.__hash__
+
+
+def users_class(name: object) -> type[Users]:
+    """The class that a name stands for: a short name, that of a class of the package, or one's own as ``module:Class``.
+
+    Raises:
+        ValueError: nothing is called so.
+    """
+    if isinstance(name, str) and name in Users._named:
+        return Users._named[name]
+    module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not colon:
+        raise ValueError(unknown("click model", name, Users._named) + "; your own is named module:Class")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"click model {name!r}: {error}") from None
+    if not isinstance(found, type) or not issubclass(found, Users):
+        raise ValueError(f"click model {name!r} is not a subclass of clickgym.envs.ClickModel")
+    return found
+
+
+def canonical(kind: str) -> str:
+    """A kind as it is called now: version 0.1 had the names of classes where short names stand.
+
+    Example:
+        >>> import clickgym
+        >>> canonical("LinearModel of UserBrowsingModel")
+        'LinearModel of UBM'
+    """
+    return re.sub(r"\w+", lambda word: Users._named[word[0]].name() if word[0] in Users._named else word[0], kind)
