@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from ..checks import check_count, check_positions, unknown
 from ..click_model import ClickModel
+from ..files import write_whole
 
 __all__ = ["DEFAULT_INSTANCE", "Instance", "list_instances", "load_instance"]
 
@@ -123,13 +123,7 @@ class Instance:
         lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
-        path = Path(path)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def load_instance(name: str | PathLike[str]) -> Instance:
