@@ -102,8 +102,8 @@ def fit_models(
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
         >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
-        >>> fitted.instances["q"].model("CascadeModel").attraction.round(2), fitted.scored["SDBN"].score(fitted.test).round(2)
-        (array([0.92, 0.14]), -0.34)
+        >>> fitted.instances["q"].model("CascadeModel").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
+        (array([0.92, 0.14]), True)
     """
     _check_models(models, per_query)
     if not 0 <= test_share < 1:
