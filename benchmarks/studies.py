@@ -11,8 +11,9 @@ from pathlib import Path
 
 from report import publish, table
 
+from clickgym.runner.formats import clock
 from clickgym.runner.studies import STUDIES
-from clickgym.runner.studies.run import Plan, clock, plan, project
+from clickgym.runner.studies.run import Plan, plan, project
 
 SESSIONS = 200_000
 REPEATS = 3

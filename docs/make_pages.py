@@ -6,12 +6,13 @@ python docs/make_pages.py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
 from clickgym.envs.pages import page
+from clickgym.runner.formats import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "environments"
@@ -54,10 +55,9 @@ def _learners() -> str:
     return _fill(text, "defaults", ("", "argument", "default", "why"), defaults)
 
 
-def _fill(text: str, name: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _fill(text: str, name: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Put a table between the marks of its name."""
-    lines = [" | ".join(header), " | ".join("---" for _ in header), *(" | ".join(row) for row in rows)]
-    table = "\n".join(f"| {line} |" for line in lines)
+    table = "\n".join(markdown_table([header, *rows]))
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{table}\n{end}", text, flags=re.DOTALL)
 

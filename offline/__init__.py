@@ -7,14 +7,15 @@ Example:
     array([0.5  , 0.333])
 """
 
+from .comparison import Comparison, compare, read_policy, read_sessions
 from .contextual import contextual_instance, label_attraction
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
-from .fitting import hold_out, query_instance
-from .judgements import Judgements, read_letor, read_ratings
+from .fitting import Fitted, fit_models, hold_out, query_instance
+from .judgements import Judgements, read_judgements, read_letor, read_ratings
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import (
     FixedPolicy,
@@ -32,12 +33,14 @@ __all__ = [
     "ESTIMATORS",
     "CMEstimator",
     "ClickLog",
+    "Comparison",
     "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
     "DenoisingAutoencoder",
     "Estimator",
     "Evaluation",
+    "Fitted",
     "FixedPolicy",
     "ItemPositionLog",
     "ItemPositionPolicy",
@@ -50,18 +53,23 @@ __all__ = [
     "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
+    "compare",
     "contextual_instance",
     "contributions",
     "convert_yandex60",
     "empirical_policies",
     "evaluate",
+    "fit_models",
     "hold_out",
     "label_attraction",
     "query_instance",
+    "read_judgements",
     "read_letor",
     "read_log",
     "read_open_bandit",
+    "read_policy",
     "read_ratings",
+    "read_sessions",
     "read_tidy",
     "read_yandex_personalized",
     "read_yandex_relevance",

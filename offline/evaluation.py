@@ -59,8 +59,7 @@ from numpy.typing import NDArray
 from ..envs import ClickModel, UserBrowsingModel
 from ..envs.checks import check_between, check_count, check_seed, unknown
 from .estimation import Estimator
-from .estimation.estimator import ESTIMATORS as MODEL_ESTIMATORS
-from .estimation.estimator import Floats
+from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog
 from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query
 

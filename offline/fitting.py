@@ -1,25 +1,148 @@
-"""From a click log to an instance: which estimators there are, held-out sessions, and one query as a ranking problem."""
+"""From a click log to instances: which estimators there are, held-out sessions, and one query as a ranking problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..envs import ClickModel, DependentClickModel
-from ..envs.checks import check_count
+from ..envs.checks import check_at_least, check_count, check_seed, unknown
 from ..envs.instances import Instance
-from .estimation.estimator import ESTIMATORS, Estimator
+from .estimation import CMEstimator
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog
+from .readers import LOG_FORMATS, read_log
 
-__all__ = ["MODELS", "MODELS_PER_QUERY", "hold_out", "query_instance"]
+__all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
 
-MODELS = {name: estimator.create for name, estimator in ESTIMATORS.items()}
-MODELS_PER_QUERY = {
-    name: partial(estimator.create, per_query=True) for name, estimator in ESTIMATORS.items() if estimator.offers_per_query
-}
+
+@dataclass(frozen=True)
+class Fitted:
+    """Click models fitted to a log.
+
+    Attributes:
+        train, test: the sessions that the models to be scored were fitted to, and those held out for their scores; all
+            sessions and none, if none are held out.
+        scored: the estimators fitted to ``train``, by the short names of their models.
+        estimators: those fitted to the whole log.
+        instances: what the latter say of each query, by its label.
+    """
+
+    train: ClickLog
+    test: ClickLog
+    scored: dict[str, Estimator]
+    estimators: dict[str, Estimator]
+    instances: dict[str, Instance]
+
+
+def fit_models(
+    log: ClickLog | str | PathLike[str],
+    models: Sequence[str],
+    queries: Sequence[str] = (),
+    *,
+    n_items: int = 10,
+    test_share: float = 0.2,
+    iterations: int = 1000,
+    tol: float = 1e-7,
+    per_query: bool = False,
+    seed: int = 0,
+    log_format: str = "auto",
+    strict: bool = True,
+    on_step: Callable[[str], object] = lambda text: None,
+) -> Fitted:
+    """Fit click models to a log, and make instances of its queries.
+
+    The instances hold the parameters estimated from all sessions; the estimators to be scored were fitted without the sessions
+    that they are to be scored on.
+
+    Args:
+        log: a log, or its file.
+        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``.
+        queries: labels of the queries that become instances; without any, the most frequent one.
+        n_items: L.
+        test_share: of the sessions, how many are held out; 0 holds out none.
+        iterations, tol: of the EM algorithms.
+        per_query: examination probabilities for each query by itself, which PBM and UBM offer; else all queries share them.
+        seed: of the split.
+        log_format, strict: of a file, as for `read_log`.
+        on_step: is told what was done, in a line.
+
+    Raises:
+        ValueError, OSError: on wrong input, before any model is fitted.
+
+    Warns:
+        ConvergenceWarning: as `Estimator.fit`.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
+        >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
+        >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
+        (array([0.92, 0.14]), True)
+    """
+    _check_models(models, per_query)
+    if not 0 <= test_share < 1:
+        raise ValueError(f"test_share is {test_share}; expected a number from 0 to below 1")
+    if log_format not in ("auto", *LOG_FORMATS):
+        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    check_count("n_items", n_items)
+    check_count("iterations", iterations)
+    check_at_least("tol", tol, 0, strictly=True)
+    check_seed(seed)
+    origin = "estimated by clickgym from a click log"
+    if not isinstance(log, ClickLog):
+        origin = f"estimated by clickgym from the click log {Path(log).name}"
+        log = _read(log, log_format, strict, on_step)
+    labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
+    quick = {"CM": CMEstimator().fit(log)}
+    for label in labels:  # what is wrong with a query is said before the work
+        query_instance(log, label, quick, n_items)
+
+    train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
+    scored: dict[str, Estimator] = {}
+    estimators: dict[str, Estimator] = {}
+    for name in models:
+        start = time.perf_counter()
+        estimator = MODEL_ESTIMATORS[name]
+        scored[name] = estimator.create(iterations, tol, per_query=per_query).fit(train)
+        estimators[name] = scored[name]
+        if test_share:
+            estimators[name] = estimator.create(iterations, tol, per_query=per_query).fit(log)
+        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    method = {
+        "sessions_of_all_queries": len(log),
+        "smoothing": "(1 + successes) / (2 + trials)",
+        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
+        "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items()},
+    }
+    instances = {label: query_instance(log, label, estimators, n_items, origin=origin, estimation=method) for label in labels}
+    return Fitted(train, test, scored, estimators, instances)
+
+
+def _check_models(models: Sequence[str], per_query: bool) -> None:
+    """Refuse what cannot be fitted, or not into one instance."""
+    for name in models:
+        if name not in MODEL_ESTIMATORS:
+            raise ValueError(unknown("model", name, MODEL_ESTIMATORS))
+        if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
+            offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
+            raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
+    if len({MODEL_ESTIMATORS[name].model_class for name in models}) < len(models):
+        raise ValueError(f"models are {', '.join(models)}; expected each once, and one of DBN and SDBN")
+
+
+def _read(path: str | PathLike[str], log_format: str, strict: bool, on_step: Callable[[str], object]) -> ClickLog:
+    start = time.perf_counter()
+    log = read_log(path, log_format, strict=strict)
+    on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
+    for reason, lines in log.skipped.items():
+        on_step(f"left out {lines:,} lines: {reason}")
+    return log
 
 
 def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .readers import NUMBER, _columns, _Fault, _lines, _Skipped, _table, _text, _whole
 
-__all__ = ["Judgements", "read_letor", "read_ratings"]
+__all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,19 @@ class Judgements:
 
     def __len__(self) -> int:
         return len(self.users)
+
+
+def read_judgements(path: str | PathLike[str]) -> Judgements:
+    """Read ratings, from a file whose name ends with ``.csv`` or ``.parquet``, or else judged documents; either may be gzipped.
+
+    Args:
+        path: see `read_ratings` and `read_letor`.
+
+    Raises:
+        ValueError, OSError: as the reader does.
+    """
+    is_table = Path(path).name.removesuffix(".gz").endswith((".csv", ".parquet"))
+    return read_ratings(path) if is_table else read_letor(path)
 
 
 def read_ratings(path: str | PathLike[str]) -> Judgements:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..envs.checks import check_finite
+from ..envs.files import write_whole
 from .counting import by_query
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
@@ -292,22 +292,19 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     path = Path(path)
     if "" in log.item_labels or "" in log.query_labels:
         raise ValueError("a label is empty; in a table that is a missing value")
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        if path.name.endswith(".parquet"):
-            log.to_frame().write_parquet(draft)
-        elif path.name.endswith((".csv", ".csv.gz")):
-            for label in (*log.item_labels, *log.query_labels):
-                if "\n" in label or "\r" in label:
-                    raise ValueError(f"the label {label!r} does not fit into a line of {path.name}; write .parquet")
-            open_file: Any = gzip.open if path.suffix == ".gz" else Path.open
-            with open_file(draft, "wb") as file:
-                step = max(ROWS // log.n_positions, 1)
-                for first in range(0, max(len(log), 1), step):
-                    part = log[first : first + step]._frame(first)
-                    part.write_csv(file, include_header=first == 0)
-        else:
-            raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    if path.name.endswith(".parquet"):
+        write_whole(path, log.to_frame().write_parquet)
+    elif path.name.endswith((".csv", ".csv.gz")):
+        for label in (*log.item_labels, *log.query_labels):
+            if "\n" in label or "\r" in label:
+                raise ValueError(f"the label {label!r} does not fit into a line of {path.name}; write .parquet")
+        write_whole(path, partial(_write_csv, log, gzip.open if path.suffix == ".gz" else Path.open))
+    else:
+        raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")
+
+
+def _write_csv(log: ClickLog, open_file: Any, path: Path) -> None:
+    with open_file(path, "wb") as file:
+        step = max(ROWS // log.n_positions, 1)
+        for first in range(0, max(len(log), 1), step):
+            log[first : first + step]._frame(first).write_csv(file, include_header=first == 0)

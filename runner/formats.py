@@ -1,8 +1,10 @@
-"""Numbers in words: regret with its interval, and times."""
+"""Numbers in words, regret with its interval and times; and tables in Markdown."""
 
 from __future__ import annotations
 
-__all__ = ["duration", "regret_text"]
+from collections.abc import Sequence
+
+__all__ = ["clock", "duration", "markdown_table", "regret_text", "wait"]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -30,3 +32,44 @@ def duration(nanoseconds: float) -> str:
         ('87 ns', '71.3 µs')
     """
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"
+
+
+def clock(seconds: float) -> str:
+    """A time span.
+
+    Example:
+        >>> clock(0.3), clock(75), clock(4000)
+        ('0.3 s', '1.2 min', '1.1 h')
+    """
+    amount, unit = _in_unit(seconds)
+    return f"{amount:.1f} {unit}"
+
+
+def wait(seconds: float) -> str:
+    """A time to be waited for, which nobody knows to the second.
+
+    Example:
+        >>> wait(0.3), wait(45.2), wait(75), wait(40_000)
+        ('less than 1 s', 'about 45 s', 'about 1.2 min', 'about 11 h')
+    """
+    amount, unit = _in_unit(seconds)
+    return "less than 1 s" if seconds < 1 else f"about {amount:.{int(unit != 's' and amount < 10)}f} {unit}"
+
+
+def _in_unit(seconds: float) -> tuple[float, str]:
+    return (seconds, "s") if seconds < 60 else (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
+
+
+def markdown_table(rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
+    """The lines of a table in Markdown.
+
+    Args:
+        rows: the first is the header; what Markdown would read as its own must be escaped.
+        rule: what stands below the header, as ``":---"`` for a column to the left; None says nothing of sides.
+
+    Example:
+        >>> markdown_table([["agent", "regret"], ["Random", "17"]])
+        ['| agent | regret |', '| --- | --- |', '| Random | 17 |']
+    """
+    lines = [rows[0], ["---"] * len(rows[0]) if rule is None else rule, *rows[1:]]
+    return [f"| {' | '.join(line)} |" for line in lines]

@@ -1,4 +1,4 @@
-"""What a sweep shows as it goes: a bar with rate and time left, and one line for every finished pair."""
+"""What sweeps show as they go: a bar with rate and time left, and one line for every finished pair."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import rich.progress
 from rich.console import Console
 from rich.text import Text
 
-from .formats import duration, regret_text
+from .formats import duration, regret_text, wait
+from .results import Trial
 from .statistics import summary
-from .sweep import Cell, Watcher
+from .sweep import Callback
 
 __all__ = ["Progress"]
 
@@ -25,22 +26,22 @@ LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
 
 
-class Progress(Watcher):
-    """Shows a sweep on a console; without a terminal, only the lines of finished pairs.
+class Progress(Callback):
+    """Shows sweeps on a console, each by a bar; without a terminal, only the lines of finished pairs.
 
     Args:
         console: where to.
+        lines: whether there is a line for each finished pair, or only the bar.
 
     Attributes:
         started: whether the arguments were accepted and work began.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, lines: bool = True) -> None:
         self.started = False
-        self._console = console
+        self._console, self._lines = console, lines
         self._lock = threading.Lock()
-        self._frames: dict[tuple[str, str, str], list[polars.DataFrame]] = defaultdict(list)
-        self._cells, self._finished = 0, 0
+        self._trials, self._finished = 0, 0
         self._bar = rich.progress.Progress(
             rich.progress.TextColumn("{task.description}"),
             rich.progress.BarColumn(),
@@ -59,27 +60,28 @@ class Progress(Watcher):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._bar.stop()
 
-    def start(self, cells: Sequence[Cell], done: Mapping[Cell, polars.DataFrame], horizon: int) -> None:
+    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
         self.started = True
-        self._cells, self._finished = len(cells), len(done)
-        self._runs = len({cell.run for cell in cells})
-        self._several_instances = len({cell.instance for cell in cells}) > 1
+        self._trials, self._finished = len(trials), len(done)
+        self._runs = len({trial.run for trial in trials})
+        self._several_instances = len({trial.instance for trial in trials}) > 1
         self._horizon = horizon
-        for cell, frame in done.items():
-            self._frames[cell[:3]].append(frame)
-        if done:
-            self._console.print(f"{len(done)} of {len(cells)} runs were finished before", highlight=False)
-        if len(done) < len(cells):
+        self._frames: dict[tuple[str, str, str], list[polars.DataFrame]] = defaultdict(list)
+        for trial, frame in done.items():
+            self._frames[trial[:3]].append(frame)
+        if done and self._lines:
+            self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
+        if len(done) < len(trials):
             self._bar.start()
-            self._task = self._bar.add_task("", total=len(cells) * horizon, completed=len(done) * horizon)
+            self._task = self._bar.add_task("", total=len(trials) * horizon, completed=len(done) * horizon)
             self._describe()
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
         """One line before the work; the trial ran alone, and several workers at once are slower on a busy machine."""
         total = seconds * math.ceil(runs / workers)
-        text = Text(f"{agent}: {_lasting(seconds)} per run")
+        text = Text(f"{agent}: {wait(seconds)} per run")
         if runs > 1:
-            text += f", {runs} runs, {_lasting(total)} with {workers} worker{'s' * (workers > 1)}"
+            text += f", {runs} runs, {wait(total)} with {workers} worker{'s' * (workers > 1)}"
         if total > LONG:
             text.append(" (long: fewer --runs or a smaller --horizon would do; what is finished is kept)", "yellow")
         self._console.print(text, soft_wrap=True)
@@ -87,25 +89,27 @@ class Progress(Watcher):
     def sessions(self, count: int) -> None:
         self._bar.advance(self._task, count)
 
-    def finished(self, cell: Cell, frame: polars.DataFrame, counted: bool) -> None:
+    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         if not counted:
             self._bar.advance(self._task, self._horizon)
         with self._lock:
             self._finished += 1
-            frames = self._frames[cell[:3]]
+            frames = self._frames[trial[:3]]
             frames.append(frame)
             complete = len(frames) == self._runs
         self._describe()
-        if complete:
+        if complete and self._lines:
             # As `Text`, for rich would read [x] and :x: in a name as its own language.
             self._console.print(Text(self._line(polars.concat(frames))), soft_wrap=True)
 
     def kept(self, out: str | os.PathLike[str]) -> str:
-        """What there is to keep, for the message of a sweep that ends early."""
-        return f"{self._finished} of {self._cells} runs are finished and kept in {out}"
+        """What there is to keep, for the message of a sweep, or of the several of a study, that ends early."""
+        if not self._lines:
+            return f"what is finished is kept in {out}"
+        return f"{self._finished} of {self._trials} runs are finished and kept in {out}"
 
     def _describe(self) -> None:
-        self._bar.update(self._task, description=f"run {min(self._finished + 1, self._cells)} of {self._cells}")
+        self._bar.update(self._task, description=f"run {min(self._finished + 1, self._trials)} of {self._trials}")
 
     def _line(self, frame: polars.DataFrame) -> str:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
@@ -123,14 +127,6 @@ class Progress(Watcher):
     def _trained(frame: polars.DataFrame) -> list[str]:
         sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
-
-
-def _lasting(seconds: float) -> str:
-    """A time to be waited for."""
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds > 1.5 * size:
-            return f"about {seconds / size:.1f} {unit}" if seconds < 10 * size else f"about {seconds / size:.0f} {unit}"
-    return f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s"
 
 
 class _Rate(rich.progress.ProgressColumn):

@@ -18,13 +18,13 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers.regret import Meter
-from .loop import OnChunk, play_compiled, play_python, why_not_compiled
+from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .metrics import Metrics
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Engine", "Result", "checkpoint_steps", "run"]
+__all__ = ["Engine", "Result", "checkpoint_steps", "choose_engine", "run"]
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
@@ -128,19 +128,13 @@ def run(
     """
     measured = Metrics(metrics)
     meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.summed))
-    if engine not in ENGINES:
-        raise ValueError(unknown("engine", engine, ENGINES))
-    obstacle = why_not_compiled(agent, env)
+    used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
     if isinstance(agent, Learner):
-        if engine != "auto":
-            raise ValueError(f"engine={engine!r} cannot serve {type(agent).__name__}: {agent.engine} brings its own loop")
         from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
     elif tensorboard is not None:
         raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
     if tensorboard is not None:
         check_tensorboard()
-    if engine == "compiled" and obstacle is not None:
-        raise ValueError(f"engine='compiled' cannot serve this pair: {obstacle}")
     click_env: Any = env.unwrapped
     if not isinstance(click_env, ClickEnv):
         raise ValueError(f"env is {env}; expected an environment of clickgym, wrapped or not")
@@ -159,12 +153,12 @@ def run(
         before = time.perf_counter()
     if isinstance(agent, Learner):
         play_learner(agent, env, meter, measured, on_chunk, log)
-        used, seconds = agent.engine, time.perf_counter() - before
-    elif isinstance(agent, CompiledAgent) and obstacle is None and engine != "python":
-        used, seconds = "compiled", play_compiled(agent, env, meter, measured, on_chunk)
+        seconds = time.perf_counter() - before
+    elif isinstance(agent, CompiledAgent) and used == "compiled":
+        seconds = play_compiled(agent, env, meter, measured, on_chunk)
     else:
         play_python(agent, env, meter, measured, observation, on_chunk)
-        used, seconds = "python", time.perf_counter() - before
+        seconds = time.perf_counter() - before
     return Result(
         env=env.spec.id if env.spec else type(click_env).__name__,
         instance=click_env.instance,
@@ -180,6 +174,30 @@ def run(
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
+
+
+def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, pair: str) -> str:
+    """What plays a pair: ``"compiled"``, ``"python"``, or the library of a `Learner`.
+
+    Args:
+        agent, env: the pair.
+        engine: as in `run`.
+        name, pair: what messages call the agent and the pair.
+
+    Raises:
+        ValueError: on an unknown engine, or one that cannot serve the pair.
+    """
+    if engine not in ENGINES:
+        raise ValueError(unknown("engine", engine, ENGINES))
+    if isinstance(agent, Learner):
+        playable(agent, env)
+        if engine != "auto":
+            raise ValueError(f"engine={engine!r} cannot serve {name}: {agent.engine} brings its own loop")
+        return agent.engine
+    obstacle = why_not_compiled(agent, env)
+    if engine == "compiled" and obstacle is not None:
+        raise ValueError(f"engine='compiled' cannot serve {pair}: {obstacle}")
+    return "python" if engine == "python" or obstacle is not None else "compiled"
 
 
 def check_tensorboard() -> None:

@@ -10,13 +10,35 @@ import polars
 from polars import col
 from scipy.special import stdtrit
 
-__all__ = ["LEVEL", "average", "pairwise", "ranked", "summary"]
+__all__ = ["LEVEL", "average", "half_width", "pairwise", "ranked", "summary", "t_quantile"]
 
 CONFIDENCE = 0.95
 LEVEL = 0.05
 """The most that the chance may be of calling any two agents of a table different whose regrets have the same mean."""
 DECIMALS = 6
 """Digits of a regret that count in a test: those below are rounding errors of a long sum, and no spread."""
+
+
+def t_quantile(freedom: int) -> float:
+    """How many standard errors half a 95 % interval is wide, by Student's t.
+
+    Args:
+        freedom: degrees of freedom.
+    """
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
+def half_width(n: int) -> float:
+    """Half the width of the 95 % interval of the mean of n independent values, per standard deviation of theirs.
+
+    Args:
+        n: how many; of a single value no interval can be told, and the result is nan.
+
+    Example:
+        >>> round(half_width(3), 4)
+        2.4841
+    """
+    return t_quantile(n - 1) / math.sqrt(n) if n > 1 else math.nan
 
 
 def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
@@ -37,14 +59,12 @@ def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     of_runs = table.group_by([*by, "run"], maintain_order=True).agg(
         polars.len().alias("instances"), polars.col("regret", "reward").mean()
     )
-    n_runs = of_runs["run"].n_unique()
-    # Half an interval per standard deviation over runs.
-    factor = float(stdtrit(n_runs - 1, (1 + CONFIDENCE) / 2)) / math.sqrt(n_runs) if n_runs > 1 else math.nan
+    half = half_width(of_runs["run"].n_unique())
     return of_runs.group_by(by, maintain_order=True).agg(
         polars.col("instances").first(),
         polars.len().alias("runs"),
         polars.col("regret").mean(),
-        (polars.col("regret").std() * factor).alias("regret_ci95"),
+        (polars.col("regret").std() * half).alias("regret_ci95"),
         polars.col("reward").mean(),
     )
 

@@ -10,8 +10,8 @@ import platform
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,66 +24,30 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..envs.checks import check_count, check_horizon, check_seed, unknown
-from .loop import playable, why_not_compiled
+from ..envs.checks import check_count, check_horizon, check_seed
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
-from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, run
+from .results import Trial, open_folder, read_finished, write_tables, write_trial
+from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, run
 
-__all__ = ["Cell", "Watcher", "make_folder", "read_results", "sweep", "write_whole"]
-
-CONFIG, TABLE, TIMINGS, CELLS = "config.json", "results.parquet", "timings.parquet", "cells"
-COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
+__all__ = ["Callback", "sweep"]
 
 
-class Cell(NamedTuple):
-    """One run of one pair; its names are what its seeds derive from."""
-
-    env: str
-    instance: str
-    agent: str
-    run: int
-
-    @property
-    def file(self) -> str:
-        return hashlib.sha256("\n".join(map(str, self)).encode()).hexdigest()[:20] + ".parquet"
-
-    def seeds(self, seed: int) -> tuple[int, int]:
-        """Seeds of the environment and of the agent: children of ``seed`` by name, so that no other cell matters."""
-        key = np.frombuffer(hashlib.sha256("\n".join(map(str, self)).encode()).digest(), np.uint32)
-        env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(2, np.uint64)
-        return int(env), int(agent)
-
-
-class Watcher:
+class Callback:
     """What a sweep tells as it goes; subclass to show it. All methods may be called from any thread."""
 
-    def start(self, cells: Sequence[Cell], done: Mapping[Cell, polars.DataFrame], horizon: int) -> None:
-        """Before any work: all cells, and the tables of those that an earlier sweep finished."""
+    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
+        """Before any work: all trials, and the tables of those that an earlier sweep finished."""
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
         """After `start`, for each learner: what a run is expected to take, and how many there are to be done by how many
         workers."""
 
     def sessions(self, count: int) -> None:
-        """So many more sessions were played (only from cells that run in this process)."""
+        """So many more sessions were played (only from trials that run in this process)."""
 
-    def finished(self, cell: Cell, frame: polars.DataFrame, counted: bool) -> None:
-        """A cell was written; ``counted`` says whether its sessions were reported."""
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What every cell needs to know; it goes to other processes."""
-
-    horizon: int
-    seed: int
-    checkpoints: NDArray[np.int64]
-    engine: Engine
-    metrics: tuple[str, ...]
-    instances: dict[str, str | None]  # what to pass to make_env, by the instance's name
-    folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
-    tensorboard: Path | None
+    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
+        """A trial was written; ``counted`` says whether its sessions were reported."""
 
 
 def sweep(
@@ -99,7 +63,7 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
-    watcher: Watcher | None = None,
+    callback: Callback | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
 ) -> polars.DataFrame:
     """Run every agent in every environment several times and tabulate.
@@ -119,7 +83,7 @@ def sweep(
         n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
             ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
         checkpoints, engine, metrics: as in `run`.
-        watcher: is told of the progress, and what the learners among the agents will cost: each plays for about a second to
+        callback: is told of the progress, and what the learners among the agents will cost: each plays for about a second to
             find out.
         tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
 
@@ -140,232 +104,72 @@ def sweep(
         >>> table.shape
         (8, 8)
     """
-    horizon, runs = check_horizon(horizon), check_count("runs", runs)
-    if engine not in ENGINES:
-        raise ValueError(unknown("engine", engine, ENGINES))
-    seed = check_seed(seed)
+    work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    runs = check_count("runs", runs)
     if not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
+    env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
+    plan = _plan(env_specs, [None] if instances is None else instances, agent_specs, runs, work)
+    out = Path(out)
+    open_folder(out, _configuration(plan, list(env_specs), agent_specs, runs, work))
+    _play_all(plan, read_finished(out, plan.players), replace(work, instances=plan.instances), out, n_jobs, callback)
+    return write_tables(out, plan.players, work.metrics)
+
+
+# ------------------------------------------------------------------------------------------------- before any work starts
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What every trial needs to know; it goes to other processes."""
+
+    horizon: int
+    seed: int
+    checkpoints: NDArray[np.int64]
+    engine: Engine
+    metrics: tuple[str, ...]
+    folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
+    tensorboard: Path | None
+    instances: dict[str, str | None] = field(default_factory=dict)  # what to pass to make_env, by the instance's name
+
+
+class _Player(NamedTuple):
+    """How a trial is played."""
+
+    compiled: bool
+    learner: bool
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is played."""
+
+    players: dict[Trial, _Player] = field(default_factory=dict)  # in the order of the table
+    instances: dict[str, str | None] = field(default_factory=dict)  # what to pass to make_env, by the instance's name
+    models: dict[str, str] = field(default_factory=dict)  # the digests of click models, by environment and instance
+
+
+def _settings(
+    horizon: int,
+    seed: int,
+    checkpoints: ArrayLike | None,
+    engine: Engine,
+    metrics: Sequence[str],
+    tensorboard: str | os.PathLike[str] | None,
+) -> _Work:
+    """Check what every trial shares."""
+    horizon = check_horizon(horizon)
     if tensorboard is not None:
         check_tensorboard()
-    steps = checkpoint_steps(horizon, checkpoints)
-    measured = Metrics(metrics)
-    env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
-    cells, in_threads, learners, models, named = [], set(), set(), {}, {}
-    for env_label, env_spec in env_specs.items():
-        for instance in [None] if instances is None else instances:
-            env: Any = make_env(env_spec, instance)
-            name = env.unwrapped.instance
-            measured.contexts(env.unwrapped)
-            named[name] = str(Path(instance).resolve()) if instance is not None and instance.endswith(".json") else instance
-            models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
-            for agent_label, agent_spec in agent_specs.items():
-                agent_name, hyperparameters = parse_spec(agent_spec)
-                agent = make_agent(agent_name, env, horizon=horizon, seed=0, **hyperparameters)
-                obstacle = why_not_compiled(agent, env)
-                if isinstance(agent, Learner):
-                    playable(agent, env)
-                    if engine != "auto":
-                        raise ValueError(f"engine={engine!r} cannot serve {agent_label}: {agent.engine} brings its own loop")
-                if engine == "compiled" and obstacle is not None:
-                    raise ValueError(f"engine='compiled' cannot serve {agent_label} in {env_label}: {obstacle}")
-                for index in range(runs):
-                    cell = Cell(env_label, name, agent_label, index)
-                    cells.append(cell)
-                    if obstacle is None and engine != "python":
-                        in_threads.add(cell)
-                    if isinstance(agent, Learner):
-                        learners.add(cell)
-    if len(set(cells)) < len(cells):
-        raise ValueError("two instances have the same name; their results could not be told apart")
-    config = {
-        "clickgym": version("clickgym"),
-        "envs": list(env_specs),
-        "instances": list(named),
-        "agents": list(agent_specs),
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "checkpoints": steps.tolist(),
-        "engine": engine,
-        "metrics": list(measured.names),
-        "models": models,
-        "sources": {name: _source_digest(spec) for name, spec in agent_specs.items() if _is_own(spec)},
-        "versions": {"python": platform.python_version()}
-        | {package: version(package) for package in ("gymnasium", "numpy", "numba", "joblib", "polars")}
-        | ({package: version(package) for package in ("stable-baselines3", "sb3-contrib", "torch")} if learners else {}),
-    }
-    out = Path(out)
-    _open_folder(out, config)
-    done = {cell: _read_cell(out, cell) for cell in cells if (out / CELLS / cell.file).exists()}
-    work = _Work(
-        horizon, seed, steps, engine, measured.names, named, Path.cwd(), None if tensorboard is None else Path(tensorboard)
+    return _Work(
+        horizon,
+        check_seed(seed),
+        checkpoint_steps(horizon, checkpoints),
+        engine,
+        Metrics(metrics).names,
+        Path.cwd(),
+        None if tensorboard is None else Path(tensorboard),
     )
-    listener = Watcher() if watcher is None else watcher
-    listener.start(cells, done, horizon)
-    if watcher is not None:  # the trials take seconds, which nobody should wait for unheard
-        left = [cell for cell in cells if cell in learners and cell not in done]
-        _tell_costs(left, work, joblib.effective_n_jobs(n_jobs), listener)
-    for prefer, wanted in (("threads", True), ("processes", False)):
-        left = [cell for cell in cells if cell not in done and (cell in in_threads) == wanted]
-        if left:
-            _play_all(left, work, out, n_jobs, prefer, listener)
-    frames = [_read_cell(out, cell) for cell in cells]
-    table = polars.concat([frame.select(*COLUMNS, *measured.names) for frame in frames])
-    timed = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
-    timings = polars.concat([frame.select(timed).head(1) for frame in frames])
-    write_whole(out / TIMINGS, timings.write_parquet)
-    write_whole(out / TABLE, table.write_parquet)
-    return table
-
-
-def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
-    """The table, the timings and the configuration of a finished sweep.
-
-    Args:
-        folder: what `sweep` was given as ``out``.
-
-    Raises:
-        ValueError: the folder is not one of finished results.
-    """
-    folder = Path(folder)
-    config = _read_config(folder)
-    if not (folder / TABLE).exists():
-        raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
-    try:
-        return _read(folder / TABLE), _read(folder / TIMINGS), config
-    except (OSError, polars.exceptions.PolarsError) as error:
-        raise ValueError(f"{folder} holds a damaged table: {error}") from None
-
-
-# ------------------------------------------------------------------------------------------------------------- the cells
-
-
-def _play_all(cells: list[Cell], work: _Work, out: Path, n_jobs: int, prefer: str, watcher: Watcher) -> None:
-    backend, _ = get_active_backend(prefer=prefer)
-    shared = getattr(backend, "supports_sharedmem", False)  # threads of this process, so that progress can be told as it goes
-    stop = threading.Event()
-
-    def on_chunk(sessions: int) -> None:
-        if stop.is_set():
-            raise InterruptedError
-        watcher.sessions(sessions)
-
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
-    results = parallel(joblib.delayed(_play)(cell, work, on_chunk if shared else None) for cell in cells)
-    try:
-        for cell, frame in results:
-            write_whole(out / CELLS / cell.file, frame.write_parquet)
-            watcher.finished(cell, frame, counted=shared)
-    finally:
-        stop.set()
-
-
-def _tell_costs(cells: Sequence[Cell], work: _Work, workers: int, watcher: Watcher) -> None:
-    first = {cell.agent: cell for cell in reversed(cells)}
-    for name, runs in Counter(cell.agent for cell in cells).items():
-        from .learners.play import expected_seconds  # imports torch: only where a learner is
-
-        env, agent = _pair(first[name], work)
-        assert isinstance(agent, Learner)
-        watcher.cost(name, expected_seconds(agent, env, work.horizon), runs, workers)
-
-
-def _pair(cell: Cell, work: _Work) -> tuple[gym.Env, Agent | Learner]:
-    env = make_env(cell.env, work.instances[cell.instance])
-    name, hyperparameters = parse_spec(cell.agent)
-    made = agent_class(name, work.folder)
-    return env, make_agent(made, env, horizon=work.horizon, seed=cell.seeds(work.seed)[1], **hyperparameters)
-
-
-def _play(cell: Cell, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Cell, polars.DataFrame]:
-    env, agent = _pair(cell, work)
-    log = None
-    if work.tensorboard is not None and isinstance(agent, Learner):
-        log = work.tensorboard.joinpath(*(re.sub(r"[^\w.=,-]+", "_", str(part)) for part in cell))
-    result = run(
-        agent,
-        env,
-        work.horizon,
-        seed=cell.seeds(work.seed)[0],
-        checkpoints=work.checkpoints,
-        engine=work.engine,
-        metrics=work.metrics,
-        on_chunk=on_chunk,
-        tensorboard=log,
-    )
-    frame = result.to_frame(cell.run).with_columns(
-        env=polars.lit(cell.env),
-        instance=polars.lit(cell.instance),
-        agent=polars.lit(cell.agent),
-        engine=polars.lit(result.engine),
-        seconds=polars.lit(result.seconds),
-        training_sessions=polars.lit(result.training_sessions),
-        training_seconds=polars.lit(result.training_seconds),
-    )
-    return cell, frame
-
-
-# ------------------------------------------------------------------------------------------------------------ the folder
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder of results, if need be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"{out} is a file, or below one; the results need a folder") from None
-
-
-def _open_folder(out: Path, config: dict[str, Any]) -> None:
-    """Make the folder and write the configuration, or check that the folder holds the same."""
-    make_folder(out)
-    if any(out.iterdir()):
-        before = _read_config(out)
-        changed = [key for key in config if before.get(key) != config[key]]
-        if changed:
-            what = "; ".join(f"{key}: {_short(before.get(key))} there, {_short(config[key])} now" for key in changed)
-            raise ValueError(f"{out} holds results of another configuration ({what}); choose another folder")
-    else:
-        write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
-    (out / CELLS).mkdir(exist_ok=True)
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / CONFIG).read_text())
-    except FileNotFoundError:
-        raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / CONFIG} cannot be read: {error}") from None
-    if not isinstance(config, dict) or "clickgym" not in config:
-        raise ValueError(f"{folder / CONFIG} is not the configuration of a sweep")
-    return config
-
-
-def _read(path: Path) -> polars.DataFrame:
-    return polars.read_parquet(path, glob=False)  # a folder's name may have brackets
-
-
-def _read_cell(out: Path, cell: Cell) -> polars.DataFrame:
-    path = out / CELLS / cell.file
-    try:
-        frame = _read(path)
-        if frame.select("env", "instance", "agent", "run").row(0) != tuple(cell):
-            raise ValueError("it belongs to another run")
-        return frame
-    except (OSError, ValueError, polars.exceptions.PolarsError) as error:
-        raise ValueError(f"{path} is damaged ({error}); delete it to have {cell} computed again") from None
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        write(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:
@@ -381,8 +185,57 @@ def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:
     return dict(labelled)
 
 
-def _is_own(spec: Spec) -> bool:
-    return parse_spec(spec)[0] not in PUBLISHED
+def _plan(
+    envs: Mapping[str, Spec], instances: Sequence[str | None], agents: Mapping[str, Spec], runs: int, work: _Work
+) -> _Plan:
+    """Make every environment and every agent once, to see that they fit, and list the trials."""
+    plan, measured = _Plan(), Metrics(work.metrics)
+    for env_label, spec in envs.items():
+        for instance in instances:
+            env: Any = make_env(spec, instance)
+            measured.contexts(env.unwrapped)
+            name = env.unwrapped.instance
+            if f"{env_label} {name}" in plan.models:
+                raise ValueError("two instances have the same name; their results could not be told apart")
+            plan.models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
+            is_file = instance is not None and instance.endswith(".json")
+            plan.instances[name] = str(Path(instance).resolve()) if instance is not None and is_file else instance
+            for agent_label, player in _players(agents, env, env_label, work):
+                for index in range(runs):
+                    plan.players[Trial(env_label, name, agent_label, index)] = player
+    if not plan.players:
+        raise ValueError("no instance was named")
+    return plan
+
+
+def _players(agents: Mapping[str, Spec], env: gym.Env, env_label: str, work: _Work) -> Iterator[tuple[str, _Player]]:
+    for agent_label, spec in agents.items():
+        name, hyperparameters = parse_spec(spec)
+        agent = make_agent(name, env, horizon=work.horizon, seed=0, **hyperparameters)
+        engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
+        yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
+
+
+def _configuration(plan: _Plan, envs: list[str], agents: Mapping[str, Spec], runs: int, work: _Work) -> dict[str, Any]:
+    """What results depend on, and what they were made with; the results of two configurations are not mixed."""
+    packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
+    if any(player.learner for player in plan.players.values()):
+        packages += ["stable-baselines3", "sb3-contrib", "torch"]
+    return {
+        "clickgym": version("clickgym"),
+        "envs": envs,
+        "instances": list(plan.instances),
+        "agents": list(agents),
+        "horizon": work.horizon,
+        "runs": runs,
+        "seed": work.seed,
+        "checkpoints": work.checkpoints.tolist(),
+        "engine": work.engine,
+        "metrics": list(work.metrics),
+        "models": plan.models,
+        "sources": {name: _source_digest(spec) for name, spec in agents.items() if parse_spec(spec)[0] not in PUBLISHED},
+        "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
+    }
 
 
 def _source_digest(spec: Spec) -> str:
@@ -394,6 +247,85 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+# ---------------------------------------------------------------------------------------------------------------- playing
+
+
+def _play_all(
+    plan: _Plan, done: Mapping[Trial, polars.DataFrame], work: _Work, out: Path, n_jobs: int, callback: Callback | None
+) -> None:
+    """Play and write what is not done: compiled pairs in threads, then the others in processes."""
+    told = Callback() if callback is None else callback
+    told.start(list(plan.players), done, work.horizon)
+    left = {trial: player for trial, player in plan.players.items() if trial not in done}
+    if callback is not None:  # to find out what learners cost takes seconds, which nobody should wait for unheard
+        learners = [trial for trial, player in left.items() if player.learner]
+        _tell_costs(learners, work, joblib.effective_n_jobs(n_jobs), told)
+    for prefer, wanted in (("threads", True), ("processes", False)):
+        trials = [trial for trial, player in left.items() if player.compiled == wanted]
+        if trials:
+            _play_some(trials, work, out, n_jobs, prefer, told)
+
+
+def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:
+    backend, _ = get_active_backend(prefer=prefer)
+    shared = getattr(backend, "supports_sharedmem", False)  # threads of this process, so that progress can be told as it goes
+    stop = threading.Event()
+
+    def on_chunk(sessions: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        callback.sessions(sessions)
+
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
+    results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)
+    try:
+        for trial, frame in results:
+            write_trial(out, trial, frame)
+            callback.finished(trial, frame, counted=shared)
+    finally:
+        stop.set()
+
+
+def _tell_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:
+    first = {trial.agent: trial for trial in reversed(trials)}
+    for name, runs in Counter(trial.agent for trial in trials).items():
+        from .learners.play import expected_seconds  # imports torch: only where a learner is
+
+        env, agent = _pair(first[name], work)
+        assert isinstance(agent, Learner)
+        callback.cost(name, expected_seconds(agent, env, work.horizon), runs, workers)
+
+
+def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
+    env = make_env(trial.env, work.instances[trial.instance])
+    name, hyperparameters = parse_spec(trial.agent)
+    made = agent_class(name, work.folder)
+    return env, make_agent(made, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1], **hyperparameters)
+
+
+def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
+    env, agent = _pair(trial, work)
+    log = None
+    if work.tensorboard is not None and isinstance(agent, Learner):
+        log = work.tensorboard.joinpath(*(re.sub(r"[^\w.=,-]+", "_", str(part)) for part in trial))
+    result = run(
+        agent,
+        env,
+        work.horizon,
+        seed=trial.seeds(work.seed)[0],
+        checkpoints=work.checkpoints,
+        engine=work.engine,
+        metrics=work.metrics,
+        on_chunk=on_chunk,
+        tensorboard=log,
+    )
+    frame = result.to_frame(trial.run).with_columns(
+        env=polars.lit(trial.env),
+        instance=polars.lit(trial.instance),
+        agent=polars.lit(trial.agent),
+        engine=polars.lit(result.engine),
+        seconds=polars.lit(result.seconds),
+        training_sessions=polars.lit(result.training_sessions),
+        training_seconds=polars.lit(result.training_seconds),
+    )
+    return trial, frame

@@ -13,7 +13,6 @@ Four kinds, all of which `load_instance` accepts wherever an ``instance`` is ask
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import check_positions, unknown
+from ..files import write_whole
 from ..users import Users, canonical
 
 __all__ = ["DEFAULT_INSTANCE", "FOLDER", "Instance", "list_instances", "load_instance", "read_json"]
@@ -124,13 +124,7 @@ class Instance:
         lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
-        path = Path(path)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def load_instance(name: str | PathLike[str]) -> Instance:

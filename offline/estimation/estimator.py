@@ -22,13 +22,13 @@ from ...envs.kernels import kernel
 from ..counting import by_query, in_parallel
 from ..log import ClickLog
 
-__all__ = ["ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
+__all__ = ["MODEL_ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
 
-ESTIMATORS: dict[str, type[Estimator]] = {}
+MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimators by the names that commands give them: whatever names its ``model_class`` is here."""
 
 SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
@@ -63,7 +63,7 @@ class Estimator(ABC):
         super().__init_subclass__(**kwargs)
         if "model_class" in vars(cls):
             cls.short = vars(cls).get("short", cls.model_class.short)
-            ESTIMATORS[cls.short] = cls
+            MODEL_ESTIMATORS[cls.short] = cls
 
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:

@@ -2,79 +2,98 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from ...envs.checks import check_at_least, check_count, check_seed, unknown
-from ...offline import ClickLog, ConvergenceWarning, Estimator, hold_out, query_instance, read_log
-from ...offline.fitting import MODELS, MODELS_PER_QUERY
-from ...offline.readers import LOG_FORMATS
+from .console import errors, output
 
-__all__ = ["fit_log"]
+if TYPE_CHECKING:
+    from ...offline import Fitted
+
+__all__ = ["fit"]
 
 
-def fit_log(
-    path: Path,
-    models: Sequence[str],
-    out: Path,
-    *,
-    log_format: str = "auto",
-    queries: Sequence[str] = (),
-    n_items: int = 10,
-    test_share: float = 0.2,
-    iterations: int = 1000,
-    tol: float = 1e-7,
-    per_query: bool = False,
-    seed: int = 0,
-    strict: bool = True,
-    console: Console,
-    progress: Console,
-) -> None:
-    """Fit click models to a log, print what they are worth on held-out sessions, and write instance files.
+def fit(
+    log: Annotated[Path, typer.Argument(
+        metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
+    )],
+    model: Annotated[list[str], typer.Option(
+        "--model", "-m", metavar="MODEL...",
+        help="One or more of {models}.",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="FILE|DIR", help="The instance file, [bold]name.json[/]; or a folder, for one file per query.",
+    )],
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar="auto|{log_formats}",
+        help="[bold]tidy[/] is CSV or Parquet with the columns session, query, position, item, clicked.",
+    )] = "auto",
+    queries: Annotated[list[str] | None, typer.Option(
+        "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
+        help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
+    )] = None,
+    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance, those displayed most.")] = 10,
+    test_share: Annotated[float, typer.Option(
+        metavar="S", help="Share of the sessions that is held out for the figures; the files are made from all sessions.",
+    )] = 0.2,
+    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = 1000,
+    tol: Annotated[float, typer.Option(
+        metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
+    )] = 1e-7,
+    per_query: Annotated[bool, typer.Option(
+        "--per-query", help="Examination probabilities for each query by itself (PBM, UBM), instead of shared by all.",
+    )] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice of the held-out sessions.")] = 0,
+    skip_malformed: Annotated[bool, typer.Option(
+        "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
+    )] = False,
+) -> None:  # fmt: skip
+    """Fit click models to your click log: how well they predict, and an instance file to run agents on.
 
-    The files hold the parameters estimated from all sessions; those that are scored were estimated without the sessions that
-    they are scored on.
+    [bold]Examples[/]
 
-    Args:
-        path: the log.
-        models: short names, see `clickgym.offline.fitting.MODELS`.
-        out: a file for a single query, which ends with ``.json``; else a folder, for one file per query.
-        log_format: as for `read_log`.
-        queries: labels of the queries that become instances; without any, the most frequent one.
-        n_items: L.
-        test_share: of the sessions, how many are held out; 0 scores nothing.
-        iterations, tol: of the EM algorithms.
-        per_query: examination probabilities for each query by itself, which PBM and UBM offer; else all queries share them.
-        seed: of the split.
-        strict: refuse a malformed line; else leave it and its session out, and say how many.
-        console: for the figures.
-        progress: for what is going on.
+      clickgym fit log.csv --model PBM UBM --out query.json
+
+      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
+
+    Several queries of a Yandex log, a file each:
+
+      clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
+    """
+    from ...offline import ConvergenceWarning, fit_models
+
+    files = _files(out, queries or ())
+    console, progress = output(), partial(errors().print, highlight=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
+        fitted = fit_models(
+            log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
+            per_query=per_query, seed=seed, log_format=log_format, strict=not skip_malformed, on_step=progress,
+        )  # fmt: skip
+    for name, estimator in fitted.estimators.items():
+        if getattr(estimator, "converged_", None) is False:
+            progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
+    _print_scores(console, fitted)
+    for query, instance in fitted.instances.items():
+        file = files(query)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        instance.save(file)
+        console.print(f"{file}: {instance.description}", highlight=False, markup=False)
+
+
+def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
+    """Where the instance of each query goes.
 
     Raises:
-        ValueError, OSError: on wrong input, before anything is written.
+        ValueError: not every query can have a file.
     """
-    available = MODELS_PER_QUERY if per_query else MODELS
-    for name in models:
-        if name not in MODELS:
-            raise ValueError(unknown("model", name, MODELS))
-        if name not in available:
-            raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(available)} have")
-    if len(set(models)) < len(models) or {"DBN", "SDBN"} <= set(models):
-        raise ValueError(f"models are {', '.join(models)}; expected each once, and one of DBN and SDBN")
-    if not 0 <= test_share < 1:
-        raise ValueError(f"test_share is {test_share}; expected a number from 0 to below 1")
-    if log_format not in ("auto", *LOG_FORMATS):
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
-    check_count("items", n_items)
-    check_count("iterations", iterations)
-    check_at_least("tol", tol, 0, strictly=True)
-    check_seed(seed)
     single = out.suffix == ".json"
     if single and len(queries) > 1:
         raise ValueError(f"{len(queries)} queries do not fit into one file; give --out a folder")
@@ -85,45 +104,9 @@ def fit_log(
         raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
     if single and not out.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {out.absolute().parent}")
-
-    start = time.perf_counter()
-    log = read_log(path, log_format, strict=strict)
-    progress.print(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s", highlight=False)
-    for reason, lines in log.skipped.items():
-        progress.print(f"left out {lines:,} lines: {reason}", highlight=False)
-    labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
-    files = [out if single else out / f"{_file_name(label)}.json" for label in labels]
-    if len(set(files)) < len(files):
-        raise ValueError(f"two of the queries {', '.join(labels)} would go to the same file")
-    quick = {"CM": MODELS["CM"](1, None).fit(log)}
-    for label in labels:  # what is wrong with a query is said before the work
-        query_instance(log, label, quick, n_items)
-
-    scored: dict[str, Estimator] = {}
-    estimators: dict[str, Estimator] = {}
-    train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
-    for name in models:
-        start = time.perf_counter()
-        scored[name] = _fit(available[name], train, iterations, tol)
-        estimators[name] = _fit(available[name], log, iterations, tol) if test_share else scored[name]
-        progress.print(f"fitted {name} in {time.perf_counter() - start:.1f} s", highlight=False)
-        if getattr(estimators[name], "converged_", None) is False:
-            progress.print(f"{name} has not converged after {iterations} steps; allow more --iterations", highlight=False)
-    _print_scores(console, scored, train, test)
-
-    method = {
-        "sessions_of_all_queries": len(log),
-        "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
-        "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items()},
-    }
-    origin = f"estimated by clickgym from the click log {path.name}"
-    instances = [query_instance(log, label, estimators, n_items, origin=origin, estimation=method) for label in labels]
-    if not single:
-        out.mkdir(parents=True, exist_ok=True)
-    for file, instance in zip(files, instances, strict=True):
-        instance.save(file)
-        console.print(f"{file}: {instance.description}", highlight=False, markup=False)
+    if len({_file_name(query) for query in queries}) < len(queries):
+        raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
+    return lambda query: out if single else out / f"{_file_name(query)}.json"
 
 
 def _file_name(label: str) -> str:
@@ -131,14 +114,9 @@ def _file_name(label: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
 
 
-def _fit(make: Callable[[int, float | None], Estimator], log: ClickLog, iterations: int, tol: float | None) -> Estimator:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        return make(iterations, tol).fit(log)
-
-
-def _print_scores(console: Console, estimators: dict[str, Estimator], train: ClickLog, test: ClickLog) -> None:
+def _print_scores(console: Console, fitted: Fitted) -> None:
     """One row per model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
+    estimators, train, test = fitted.scored, fitted.train, fitted.test
     table = Table.grid(padding=(0, 2))
     header = ["model", "EM steps"]
     if len(test):

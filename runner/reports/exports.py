@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import polars
 
-from ..formats import duration, regret_text
+from ..formats import duration, markdown_table, regret_text
 from ..statistics import ranked
 from .words import command_of, heading, unit_of, what_is_tested, what_is_told
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
 HEADINGS = ("", "agent", "regret", "tied with", "reward", "time", "engine")
+SIDES = ("---:", ":---", "---:", ":---", "---:", "---:", ":---")
 PER_SESSION = "Reward and time are per session."
 
 # In the way of a macro's argument, of a ligature, or of OT1, the encoding that a plain document has.
@@ -34,8 +35,8 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
     """
     lines = [f"**{_markdown(heading(config))}**", ""]
     for title, rows in _tables(table, timings, config):
-        lines += [_markdown(title), "", _row(HEADINGS), "| ---: | :--- | ---: | :--- | ---: | ---: | :--- |"]
-        lines += [*(_row([_markdown(cell) for cell in row]) for row in rows), ""]
+        escaped = [[_markdown(cell) for cell in row] for row in rows]
+        lines += [_markdown(title), "", *markdown_table([HEADINGS, *escaped], SIDES), ""]
     return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
 
 
@@ -100,10 +101,6 @@ def _tables(
             for row in rows.filter(polars.col("env") == env).iter_rows(named=True)
         ]
         yield f"{env} (regret in {unit_of(env)})", cells
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _markdown(text: str) -> str:

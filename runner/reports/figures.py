@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ...envs.files import write_whole
 from ..statistics import average
-from ..sweep import write_whole
 from .words import command_of, unit_of, where
 
 __all__ = ["regret_figure", "save_figure"]

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...envs.files import write_whole
 from ..formats import duration, regret_text
+from ..results import read_results
 from ..statistics import summary
-from ..sweep import read_results, write_whole
 from .exports import to_latex, to_markdown
 from .words import heading, what_is_told
 

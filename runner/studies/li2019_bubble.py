@@ -40,7 +40,6 @@ from .study import (
     several,
     short,
     sublinear,
-    t_quantile,
     total,
 )
 
@@ -280,6 +279,8 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
         ``|V_0|`` and regret of each list, the slope, and the shares of the variance within queries that a line and a
         parabola explain.
     """
+    from ..statistics import t_quantile  # imports polars, which only who judges pays for
+
     wrong, regret = wrong_in_lists(curves, env), curves.runs(env, "BubbleRank")[:, :, -1].mean(axis=1)
     query = np.array([name.rpartition("-list")[0] for name in curves.instances])
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import polars
-import rich.progress
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -22,10 +20,13 @@ from rich.table import Table
 
 from ...envs import list_instances, load_instance
 from ...envs.checks import check_seed, unknown
+from ...envs.files import write_whole
 from ...envs.instances import DEFAULT_INSTANCE
+from ..formats import clock, markdown_table
 from ..make import make_agent, make_env, parse_spec
+from ..results import make_folder
 from ..run import run
-from ..sweep import Cell, Watcher, make_folder, sweep, write_whole
+from ..sweep import Callback, sweep
 from . import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
@@ -142,7 +143,7 @@ def run_study(
     queries: Sequence[str] | None = None,
     seed: int = 0,
     n_jobs: int = -1,
-    watcher: StudyProgress | None = None,
+    callback: Callback | None = None,
 ) -> dict[str, Findings]:
     """Run studies, and write for each its figure (PNG, SVG) and its findings and table (Markdown, JSON).
 
@@ -153,7 +154,7 @@ def run_study(
         out: the folder of the results; made if need be.
         console: where the plan and the findings are printed.
         seed, n_jobs: as in `sweep`.
-        watcher: is told of the progress.
+        callback: is told of the progress.
 
     Returns:
         The statements of each study with what was found.
@@ -186,7 +187,7 @@ def run_study(
             n_jobs=n_jobs,
             checkpoints=each.checkpoints,
             metrics=each.part.metrics,
-            watcher=watcher,
+            callback=callback,
         )
         evidence[each.part.name] = Curves(table, each.part.horizon, instances)
     from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
@@ -221,37 +222,6 @@ def judge(name: str, evidence: Evidence) -> Findings:
     return [(statement, statement.find(evidence)) for statement in STUDIES[name].statements]
 
 
-class StudyProgress(Watcher):
-    """A bar for each part of a study, on a terminal.
-
-    Args:
-        console: where to.
-
-    Attributes:
-        started: whether the arguments were accepted and work began.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self.started = False
-        self._bar = rich.progress.Progress(console=console, disable=not console.is_terminal, transient=True)
-
-    def start(self, cells: Sequence[Cell], done: dict[Cell, polars.DataFrame], horizon: int) -> None:  # type: ignore[override]
-        self.started, self._horizon = True, horizon
-        self._bar.start()
-        self._task = self._bar.add_task(f"{len(cells)} runs", total=len(cells) * horizon, completed=len(done) * horizon)
-
-    def sessions(self, count: int) -> None:
-        self._bar.advance(self._task, count)
-
-    def finished(self, cell: Cell, frame: polars.DataFrame, counted: bool) -> None:
-        if not counted:
-            self._bar.advance(self._task, self._horizon)
-
-    def stop(self) -> None:
-        """Take the bar away."""
-        self._bar.stop()
-
-
 # -------------------------------------------------------------------------------------------------------------- in words
 
 
@@ -263,16 +233,6 @@ def words(planned: Plan) -> str:
         f"{part.name}: {', '.join(part.envs)}; {', '.join(part.agents)}; {queries}"
         f"{planned.runs} of {part.runs} runs, {planned.horizon:,} of {part.horizon:,} sessions"
     )
-
-
-def clock(seconds: float) -> str:
-    """A time span.
-
-    Example:
-        >>> clock(0.3), clock(75), clock(4000)
-        ('0.3 s', '1.2 min', '1.1 h')
-    """
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
 
 
 def _table(name: str, found: Findings) -> Table:
@@ -295,8 +255,7 @@ def _as_printed(title: str, rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    return [f"| {' | '.join(row)} |" for row in (escaped[0], ["---"] * len(rows[0]), *escaped[1:])]
+    return markdown_table([[cell.replace("|", r"\|") for cell in row] for row in rows])
 
 
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:

@@ -2,7 +2,7 @@
 
 A study is data: environments, agents, queries, horizon, runs; statements, each a sentence of the paper, a rule and the
 function that applies it; and the function that draws its figure. Those of a paper are in a module of their own, which
-`runner.studies` lists; `runner.study_run` runs them.
+`runner.studies` lists; `runner.studies.run` runs them.
 
 Intervals are 95 % intervals of a mean by Student's t over runs, each of them first averaged over its queries: as everywhere in
 the package they say how surely the mean over these very queries is known. A statement is supported if the interval lies on the
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "in_all", "less", "linear", "several", "short", "sublinear", "t_quantile", "total",
+    "final", "in_all", "less", "linear", "several", "short", "sublinear", "total",
 ]  # fmt: skip
 
 Verdict = Literal["yes", "no", "cannot tell"]
 Values = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 SLACK = 1e-9
 """Regret below it is rounding error."""
 
@@ -134,13 +133,6 @@ class Estimate(NamedTuple):
         return every([self.above(low), self.below(high)])
 
 
-def t_quantile(freedom: int) -> float:
-    """How many standard errors half an interval is wide."""
-    from scipy.special import stdtrit  # slow to load, like polars
-
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-
-
 def estimate(values: ArrayLike) -> Estimate:
     """The mean of independent values.
 
@@ -148,10 +140,11 @@ def estimate(values: ArrayLike) -> Estimate:
         >>> print(estimate([1.0, 2.0, 3.0]))
         2 ± 2.5
     """
+    from ..statistics import half_width  # imports polars, which only who judges pays for
+
     array = np.asarray(values, float)
-    if len(array) < 2:
-        return Estimate(float(array.mean()), math.inf)
-    return Estimate(float(array.mean()), t_quantile(len(array) - 1) * float(array.std(ddof=1)) / math.sqrt(len(array)))
+    half = float(array.std(ddof=1)) * half_width(len(array)) if len(array) > 1 else math.inf
+    return Estimate(float(array.mean()), half)
 
 
 def every(verdicts: Sequence[Verdict]) -> Verdict:

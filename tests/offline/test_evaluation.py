@@ -37,11 +37,11 @@ from clickgym.offline import (
     empirical_policies,
     evaluate,
     read_open_bandit,
+    read_policy,
     write_tidy,
 )
 from clickgym.offline.evaluation import CLICK_MODELS
 from clickgym.runner.cli.app import main
-from clickgym.runner.cli.evaluate import read_policy
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))

@@ -20,8 +20,8 @@ from clickgym.runner.cli.app import main
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
 from clickgym.runner.reports.words import command_of
+from clickgym.runner.results import Trial, read_results
 from clickgym.runner.statistics import average, summary
-from clickgym.runner.sweep import Cell, read_results
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_any_number_of_environments_one_run_and_no_regret_at_all(n_envs, tmp_pat
 def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=150)
-    cells = [Cell("E", "i", "A", run) for run in range(2)]
+    cells = [Trial("E", "i", "A", run) for run in range(2)]
     frame = polars.read_parquet(next((results / "cells").iterdir()))
     with Progress(console) as progress:
         progress.start(cells, {}, 2000)
@@ -242,3 +242,16 @@ def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
     assert "left" in shown
     assert "regret" in shown
     assert progress.kept("out") == "2 of 2 runs are finished and kept in out"
+
+
+def test_progress_of_several_sweeps_is_a_bar_each_and_no_lines(results):
+    text = io.StringIO()
+    trials = [Trial("E", "i", "A", run) for run in range(2)]
+    frame = polars.read_parquet(next((results / "cells").iterdir()))
+    with Progress(Console(file=text, force_terminal=True, width=150), lines=False) as progress:
+        for _ in range(2):
+            progress.start(trials, {trials[0]: frame}, 2000)
+            progress.finished(trials[1], frame, counted=False)
+        assert [task.completed for task in progress._bar.tasks] == [4000, 4000]
+    assert "regret" not in text.getvalue()
+    assert progress.kept("out") == "what is finished is kept in out"

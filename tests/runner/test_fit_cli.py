@@ -10,10 +10,24 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import PositionBasedModel
+from clickgym.envs import REWARDS, PositionBasedModel
 from clickgym.envs.instances import load_instance
-from clickgym.offline import ClickLog, PBMEstimator, hold_out, query_instance, read_log, write_tidy
+from clickgym.offline import (
+    ESTIMATORS,
+    ClickLog,
+    ConvergenceWarning,
+    PBMEstimator,
+    fit_models,
+    hold_out,
+    query_instance,
+    read_log,
+    write_tidy,
+)
+from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym.offline.readers import LOG_FORMATS
 from clickgym.runner.cli.app import main
+from clickgym.runner.cli.features import ATTRACTION_ONLY
+from clickgym.runner.metrics import DERIVED, METRICS
 from clickgym.runner.record import record
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
@@ -172,3 +186,33 @@ def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
     assert content["estimation"]["steps"]["PBM"] > 10
     assert content["estimation"]["sessions_of_all_queries"] == 9000
     assert "log.csv.gz" in content["origin"]
+
+
+def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--queries", "often", "some/times", "--iterations", "20"]
+    assert main([*words, "--out", str(tmp_path / "queries")]) == 0
+    out, err = capsys.readouterr()
+    steps = []
+    with pytest.warns(ConvergenceWarning):
+        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=20, on_step=steps.append)
+    assert capsys.readouterr() == ("", "")
+    assert [line.partition(" in ")[0] for line in steps] == ["read 9,000 sessions", "fitted PBM", "fitted DCM"]
+    assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
+    assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
+    assert "PBM has not converged after 20 steps; allow more --iterations" in err
+    for query, name in (("often", "often.json"), ("some/times", "some_times.json")):
+        fitted.instances[query].save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
+
+
+def test_help_names_what_the_registries_hold(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # so that no name is broken at the end of a line
+    for command, names in {
+        "fit": [*MODEL_ESTIMATORS, "|".join(["auto", *LOG_FORMATS])],
+        "evaluate": [*ESTIMATORS, "|".join(["auto", *LOG_FORMATS, "obd"]), "|".join(REWARDS)],
+        "features": ATTRACTION_ONLY,
+        "run": [*METRICS, *DERIVED],
+    }.items():
+        assert main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert [name for name in names if name not in shown] == []

@@ -23,7 +23,7 @@ from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVe
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.cli.app import main
 from clickgym.runner.make import parse_spec
-from clickgym.runner.sweep import Watcher
+from clickgym.runner.sweep import Callback
 
 pytest.importorskip("stable_baselines3")
 pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
@@ -177,7 +177,7 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 
 
 def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path) -> None:
-    class Costs(Watcher):
+    class Costs(Callback):
         def __init__(self) -> None:
             self.told: list[tuple[str, float, int, int]] = []
 
@@ -186,7 +186,7 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path) -> None:
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 300, 2, out=tmp_path / "a", n_jobs=1, watcher=costs)
+    first = clickgym.sweep(["PBMRank-v0"], agents, 300, 2, out=tmp_path / "a", n_jobs=1, callback=costs)
     again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 300, 2, out=tmp_path / "b", n_jobs=2)
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))

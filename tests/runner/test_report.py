@@ -27,8 +27,8 @@ from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.reports.report import write_report
 from clickgym.runner.reports.words import command_of, unit_of, what_is_tested, what_is_told
+from clickgym.runner.results import read_results
 from clickgym.runner.statistics import LEVEL, average, pairwise, ranked, summary
-from clickgym.runner.sweep import read_results
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 

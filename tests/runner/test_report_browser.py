@@ -20,8 +20,8 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 import clickgym
 from clickgym.runner.reports.figures import COLOURS
 from clickgym.runner.reports.page import to_html
+from clickgym.runner.results import read_results
 from clickgym.runner.statistics import average
-from clickgym.runner.sweep import read_results
 
 pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
 

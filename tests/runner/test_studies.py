@@ -17,10 +17,11 @@ import pytest
 import clickgym
 from clickgym.envs import load_instance
 from clickgym.runner.cli.app import main
+from clickgym.runner.formats import clock
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import clock, judge, plan
+from clickgym.runner.studies.run import judge, plan
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"

@@ -18,7 +18,8 @@ from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.runner.sweep import Cell, Watcher, read_results
+from clickgym.runner.results import Trial, read_results
+from clickgym.runner.sweep import Callback
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
@@ -99,10 +100,10 @@ def test_another_seed_gives_other_numbers(reference, tmp_path):
 
 
 def test_seeds_come_from_names():
-    cells = [Cell(env, "i", agent, run) for env in ("a", "b") for agent in ("c", "d") for run in range(3)]
+    cells = [Trial(env, "i", agent, run) for env in ("a", "b") for agent in ("c", "d") for run in range(3)]
     seeds = [seed for cell in cells for seed in cell.seeds(0)]
     assert len(set(seeds)) == len(seeds)
-    assert Cell("a", "i", "c", 0).seeds(0) == Cell("a", "i", "c", 0).seeds(0) != Cell("a", "i", "c", 0).seeds(1)
+    assert Trial("a", "i", "c", 0).seeds(0) == Trial("a", "i", "c", 0).seeds(0) != Trial("a", "i", "c", 0).seeds(1)
 
 
 # --------------------------------------------------------------------------------------------------------------- resuming
@@ -133,19 +134,19 @@ def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(tmp_path, own
 
 
 def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
-    class Count(Watcher):
+    class Count(Callback):
         fresh = 0
 
-        def start(self, cells, done, horizon):
-            self.cells, self.done = len(cells), len(done)
+        def start(self, trials, done, horizon):
+            self.trials, self.done = len(trials), len(done)
 
-        def finished(self, cell, frame, counted):
+        def finished(self, trial, frame, counted):
             self.fresh += 1
 
     first, second = Count(), Count()
-    tables = [clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", watcher=watcher) for watcher in (first, second)]
-    assert (first.cells, first.done, first.fresh) == (8, 0, 8)
-    assert (second.cells, second.done, second.fresh) == (8, 8, 0)
+    tables = [clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback) for callback in (first, second)]
+    assert (first.trials, first.done, first.fresh) == (8, 0, 8)
+    assert (second.trials, second.done, second.fresh) == (8, 8, 0)
     assert_frame_equal(*tables)
 
 
@@ -175,6 +176,12 @@ def test_the_folder_holds_configuration_versions_table_and_timings(reference, tm
     assert config["clickgym"] == clickgym.__version__
     assert {"python", "gymnasium", "numpy", "numba"} <= set(config["versions"])
     json.dumps(config)
+
+
+def test_a_sweep_over_no_instance_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no instance was named"):
+        clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", instances=[])
+    assert not (tmp_path / "out").exists()
 
 
 # ----------------------------------------------------------------------------------------------------------- own agents
@@ -226,20 +233,20 @@ def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
 # --------------------------------------------------------------------------------------------------------------- watching
 
 
-def test_a_watcher_hears_of_every_session_once(tmp_path, own_agent):
-    class Count(Watcher):
+def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
+    class Count(Callback):
         counted = uncounted = 0
 
         def sessions(self, count):
             self.counted += count
 
-        def finished(self, cell, frame, counted):
+        def finished(self, trial, frame, counted):
             self.uncounted += 0 if counted else 2000
 
-    watcher = Count()
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out="out", n_jobs=2, watcher=watcher)
-    assert watcher.counted + watcher.uncounted == 2 * 2 * 2000
-    assert watcher.counted >= 2 * 2000
+    callback = Count()
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out="out", n_jobs=2, callback=callback)
+    assert callback.counted + callback.uncounted == 2 * 2 * 2000
+    assert callback.counted >= 2 * 2000
 
 
 def test_memory_does_not_grow_with_the_horizon(tmp_path):

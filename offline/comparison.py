@@ -1,0 +1,215 @@
+"""Policies and logs as the command line names them, and several estimates of one policy side by side."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs import CLICK_MODELS, load_instance
+from ..envs.checks import unknown
+from .evaluation import Evaluation, Policies, evaluate, logged_reward
+from .log import ClickLog, ItemPositionLog
+from .policies import (
+    FixedPolicy,
+    ItemPositionPolicy,
+    PlackettLucePolicy,
+    Policy,
+    UniformPolicy,
+    empirical_policies,
+    sessions_by_query,
+)
+from .readers import LOG_FORMATS, read_log, read_open_bandit
+
+__all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
+
+FORMATS = ("auto", *LOG_FORMATS, "obd")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One policy, evaluated by several estimators from one log.
+
+    Attributes:
+        log: what was read.
+        evaluations: one for each estimator.
+        on_policy: the reward per session in the policy's own log; None without one.
+    """
+
+    log: ClickLog | ItemPositionLog
+    evaluations: tuple[Evaluation, ...]
+    on_policy: float | None
+
+
+def compare(
+    log: str | PathLike[str] | ClickLog | ItemPositionLog,
+    policy: str,
+    estimators: Sequence[str] = ("item-position",),
+    *,
+    log_format: str = "auto",
+    query: str | None = None,
+    logging: str | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    on_policy: str | PathLike[str] | ClickLog | ItemPositionLog | None = None,
+    bootstrap: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """Estimate by several estimators what a policy would have earned.
+
+    Args:
+        log: the log of another policy, or its file.
+        policy: in the words of `read_policy`.
+        estimators: of `ESTIMATORS`.
+        log_format, query: as for `read_sessions`.
+        logging: the policy that made the log, as ``policy``; None takes what the log recorded.
+        reward, cutoff, bootstrap, level, seed: as for `evaluate`.
+        on_policy: a log of the evaluated policy itself, to compare with.
+
+    Raises:
+        ValueError, OSError: on wrong input.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
+        >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
+        1.0
+    """
+    logged = read_sessions(log, log_format, query)
+    target = read_policy(policy, logged, reward, cutoff)
+    source = None if logging is None else read_policy(logging, logged)
+    evaluations = tuple(
+        evaluate(
+            logged, target, name, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed
+        )
+        for name in estimators
+    )
+    own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
+    return Comparison(logged, evaluations, own)
+
+
+def read_sessions(
+    source: str | PathLike[str] | ClickLog | ItemPositionLog, log_format: str = "auto", query: str | None = None
+) -> ClickLog | ItemPositionLog:
+    """Read a log, or some sessions of it.
+
+    Args:
+        source: its file, or the log itself.
+        log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
+        query: keep only the sessions of the query with this label; None keeps all.
+
+    Raises:
+        ValueError: on an unknown format or query, or as the reader.
+    """
+    if log_format not in FORMATS:
+        raise ValueError(unknown("log format", log_format, FORMATS))
+    if isinstance(source, (ClickLog, ItemPositionLog)):
+        log = source
+    else:
+        log = read_open_bandit(source) if log_format == "obd" else read_log(source, log_format)
+    if query is not None and isinstance(log, ItemPositionLog):
+        raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
+    if query is None or isinstance(log, ItemPositionLog):
+        return log
+    if query not in log.query_labels:
+        raise ValueError(unknown("query", query, log.query_labels))
+    return log[log.queries == log.query_labels.index(query)]
+
+
+def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
+    """The policy, or one for each query, that a word stands for.
+
+    Args:
+        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),
+            ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with ``action_dist`` (items × positions) or
+            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...); or
+            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query under
+            that click model (which need not be named where there is but one).
+        log: the log whose items the policy ranks.
+        reward, cutoff: for which a list of a click model is best.
+
+    Raises:
+        ValueError: if nothing is called so, or if the file or an item does not fit.
+    """
+    if spec == "uniform":
+        if isinstance(log, ItemPositionLog):
+            return UniformPolicy(log.n_items, log.n_positions)
+        return {
+            query: UniformPolicy(np.unique(log.items[sessions]), log.n_positions) for query, sessions in sessions_by_query(log)
+        }
+    if spec == "empirical" and isinstance(log, ClickLog):
+        return empirical_policies(log)
+    fixed = spec.startswith("fixed:")
+    path, _, model = spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
+    if not fixed and (path.endswith(".json") or Path(path).is_dir()):
+        return _best_lists(Path(path), model, log, reward, cutoff)
+    if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
+        raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
+    if fixed:
+        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+    if not spec.endswith(".npz"):
+        raise ValueError(
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
+        )
+    try:
+        arrays = np.load(spec, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array; expected what np.savez writes")
+        with arrays:
+            held = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"cannot read the policy {spec}: {error}") from None
+    for name in ("action_dist", "scores"):
+        if name in held:
+            labels = held.get("items", np.arange(len(np.atleast_1d(held[name]))))
+            try:
+                items = _numbers([str(label) for label in labels.ravel().tolist()], log)
+                if name == "scores":
+                    return PlackettLucePolicy(held[name], log.n_positions, items)
+                return ItemPositionPolicy(held[name], items)
+            except ValueError as error:
+                raise ValueError(f"{spec}: {error}") from None
+    raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(held) or 'nothing'}")
+
+
+def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> dict[str, Policy]:
+    """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
+    policies: dict[str, Policy] = {}
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        instance = load_instance(file)
+        query, items = instance.estimation.get("query"), instance.estimation.get("items")
+        if not isinstance(query, str) or not isinstance(items, list) or len(items) != instance.n_items:
+            raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
+        if query in policies:
+            raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
+        kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+        if not kinds:
+            raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
+        chosen = [kind for kind in kinds if model.upper() in ("", kind)]
+        if len(chosen) != 1:
+            raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
+        best = instance.model(chosen[0], log.n_positions).optimal_ranking(reward, cutoff)
+        policies[query] = FixedPolicy(_numbers(items, log)[best])
+    if isinstance(log, ClickLog):
+        for query, _ in sessions_by_query(log):
+            if query not in policies:
+                raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
+    return policies
+
+
+def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:
+    """How the log numbers the items with these labels."""
+    if isinstance(log, ItemPositionLog):
+        if not all(label.isdecimal() and len(label) <= 9 for label in labels):
+            raise ValueError(f"the items of this log are numbers of up to 9 digits; got {', '.join(labels)}")
+        return np.array([int(label) for label in labels])
+    number = {label: index for index, label in enumerate(log.item_labels)}
+    for label in labels:
+        if label not in number:
+            raise ValueError(unknown("item", label, number))
+    return np.array([number[label] for label in labels])

@@ -1,0 +1,84 @@
+"""``clickgym features``: contextual instances from ratings and judged documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...envs import CLICK_MODELS, DEFAULT_INSTANCE
+from .console import bold, output
+
+__all__ = ["features"]
+
+# Labels and features tell the attraction of items, and nothing else of them.
+ATTRACTION_ONLY = [name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1]
+
+
+def features(
+    data: Annotated[Path, typer.Argument(
+        metavar="DATA", show_default=False,
+        help="Ratings, [bold].csv[/] with the columns userId, movieId, rating; or documents with labels of relevance in the "
+        "SVMlight form of LETOR, with qid or a file of query sizes beside them ([bold]NAME.query[/]). Either may be gzipped.",
+    )],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")],
+    model: Annotated[list[str], typer.Option(
+        "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, ATTRACTION_ONLY))}.",
+        show_default="UBM",
+    )] = ["UBM"],  # noqa: B006
+    candidates: Annotated[int, typer.Option(
+        metavar="L", help="Items to choose from in a session. Users and queries that judged fewer are left out.",
+    )] = 10,
+    positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 5,
+    linear: Annotated[bool, typer.Option(
+        "--linear", help="Replace the attraction from labels by the linear function of the features that fits it best.",
+    )] = False,
+    floor: Annotated[float, typer.Option(metavar="P", help="Attraction of what has the label 0.")] = 0.05,
+    reduce: Annotated[str, typer.Option(
+        metavar="none|svd|autoencoder", help="Reduce the features of documents to a smaller dimension.",
+    )] = "none",
+    dimension: Annotated[int, typer.Option(
+        metavar="N", help="Of the reduction; for ratings, of the decomposition: N features of the user, N of the item.",
+    )] = 10,
+    items: Annotated[int | None, typer.Option(
+        metavar="N", help="Of ratings, only the N items that were rated most.", show_default="all",
+    )] = None,
+    examination: Annotated[str, typer.Option(
+        metavar="NAME|FILE", help="The instance that says how users examine a list.",
+    )] = DEFAULT_INSTANCE,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the decomposition or the autoencoder.")] = 0,
+) -> None:  # fmt: skip
+    """Make a contextual instance from ratings or from judged documents: users, items, features, attraction.
+
+    [bold]Examples[/]
+
+    Films as candidates, features by singular value decomposition (He et al. 2020):
+
+      clickgym features ml-latest-small/ratings.csv --out movielens.json
+
+      clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon 1e5 --out films
+
+    Documents of queries, their features reduced to ten:
+
+      clickgym features rank.train.gz --reduce svd --dimension 10 --out letor.json
+
+    The attraction of a label y is floor + (1 - floor) (2^y - 1) / 2^largest.
+    """
+    from ...offline import contextual_instance, read_judgements
+
+    if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
+        raise ValueError(f"--out is {out}; expected the name of a .json file in a folder that exists")
+    judgements = read_judgements(data)
+    instance = contextual_instance(
+        judgements, model, n_items=candidates, n_positions=positions, linear=linear, floor=floor, reduce=reduce,
+        dimension=dimension, most_rated=items, examination=examination, seed=seed, name=out.stem,
+        origin=f"made by clickgym from {data.name}",
+    )  # fmt: skip
+    instance.save(out)
+    console, left_out = output(), instance.estimation["left_out"]
+    whose = "users" if judgements.features is None else "queries"
+    console.print(f"read {len(judgements):,} judgements of {len(judgements.user_labels):,} {whose}", highlight=False)
+    if left_out:
+        console.print(f"left out {left_out:,} {whose} with fewer than {candidates} candidates", highlight=False)
+    console.print(f"{out}: {instance.description}", highlight=False, markup=False)

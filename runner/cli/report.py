@@ -1,0 +1,34 @@
+"""``clickgym report``: table, figure and pages of finished results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .console import output
+
+__all__ = ["report"]
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(
+        metavar="DIR", help="Folder of a finished [bold]clickgym run[/].", show_default=False,
+    )],
+    html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+) -> None:  # fmt: skip
+    """Make table and figure again from the results in a folder, and reports of them.
+
+    [bold]Examples[/]
+
+    One page that needs no network, and a table for a paper; both are written into the folder:
+
+      clickgym report results/first --html --latex
+    """
+    from ..reports.report import Format, write_report
+
+    wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
+    write_report(folder, output(), [name for name, is_wanted in wanted.items() if is_wanted])

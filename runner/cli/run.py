@@ -1,0 +1,85 @@
+"""``clickgym run``: agents in environments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..metrics import DERIVED, METRICS
+from ..run import ENGINES
+from .console import bold, errors, output
+
+__all__ = ["run"]
+
+
+def run(
+    context: typer.Context,
+    envs: Annotated[list[str], typer.Argument(
+        metavar="ENVS...",
+        help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/].",
+    )],
+    agents: Annotated[list[str], typer.Option(
+        "--agents", "-a", metavar="AGENT...",
+        help="One or more agents, as [bold]BatchRank[/], with arguments [bold]CascadeKLUCB:feedback=first_click[/], or "
+        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
+    )],
+    horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.")],
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
+    instance: Annotated[list[str] | None, typer.Option(
+        "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query",
+        help="One or more instances, each for every environment: names, or JSON files of your own.",
+    )] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    engine: Annotated[Any, typer.Option(
+        metavar="|".join(ENGINES), help="The compiled loop, or one session at a time in Python; the numbers are the same.",
+    )] = "auto",
+    metrics: Annotated[list[str] | None, typer.Option(
+        "--metrics", "-m", metavar="METRIC...", show_default="none",
+        help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED))}.",
+    )] = None,
+    tensorboard: Annotated[Path | None, typer.Option(
+        metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
+    )] = None,
+) -> None:  # fmt: skip
+    """Run every agent in every environment, show the progress, and write table and figure.
+
+    [bold]Examples[/]
+
+    Two algorithms on a real search query, under two click models:
+
+      clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out results/first
+
+    Your own agent and your own query; arguments after a colon:
+
+      clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
+
+    [bold]Stopping[/]
+
+    Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. When an agent fails in mid-run,
+    its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
+    """
+    from ..progress import Progress
+    from ..reports.report import write_report
+    from ..sweep import sweep
+
+    progress = context.obj = Progress(errors())
+    with progress:
+        sweep(
+            envs, agents, _number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+            engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
+        )  # fmt: skip
+    write_report(out, output())
+
+
+def _number(text: str) -> Any:
+    """What was written as a horizon; words are left to the check that every horizon meets."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text
