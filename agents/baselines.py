@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least
+from ..envs.checks import probability
 from ..envs.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
@@ -154,9 +154,7 @@ class EpsilonGreedy(CompiledAgent):
     update_kernel = update_greedy
 
     def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
-        if check_at_least("epsilon", epsilon, 0) > 1:
-            raise ValueError(f"epsilon is {epsilon!r}; expected a probability in [0, 1]")
-        super().__init__(n_items, n_positions, seed, epsilon=float(epsilon))
+        super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))
 
     def _initial_state(self) -> GreedyState:
         n = self.n_items

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_horizon
+from ..envs.checks import check_at_least, check_between, check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
@@ -135,10 +135,7 @@ class CascadeDUCB(CascadeAgent):
         feedback: str = "last_click",
         seed: Seed = None,
     ) -> None:
-        if gamma is not None:
-            gamma = check_at_least("gamma", gamma, 0, strictly=True)
-            if gamma > 1:
-                raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
         super().__init__(
             n_items,
             n_positions,

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_positions, probabilities, probability
+from ..envs.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..envs.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
 from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, shuffle_front
@@ -353,11 +353,7 @@ class UBMLinUCB(_LinUCB):
         ridge: float | None = None,
         seed: Seed = None,
     ) -> None:
-        check_positions(n_positions, n_items)
-        given = np.array(examination, dtype=object)
-        if given.ndim == 2:  # what lies above the used triangle is ignored, whatever it is
-            given[np.triu_indices(given.shape[0], 1, given.shape[1])] = 0.0
-        weights = probabilities("examination", given.tolist(), (n_positions, n_positions))
+        weights = browsing_probabilities("examination", examination, check_positions(n_positions, n_items))
         _check_order(weights[:, 0])
         super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
 

@@ -118,7 +118,7 @@ class TopRank(CompiledAgent):
     Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic ranking*, NeurIPS 2018,
     Algorithm 1.
 
-    Numbered decisions:
+    Deviations from the paper:
         1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the 3.43 in circulation is a slip.
         2. ⚠ Pairs of one block count whether or not both were shown: a block may reach below the list, and what is not
            shown is not clicked.
