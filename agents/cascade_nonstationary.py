@@ -12,7 +12,7 @@ from ..envs.checks import check_at_least, check_between, check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import examined_positions, rank_by_index
+from .kernels import examined_positions, rank_by_index, show
 
 __all__ = ["CascadeDUCB", "CascadeSWUCB"]
 
@@ -64,8 +64,7 @@ def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel
@@ -217,8 +216,7 @@ def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel

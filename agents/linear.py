@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..envs.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..envs.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
-from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, shuffle_front
+from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, show, shuffle_front
 from .position_based import check_examination
 
 __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", "PBMLinUCB", "UBMLinUCB"]
@@ -189,8 +189,7 @@ def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def
         for a in range(len(features)):
             state.order[a] = a
         shuffle_front(rng, state.order, 0, len(features), len(ranking))
-        for k in range(len(ranking)):
-            ranking[k] = state.order[k]
+        show(state.order, ranking)
     else:
         for a in range(len(features)):
             state.indices[a] = dot(state.theta, features[a])

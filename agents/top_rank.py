@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import kernel
 from .agent import CompiledAgent, Seed
-from .kernels import shuffle_front
+from .kernels import show, shuffle_front
 
 __all__ = ["TopRank"]
 
@@ -69,8 +69,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         if start >= n_positions:
             break
         shuffle_front(rng, state.order, start, stop, min(stop, n_positions) - start)
-    for k in range(n_positions):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel
