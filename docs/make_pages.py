@@ -44,7 +44,7 @@ def _learners() -> str:
         (
             f"`{name}`",
             learner.package,
-            f"`{learner.ways[0]}`",
+            f"`{learner.representations[0]}`",
             f"{learner.measured.regret} %",
             f"{learner.measured.seconds:.0f}",
         )
