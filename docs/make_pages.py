@@ -1,6 +1,6 @@
 """Write what is made from docstrings: the page of every environment, and the tables in the README.
 
-python docs/make_pages.py
+make pages
 """
 
 from __future__ import annotations
