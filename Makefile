@@ -9,7 +9,7 @@ TYPES := build/types/clickgym
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-slow lint types check bench clean
+.PHONY: help run test test-slow lint format types check pages bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -36,6 +36,10 @@ lint: $(INSTALLED)  ## ruff: rules and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
+format: $(INSTALLED)  ## put right what ruff can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
 # Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
 types: $(INSTALLED)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
@@ -43,6 +47,9 @@ types: $(INSTALLED)  ## mypy
 	$(BIN)/mypy $(TYPES)
 
 check: lint types test  ## ruff, mypy and the tests
+
+pages: $(INSTALLED)  ## what is made from docstrings: the environments' pages, the tables of README.md and docs/rl.md
+	$(BIN)/python docs/make_pages.py
 
 bench: $(INSTALLED)  ## the measurements of benchmarks/README.md
 	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python $$script || exit 1; done

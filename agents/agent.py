@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs.checks import check_count, check_positions
+from ..envs.files import write_whole
 from ..envs.kernels import specialise
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
@@ -98,11 +100,11 @@ class CompiledAgent(Agent):
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
-    _classes: ClassVar[dict[str, type[CompiledAgent]]] = {}
+    _classes: ClassVar[dict[tuple[str, str], type[CompiledAgent]]] = {}  # by module and name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        CompiledAgent._classes[cls.__name__] = cls
+        CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
         for name in ("rank_kernel", "update_kernel"):
             # Static methods, so that access through an instance does not bind them.
             if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
@@ -143,13 +145,14 @@ class CompiledAgent(Agent):
     # ------------------------------------------------------------------------------------------------ saving and loading
 
     def save(self, path: str | Path) -> None:
-        """Write the agent, in mid-run or not, to an ``.npz`` file of arrays and JSON.
+        """Write the agent, in mid-run or not, to an ``.npz`` file of arrays and JSON, whole or not at all.
 
         Args:
-            path: where; written whole or not at all.
+            path: where.
         """
         description = {
-            "agent": type(self).__name__,
+            "module": type(self).__module__,
+            "agent": type(self).__qualname__,
             "n_items": self.n_items,
             "n_positions": self.n_positions,
             "hyperparameters": {
@@ -158,30 +161,31 @@ class CompiledAgent(Agent):
             "generator": self.rng.bit_generator.state,
         }
         arrays = {f"state_{name}": value for name, value in self.state._asdict().items() if _is_array(value)}
-        path = Path(path)
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as file:
-            np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
-        partial.replace(path)
+
+        def write(partial: Path) -> None:
+            with partial.open("wb") as file:  # to a name, NumPy would add its own ending
+                np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
+
+        write_whole(Path(path), write)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read an agent that `save` wrote; it goes on exactly where it was.
 
         Args:
-            path: the file.
+            path: the file. The module of its class is imported, if it is not yet.
 
         Returns:
             The agent; called on a subclass, it must be one of that class.
 
         Raises:
-            ValueError: the file is not a saved agent, or one of another class.
+            ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
                 description = json.loads(str(file["description"]))
                 arrays = {name: file[name] for name in file.files}
-            agent_class = CompiledAgent._classes[description["agent"]]
+            agent_class = _saved_class(description.get("module"), description["agent"])
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
             agent.ranking[:] = arrays["ranking"]
@@ -193,6 +197,8 @@ class CompiledAgent(Agent):
                     value[...] = saved
         except FileNotFoundError:
             raise
+        except ImportError as error:
+            raise ValueError(f"{path} holds an agent of a class that cannot be found: {error}") from None
         except Exception as error:
             raise ValueError(f"{path} is not a saved agent: {error!r}") from None
         if not isinstance(agent, cls):
@@ -237,6 +243,21 @@ class ContextualAgent(CompiledAgent):
         if not np.isfinite(features).all():
             raise ValueError("features must be finite numbers")
         return features
+
+
+def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:
+    classes = CompiledAgent._classes
+    if module is None or module.startswith(f"{__package__}."):
+        # Of the package's own, which come first, the name says enough; version 0.1 wrote no more of any.
+        return {known.__name__: known for known in reversed(classes.values())}[name]
+    if (module, name) not in classes:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise ImportError(f"{name} of the module {module}, which cannot be imported: {error}") from None
+    if (module, name) not in classes:
+        raise ImportError(f"{name} of the module {module}, which has no such agent")
+    return classes[module, name]
 
 
 def _is_array(value: Any) -> bool:

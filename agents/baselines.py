@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least
+from ..envs.checks import probability
 from ..envs.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
-from .kernels import rank_by_index, shuffle_front
+from .kernels import rank_by_index, show, shuffle_front
 
 __all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
 
@@ -22,8 +22,7 @@ class ListState(NamedTuple):
 
 @kernel
 def show_front(state, rng, ranking):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        ranking[k] = state.items[k]
+    show(state.items, ranking)
 
 
 @kernel
@@ -75,8 +74,7 @@ class Oracle(Fixed):
 @kernel
 def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
     shuffle_front(rng, state.items, 0, len(state.items), len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.items[k]
+    show(state.items, ranking)
 
 
 class Random(CompiledAgent):
@@ -112,12 +110,10 @@ class GreedyState(NamedTuple):
 def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
     if rng.random() < state.epsilon:
         shuffle_front(rng, state.random, 0, len(state.random), len(ranking))
-        for k in range(len(ranking)):
-            ranking[k] = state.random[k]
+        show(state.random, ranking)
     else:
         rank_by_index(state.rate, state.order, rng, len(ranking))
-        for k in range(len(ranking)):
-            ranking[k] = state.order[k]
+        show(state.order, ranking)
 
 
 @kernel
@@ -154,9 +150,7 @@ class EpsilonGreedy(CompiledAgent):
     update_kernel = update_greedy
 
     def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
-        if check_at_least("epsilon", epsilon, 0) > 1:
-            raise ValueError(f"epsilon is {epsilon!r}; expected a probability in [0, 1]")
-        super().__init__(n_items, n_positions, seed, epsilon=float(epsilon))
+        super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))
 
     def _initial_state(self) -> GreedyState:
         n = self.n_items

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import unknown
 from ..envs.kernels import kernel
 from .agent import CompiledAgent, Seed
-from .kernels import FEEDBACK, examined_positions, rank_by_index
+from .kernels import FEEDBACK, examined_positions, rank_by_index, show
 
 __all__ = ["CascadeTS", "CascadeUCB1"]
 
@@ -53,8 +53,7 @@ def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel
@@ -132,8 +131,7 @@ def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
     rank_by_index(state.draws, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_horizon
+from ..envs.checks import check_at_least, check_between, check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import examined_positions, rank_by_index
+from .kernels import examined_positions, rank_by_index, show
 
 __all__ = ["CascadeDUCB", "CascadeSWUCB"]
 
@@ -64,8 +64,7 @@ def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel
@@ -135,10 +134,7 @@ class CascadeDUCB(CascadeAgent):
         feedback: str = "last_click",
         seed: Seed = None,
     ) -> None:
-        if gamma is not None:
-            gamma = check_at_least("gamma", gamma, 0, strictly=True)
-            if gamma > 1:
-                raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
         super().__init__(
             n_items,
             n_positions,
@@ -220,8 +216,7 @@ def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel

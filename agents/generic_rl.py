@@ -101,7 +101,7 @@ class StableBaselines(Learner):
     Args:
         n_items: L.
         n_positions: K.
-        actions: one of ``ways``; None takes the first.
+        actions: one of ``representations``; None takes the first.
         seed: of the network's weights, of the actions, and of the order of items.
         **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the hidden layers.
 
@@ -120,7 +120,7 @@ class StableBaselines(Learner):
     """Where the algorithm is from."""
     package: ClassVar[str] = "stable_baselines3"
     """The module that has a class of the same name."""
-    ways: ClassVar[tuple[Actions, ...]]
+    representations: ClassVar[tuple[Actions, ...]]
     """How its policy can name lists; the first by default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The table of defaults."""
@@ -149,10 +149,10 @@ class StableBaselines(Learner):
             name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
         } | {name: hyperparameters[name] for name in own}
         self.n_envs = self.hyperparameters["n_envs"]
-        ways = self.ways
-        if actions is not None and actions not in ways:
-            raise ValueError(unknown("actions", actions, ways))
-        self.actions = actions or ways[0]
+        known = self.representations
+        if actions is not None and actions not in known:
+            raise ValueError(unknown("actions", actions, known))
+        self.actions = actions or known[0]
         self.rng = np.random.default_rng(seed)
         self.items = self.rng.permutation(self.n_items)
         self.model: Any = None
@@ -327,7 +327,7 @@ class PPO(_CanTrainBefore):
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
-    ways = ("codes", "scores", "items")
+    representations = ("codes", "scores", "items")
     measured = Measured(10.0, 7.4)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
@@ -349,7 +349,7 @@ class A2C(_CanTrainBefore):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
-    ways = ("codes", "scores", "items")
+    representations = ("codes", "scores", "items")
     measured = Measured(6.1, 4.1)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
@@ -372,7 +372,7 @@ class RecurrentPPO(StableBaselines):
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
-    ways = ("codes", "scores")
+    representations = ("codes", "scores")
     measured = Measured(8.4, 15.8)
     settings: ClassVar = _AS_PPO | {
         "lstm_hidden_size": Setting(32, check_count, "the library's 256 would take most of the time"),
@@ -388,7 +388,7 @@ class MaskablePPO(StableBaselines):
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
-    ways = ("items",)
+    representations = ("items",)
     measured = Measured(3.7, 18.0)
     settings: ClassVar = _AS_PPO | {
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
@@ -406,7 +406,7 @@ class DQN(StableBaselines):
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
-    ways = ("items", "lists")
+    representations = ("items", "lists")
     measured = Measured(17.0, 10.2)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
@@ -444,7 +444,7 @@ class SAC(StableBaselines):
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
-    ways = ("scores",)
+    representations = ("scores",)
     measured = Measured(9.3, 17.6)
     settings: ClassVar = _SCORING | {
         "gradient_steps": Setting(4, check_count, "every 64 sessions; 2: 10.8 % in 12 s, 4: 8.5 % in 30 s"),
@@ -457,7 +457,7 @@ class TD3(StableBaselines):
     """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item."""
 
     paper = "Fujimoto et al. 2018; stable-baselines3"
-    ways = ("scores",)
+    representations = ("scores",)
     measured = Measured(18.9, 11.3)
     settings: ClassVar = _SCORING | {
         "gradient_steps": Setting(4, check_count, "every 64 sessions; 1: 31 % in 4 s, 4: 21 % in 19 s"),
@@ -484,7 +484,7 @@ class _Adopted(StableBaselines):
         return self.adopted
 
     @property
-    def ways(self) -> tuple[Actions, ...]:  # type: ignore[override]
+    def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]
         """Those whose action space the class accepts, found by trying."""
         # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever for a stream to end.
         if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):

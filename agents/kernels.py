@@ -65,6 +65,13 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     shuffle_ties(index, order, rng, count)
 
 
+@inner
+def show(order, ranking):  # type: ignore[no-untyped-def]
+    """Write the first items of an order into the list."""
+    for k in range(len(ranking)):
+        ranking[k] = order[k]
+
+
 @kernel
 def kl(p, q):  # type: ignore[no-untyped-def]
     """Kullback-Leibler divergence KL(p, q) between Bernoulli laws, in nats."""

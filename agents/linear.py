@@ -26,10 +26,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_positions, probabilities, probability
+from ..envs.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..envs.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
-from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, shuffle_front
+from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, show, shuffle_front
 from .position_based import check_examination
 
 __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", "PBMLinUCB", "UBMLinUCB"]
@@ -189,8 +189,7 @@ def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def
         for a in range(len(features)):
             state.order[a] = a
         shuffle_front(rng, state.order, 0, len(features), len(ranking))
-        for k in range(len(ranking)):
-            ranking[k] = state.order[k]
+        show(state.order, ranking)
     else:
         for a in range(len(features)):
             state.indices[a] = dot(state.theta, features[a])
@@ -353,11 +352,7 @@ class UBMLinUCB(_LinUCB):
         ridge: float | None = None,
         seed: Seed = None,
     ) -> None:
-        check_positions(n_positions, n_items)
-        given = np.array(examination, dtype=object)
-        if given.ndim == 2:  # what lies above the used triangle is ignored, whatever it is
-            given[np.triu_indices(given.shape[0], 1, given.shape[1])] = 0.0
-        weights = probabilities("examination", given.tolist(), (n_positions, n_positions))
+        weights = browsing_probabilities("examination", examination, check_positions(n_positions, n_items))
         _check_order(weights[:, 0])
         super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
 

@@ -12,7 +12,7 @@ from ..envs.checks import check_horizon
 from ..envs.kernels import kernel
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import examined_positions, kl, rank_by_index
+from .kernels import examined_positions, kl, rank_by_index, show
 
 __all__ = ["PIE"]
 
@@ -30,8 +30,7 @@ class State(NamedTuple):
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     rank_by_index(state.mean, state.order, rng, n_positions)
-    for k in range(n_positions):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
     last = state.mean[state.order[n_positions - 1]]
     chosen, promising = -1, 0
     for i in range(n_positions, len(state.order)):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_horizon
+from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
@@ -114,7 +114,7 @@ class RankedExp3(CompiledAgent):
     Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
     Exp3 of Auer, Cesa-Bianchi, Freund, Schapire 1995.
 
-    Numbered decisions:
+    Deviations from the paper:
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
         2. Weights are kept in log space, so that no horizon overflows.
 
@@ -128,10 +128,7 @@ class RankedExp3(CompiledAgent):
     update_kernel = specialise(_update, learn=learn_exp3)
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, gamma: float | None = None, seed: Seed = None) -> None:
-        if gamma is not None:
-            gamma = check_at_least("gamma", gamma, 0, strictly=True)
-            if gamma > 1:
-                raise ValueError(f"gamma is {gamma!r}; expected a number in (0, 1]")
+        gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon), gamma=gamma)
 
     def _initial_state(self) -> Exp3State:
@@ -197,7 +194,7 @@ class RankedUCB1(CompiledAgent):
 
     Source: Radlinski et al. 2008, Algorithm 2; with UCB1 of Auer, Cesa-Bianchi, Fischer 2002.
 
-    Numbered decisions:
+    Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.
         2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
 
@@ -291,7 +288,7 @@ class RankedKLUCB(CompiledAgent):
 
     Source: Radlinski et al. 2008, Algorithm 2; with KL-UCB of Garivier and Cappé 2011.
 
-    Numbered decisions:
+    Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.
         2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
 

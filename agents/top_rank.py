@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import kernel
 from .agent import CompiledAgent, Seed
-from .kernels import shuffle_front
+from .kernels import show, shuffle_front
 
 __all__ = ["TopRank"]
 
@@ -69,8 +69,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         if start >= n_positions:
             break
         shuffle_front(rng, state.order, start, stop, min(stop, n_positions) - start)
-    for k in range(n_positions):
-        ranking[k] = state.order[k]
+    show(state.order, ranking)
 
 
 @kernel
@@ -118,7 +117,7 @@ class TopRank(CompiledAgent):
     Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic ranking*, NeurIPS 2018,
     Algorithm 1.
 
-    Numbered decisions:
+    Deviations from the paper:
         1. ``c = 4 sqrt(2/π) / erf(√2) = 3.3437``, computed; the 3.43 in circulation is a slip.
         2. ⚠ Pairs of one block count whether or not both were shown: a block may reach below the list, and what is not
            shown is not clicked.

@@ -1,6 +1,6 @@
 """Write what is made from docstrings: the page of every environment, and the tables in the README.
 
-python docs/make_pages.py
+make pages
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _learners() -> str:
         (
             f"`{name}`",
             learner.package,
-            f"`{learner.ways[0]}`",
+            f"`{learner.representations[0]}`",
             f"{learner.measured.regret} %",
             f"{learner.measured.seconds:.0f}",
         )

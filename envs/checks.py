@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "browsing_probabilities",
     "check_at_least",
     "check_between",
     "check_count",
@@ -69,6 +70,15 @@ def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -
     return array
 
 
+def browsing_probabilities(name: str, values: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
+    """`probabilities` by position and last click, ``(K, K)``: what lies above the triangle that is used is stored as 0."""
+    used = np.array(values, dtype=object)
+    if used.ndim == 2:
+        used[np.triu_indices(used.shape[0], 1, used.shape[1])] = 0.0
+    size = len(used) if size is None and used.ndim else size
+    return probabilities(name, used.tolist(), (size, size))
+
+
 def check_finite(name: str, array: NDArray[Any]) -> None:
     """Refuse infinities and nan; the message of the ValueError names the array and the first bad entry."""
     bad = np.argwhere(~np.isfinite(array))
@@ -116,10 +126,11 @@ def check_at_least(name: str, value: Any, least: float, *, strictly: bool = Fals
     return float(value)
 
 
-def check_between(name: str, value: Any, above: float, below: float) -> float:
-    """A number strictly between two others as a float; the message of the ValueError names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, NUMBER) or not above < value < below:
-        raise ValueError(f"{name} is {value!r}; expected a number in ({above:g}, {below:g})")
+def check_between(name: str, value: Any, above: float, below: float, *, closed: bool = False) -> float:
+    """A number between two others, of which ``closed`` allows the upper, as a float; the ValueError names the parameter."""
+    good = isinstance(value, NUMBER) and not isinstance(value, bool)
+    if not good or not (above < value < below or (closed and value == below)):
+        raise ValueError(f"{name} is {value!r}; expected a number in ({above:g}, {below:g}{']' if closed else ')'}")
     return float(value)
 
 

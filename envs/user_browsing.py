@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_positions, probabilities
+from .checks import browsing_probabilities, check_positions, probabilities
 from .click_model import CLICKS, ClickModel, match
 from .kernels import kernel
 
@@ -97,12 +97,8 @@ class UserBrowsingModel(ClickModel):
     expected_kernel = expected
 
     def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:
-        used = np.array(examination, dtype=object)
-        if used.ndim == 2:  # what lies above the used triangle is ignored, whatever it is
-            used[np.triu_indices(used.shape[0], 1, used.shape[1])] = 0.0
-        size = len(used) if used.ndim else None
         self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)), probabilities("examination", used.tolist(), (size, size))
+            probabilities("attraction", attraction, (None,)), browsing_probabilities("examination", examination)
         )
         self.n_positions = check_positions(len(self.examination), self.n_items)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .readers import NUMBER, _columns, _Fault, _lines, _Skipped, _table, _text, _whole
+from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
 
@@ -94,33 +94,32 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     Source: Harper and Konstan, ACM Transactions on Interactive Intelligent Systems 5, 2015.
     """
     path = Path(path)
-    refused = _Skipped(path, strict=True, unit="row" if path.suffix == ".parquet" else "line")
+    refused = Skipped(path, strict=True)
     names = ["userId", "movieId", "rating"]
-    rows = _table(path, refused, names)
-    _, header = next(rows, (0, []))
-    at_user, at_item, at_rating = map(_columns(path, header, names).__getitem__, names)
+    column, rows = read_table(path, refused, names)
+    at_user, at_item, at_rating = map(column.__getitem__, names)
     users, items, labels = array("i"), array("i"), array("d")
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
     seen: set[tuple[int, int]] = set()
     for number, fields in rows:
         try:
-            for at in (at_user, at_item):
-                if not fields[at]:
-                    raise _Fault(f"the column {header[at]!r} is empty")
+            for name in names[:2]:
+                if not fields[column[name]]:
+                    raise Fault(f"the column {name!r} is empty")
             rating = _label("rating", fields[at_rating])
             pair = (
                 user_index.setdefault(fields[at_user], len(user_index)),
                 item_index.setdefault(fields[at_item], len(item_index)),
             )
             if pair in seen:
-                raise _Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
-        except _Fault as fault:
-            raise ValueError(f"{path}, {refused.unit} {number}: {fault.message}") from None
-        seen.add(pair)
-        users.append(pair[0])
-        items.append(pair[1])
-        labels.append(rating)
+                raise Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
+            seen.add(pair)
+            users.append(pair[0])
+            items.append(pair[1])
+            labels.append(rating)
+        except Fault as fault:
+            refused.add(fault, number)
     if not users:
         raise ValueError(f"{path}: no row in the file")
     return Judgements(
@@ -134,7 +133,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
 
 def _label(name: str, text: str) -> float:
     if not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
-        raise _Fault(f"{name} is {text!r}; expected a number from 0")
+        raise Fault(f"{name} is {text!r}; expected a number from 0")
     return float(text)
 
 
@@ -169,34 +168,34 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     query_index: dict[str, int] = {}
     named = False  # whether the lines name their queries
     number = 0
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         try:
             document = DOCUMENT.fullmatch(line)
             if document is None:
-                raise _Fault(f"expected 'label number:value number:value ...', got {_text(line)}")
+                raise Fault(f"expected 'label number:value number:value ...', got {excerpt(line)}")
             if number == 1:
                 named = document[2] is not None
             if named != (document[2] is not None):
-                raise _Fault(f"{'no qid' if named else 'a qid'}, unlike the lines before")
+                raise Fault(f"{'no qid' if named else 'a qid'}, unlike the lines before")
             if named:
                 query = document[2].decode()
                 if query_index.setdefault(query, len(query_index)) != len(query_index) - 1:
-                    raise _Fault(f"the documents of query {query} do not stand together")
+                    raise Fault(f"the documents of query {query} do not stand together")
                 queries.append(len(query_index) - 1)
-            labels.append(_whole("label", document[1].decode(), 0))
+            labels.append(whole_number("label", document[1].decode(), 0))
             before = 0
             for feature, value in FEATURE.findall(document[3]):
-                column = _whole("a feature's number", feature.decode(), 1)
+                column = whole_number("a feature's number", feature.decode(), 1)
                 if column <= before:
-                    raise _Fault(f"feature {column} after feature {before}; expected increasing numbers")
+                    raise Fault(f"feature {column} after feature {before}; expected increasing numbers")
                 if not math.isfinite(float(value)):
-                    raise _Fault(f"feature {column} is {value.decode()}; expected a finite number")
+                    raise Fault(f"feature {column} is {value.decode()}; expected a finite number")
                 columns.append(column - 1)
                 values.append(float(value))
                 before = column
             ends.append(len(values))
-        except _Fault as fault:
-            raise ValueError(f"{path}, line {number}: {fault.message}") from None
+        except Fault as fault:
+            Skipped(path, strict=True).add(fault, number)
     if not labels:
         raise ValueError(f"{path}: no document in the file")
     if not columns:
@@ -222,11 +221,11 @@ def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents:
     if not beside.is_file():
         raise ValueError(f"{path} does not name its queries by qid, and there is no file {beside} that tells their sizes")
     counts = array("q")
-    for number, line in _lines(beside):
+    for number, line in read_lines(beside):
         try:
-            counts.append(_whole("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
-        except _Fault as fault:
-            raise ValueError(f"{beside}, line {number}: {fault.message}") from None
+            counts.append(whole_number("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
+        except Fault as fault:
+            Skipped(beside, strict=True).add(fault, number)
     if sum(counts) != n_documents:
         raise ValueError(f"{beside}: the sizes add up to {sum(counts)}; expected {n_documents}, the documents in {path.name}")
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

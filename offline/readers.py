@@ -8,61 +8,32 @@ were left out for which reason. A file that breaks off or cannot be decompressed
 
 from __future__ import annotations
 
-import csv
-import gzip
-import math
 import re
-import zlib
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-import polars as pl
 
 from ..envs.checks import unknown
-from .log import ROWS, ClickLog, ItemPositionLog
+from .log import ClickLog, ItemPositionLog
+from .tables import (
+    Fault,
+    Skipped,
+    excerpt,
+    find_columns,
+    finite_number,
+    positive_probability,
+    read_lines,
+    read_table,
+    whole_number,
+)
 
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
 REST = "in a session with a malformed line"
-NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-CONTEXT = re.compile(r"feature_[1-9]\d*", re.ASCII)
-
-
-class _Fault(Exception):
-    """What is wrong with a line: the reason by which it is counted, and a message if that can say more."""
-
-    def __init__(self, reason: str, message: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.message = reason, message or reason
-
-
-class _Skipped(Counter[str]):
-    """How many lines were left out, by reason; strict: the first is an error."""
-
-    def __init__(self, path: Path, strict: bool, unit: str = "line") -> None:
-        super().__init__()
-        self.path, self.strict, self.unit = path, strict, unit
-
-    def add(self, fault: _Fault, number: int, lines: int = 1, near: str = "") -> None:
-        if self.strict:
-            raise ValueError(f"{self.path}, {near}{self.unit} {number}: {fault.message}")
-        self[fault.reason] += lines
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a text file, gzipped or not, with their numbers from 1 and without their ends."""
-    number = 0
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
 
 
 class _Pages:
@@ -155,11 +126,11 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) 
 
 def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool) -> ClickLog:
     """Read lines that ``parse`` understands; ``begun``: each session begins with a line M."""
-    pages, skipped = _Pages(), _Skipped(path, strict)
+    pages, skipped = _Pages(), Skipped(path, strict)
     session, first_page, n_lines, off_list, off_list_before = b"", 0, 0, 0, 0
     shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []  # of this session: page, first entry, position of each URL
     lost: tuple[bytes, ...] = ()
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         try:
             this, kind, page, subject, urls = parse(line)
             if this in lost:
@@ -167,14 +138,14 @@ def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun
                 continue
             if this != session:
                 if begun and kind != b"M":
-                    raise _Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+                    raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
                 session, first_page, n_lines, off_list_before, shown, lost = this, len(pages), 0, off_list, [], ()
             elif kind == b"M":
-                raise _Fault("a session that begins twice", f"session {this.decode()} begins twice")
+                raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
             if kind == b"C":
                 if not any(entry[0] == page for entry in shown):
                     missing = "the first query" if page is None else f"page {page.decode()}"
-                    raise _Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
+                    raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
                 for name, start, positions in reversed(shown):
                     if name == page and subject in positions:
                         pages.clicks[start + positions[subject]] = 1
@@ -188,16 +159,16 @@ def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun
                 positions = {url: position for position, url in enumerate(urls)}
                 if pages.n_positions not in (0, len(urls)):
                     expected = f"expected {pages.n_positions}, as before"
-                    raise _Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
+                    raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
                 if len(positions) != len(urls):
-                    raise _Fault("a URL stands twice on one list")
+                    raise Fault("a URL stands twice on one list")
                 if page is not None and any(entry[0] == page for entry in shown):
-                    raise _Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
+                    raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
                 pages.n_positions = len(urls)
                 shown.append((page, len(pages.clicks), positions))
                 pages.add(subject, urls, bytes(len(urls)))
             n_lines += 1
-        except _Fault as fault:
+        except Fault as fault:
             skipped.add(fault, number)
             # What is already there of the session lacks clicks, perhaps.
             skipped[REST] += n_lines
@@ -220,11 +191,11 @@ def _parse_relevance(line: bytes) -> Line:
     fields = line.split(b"\t")
     if len(fields) < 4 or fields[2] not in (b"Q", b"C"):
         expected = "expected 'session, time, Q or C, ...' separated by tabs"
-        raise _Fault("neither a query nor a click", f"{expected}, got {_text(line)}")
+        raise Fault("neither a query nor a click", f"{expected}, got {excerpt(line)}")
     if fields[2] == b"C" and len(fields) != 4:
-        raise _Fault("wrong number of fields", f"a click has 4 fields, got {len(fields)}")
+        raise Fault("wrong number of fields", f"a click has 4 fields, got {len(fields)}")
     if fields[2] == b"Q" and len(fields) < 6:
-        raise _Fault("wrong number of fields", f"a query has 6 fields or more, got {len(fields)}")
+        raise Fault("wrong number of fields", f"a query has 6 fields or more, got {len(fields)}")
     _not_numbers(fields[:2] + fields[3:])
 
 
@@ -244,75 +215,27 @@ def _parse_personalized(line: bytes) -> Line:
     kind = fields.pop(1) if fields[1:2] == [b"M"] else fields.pop(2) if len(fields) > 2 else b""
     if kind not in (b"M", b"Q", b"T", b"C"):
         expected = "expected 'session, M, ...' or 'session, time, Q, T or C, ...' separated by tabs"
-        raise _Fault("none of M, Q, T, C", f"{expected}, got {_text(line)}")
+        raise Fault("none of M, Q, T, C", f"{expected}, got {excerpt(line)}")
     wanted = {b"M": 4, b"C": 5}.get(kind, 7)
     if len(fields) + 1 < wanted or (len(fields) + 1 > wanted and wanted < 7):
         more = " or more" if wanted == 7 else ""
-        raise _Fault("wrong number of fields", f"a line {kind.decode()} has {wanted} fields{more}, got {len(fields) + 1}")
+        raise Fault("wrong number of fields", f"a line {kind.decode()} has {wanted} fields{more}, got {len(fields) + 1}")
     if wanted == 7:
         for field in fields[5:]:
             if field.count(b",") != 1:
-                raise _Fault("not a URL and its domain", f"expected a URL, a comma and its domain, got {_text(field)}")
+                raise Fault("not a URL and its domain", f"expected a URL, a comma and its domain, got {excerpt(field)}")
         fields[4:] = b",".join(fields[4:]).split(b",")
     _not_numbers(fields)
 
 
 def _not_numbers(fields: list[bytes]) -> NoReturn:
     bad = next(field for field in fields if not field.isdigit())
-    raise _Fault("an id or a time that is not a number", f"expected a number, got {_text(bad)}")
-
-
-def _text(line: bytes) -> str:
-    return repr(line[:80].decode(errors="backslashreplace"))
+    raise Fault("an id or a time that is not a number", f"expected a number, got {excerpt(bad)}")
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
-
-def _table(path: Path, skipped: _Skipped, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The header of a table, numbered 1, then its rows; missing values are ``""``.
-
-    Rows of the wrong width are counted and left out. A Parquet table gives only the columns asked for, and the context.
-    """
-    if path.suffix == ".parquet":
-        yield from _parquet(path, columns)
-        return
-    width = 0
-    for number, line in _lines(path):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            if "\r" in text:
-                raise csv.Error("a carriage return within the line")
-            fields = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
-        except (UnicodeDecodeError, csv.Error) as error:
-            if number == 1:
-                raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
-            skipped.add(_Fault("not CSV in UTF-8", f"not CSV in UTF-8; {error}"), number)
-            continue
-        if number == 1:
-            width = len(fields)
-        elif len(fields) != width:
-            skipped.add(_Fault("wrong number of fields", f"{len(fields)} fields; expected {width}, as in the header"), number)
-            continue
-        yield number, fields
-
-
-def _parquet(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
-    first = 0
-    try:
-        table = pl.scan_parquet(path, glob=False)  # a name may have brackets
-        schema = table.collect_schema()
-        names = [name for name in schema if name in columns or CONTEXT.fullmatch(name)]
-        yield 1, names
-        # A truth value is written as a word, unless it is a number.
-        flags = [pl.col(name).cast(pl.Int8) for name in names if schema[name] == pl.Boolean]
-        texts = table.with_columns(flags).select(pl.col(name).cast(pl.String).fill_null("") for name in names)
-        n_rows = table.select(pl.len()).collect().item()
-        for first in range(0, n_rows, ROWS):
-            block = texts.slice(first, ROWS).collect()
-            yield from enumerate(map(list, block.iter_rows()), first + 1)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ValueError(f"{path} is not a Parquet table, or damaged after row {first}: {str(error).splitlines()[0]}") from None
+CONTEXT = "feature_[1-9][0-9]*"
 
 
 def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bool = True) -> ClickLog:
@@ -343,41 +266,41 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
         ('b', 'a')
     """
     path = Path(path)
-    skipped = _Skipped(path, strict, "row" if path.suffix == ".parquet" else "line")
+    skipped = Skipped(path, strict)
     wanted = ["session", "query", "position", "item", "clicked"] + (["split"] if split is not None else [])
-    rows = _table(path, skipped, [*wanted, *({"split", "region", "propensity", "list_propensity"} - set(wanted))])
-    _, header = next(rows, (0, []))
-    column = _columns(path, header, wanted)
+    column, rows = read_table(path, skipped, wanted, f"split|region|propensity|list_propensity|{CONTEXT}")
+    header = list(column)
     pages, sessions = _Pages(), _Sessions(skipped)
     propensities, list_propensities, contexts = array("d"), array("d"), array("d")
     ranks: dict[str, int] = {}
     in_split, region = column.get("split"), column.get("region")
     propensity, list_propensity = column.get("propensity"), column.get("list_propensity")
     at_session, at_query, at_position, at_item, at_clicked = (column[name] for name in wanted[:5])
-    n_features = sum(CONTEXT.fullmatch(name) is not None for name in header)
-    at_features = [_columns(path, header, [f"feature_{j + 1}"])[f"feature_{j + 1}"] for j in range(n_features)]
+    n_features = sum(re.fullmatch(CONTEXT, name) is not None for name in header)
+    features = [f"feature_{j + 1}" for j in range(n_features)]
+    at_features = list(map(find_columns(path, header, features).__getitem__, features))
     for number, fields in rows:
         if in_split is not None and split is not None and fields[in_split] != split:
             continue
         try:
             rank = ranks.get(fields[at_position])
             if rank is None:
-                rank = ranks[fields[at_position]] = _whole("position", fields[at_position], 1)
+                rank = ranks[fields[at_position]] = whole_number("position", fields[at_position], 1)
             if fields[at_clicked] not in ("0", "1"):
-                raise _Fault("clicked is not 0 or 1", f"clicked is {fields[at_clicked]!r}; expected 0 or 1")
+                raise Fault("clicked is not 0 or 1", f"clicked is {fields[at_clicked]!r}; expected 0 or 1")
             for at in (at_session, at_query, at_item):
                 if not fields[at]:
-                    raise _Fault("a missing value", f"the column {header[at]!r} is empty")
+                    raise Fault("a missing value", f"the column {header[at]!r} is empty")
             row = (
                 rank,
                 fields[at_item],
                 fields[at_clicked] == "1",
                 fields[at_query] if region is None else f"{fields[at_query]}-{fields[region]}",
-                0.0 if propensity is None else _propensity("propensity", fields[propensity]),
-                0.0 if list_propensity is None else _propensity("list_propensity", fields[list_propensity]),
-                [_number(header[at], fields[at]) for at in at_features] if at_features else (),
+                0.0 if propensity is None else positive_probability("propensity", fields[propensity]),
+                0.0 if list_propensity is None else positive_probability("list_propensity", fields[list_propensity]),
+                [finite_number(header[at], fields[at]) for at in at_features] if at_features else (),
             )
-        except _Fault as fault:
+        except Fault as fault:
             skipped.add(fault, number)
             continue
         label = fields[at_session] if in_split is None else f"{fields[in_split]} {fields[at_session]}"
@@ -402,7 +325,7 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
 class _Sessions:
     """The session of a tidy table that is being read."""
 
-    def __init__(self, skipped: _Skipped) -> None:
+    def __init__(self, skipped: Skipped) -> None:
         self.skipped = skipped
         self.label: str | None = None
         self.rows: list[tuple[int, str, bool, str, float, float, Sequence[float]]] = []
@@ -420,17 +343,17 @@ class _Sessions:
             # The first session says how many positions there are, unless a line was left out that may have been one of its own.
             doubtful = not pages.n_positions and self.skipped.total() > self.skipped_before
             if ranks != tuple(range(1, n_positions + 1)) or doubtful:
-                raise _Fault(
+                raise Fault(
                     "an incomplete session",
                     f"session {self.label} does not have each position from 1 to {n_positions} exactly once",
                 )
             if len(set(queries)) > 1:
-                raise _Fault("two queries in a session", f"session {self.label} has two queries")
+                raise Fault("two queries in a session", f"session {self.label} has two queries")
             if len(set(items)) < n_positions:
-                raise _Fault("an item twice in a session", f"session {self.label} shows an item twice")
+                raise Fault("an item twice in a session", f"session {self.label} shows an item twice")
             if len(set(whole)) > 1:
-                raise _Fault("two list propensities in a session", f"session {self.label} has two list propensities")
-        except _Fault as fault:
+                raise Fault("two list propensities in a session", f"session {self.label} has two list propensities")
+        except Fault as fault:
             self.skipped.add(fault, self.number, len(rows), "near ")
         else:
             pages.n_positions = n_positions
@@ -443,34 +366,7 @@ class _Sessions:
         self.skipped_before = self.skipped.total()
 
 
-def _columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:
-    """Where each column stands."""
-    for name in wanted:
-        if name not in header:
-            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
-    for name, times in Counter(header).items():
-        if times > 1:
-            raise ValueError(f"{path}: two columns {name!r}")
-    return {name: index for index, name in enumerate(header)}
-
-
-def _whole(name: str, text: str, least: int) -> int:
-    """A number written as 1 to 9 digits."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
-        raise _Fault(f"{name} is not a whole number from {least}", f"{name} is {text!r}; expected a whole number from {least}")
-    return int(text)
-
-
-def _propensity(name: str, text: str) -> float:
-    if not (NUMBER.fullmatch(text) and 0 < float(text) <= 1):
-        raise _Fault(f"{name} is not in (0, 1]", f"{name} is {text!r}; expected a probability in (0, 1]")
-    return float(text)
-
-
-def _number(name: str, text: str) -> float:
-    if not (NUMBER.fullmatch(text.removeprefix("-")) and math.isfinite(float(text))):
-        raise _Fault(f"{name} is not a finite number", f"{name} is {text!r}; expected a finite number")
-    return float(text)
+USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
 
 
 def read_open_bandit(
@@ -495,29 +391,25 @@ def read_open_bandit(
     Source: Saito, Aihara, Matsutani and Narita, NeurIPS Datasets and Benchmarks 2021.
     """
     path = Path(path)
-    skipped = _Skipped(path, strict)
+    skipped = Skipped(path, strict)
     names = ["item_id", "position", "click", "propensity_score"]
-    rows = _table(path, skipped, names)
-    _, header = next(rows, (0, []))
-    column = _columns(path, header, names)
+    column, rows = read_table(path, skipped, names, USER_WORDS)
     at_item, at_position, at_click, at_propensity = (column[name] for name in names)
     items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
     item_features = None if item_context is None else _item_features(Path(item_context))
-    at_words = [] if item_features is None else [column[name] for name in header if re.fullmatch(r"user_feature_\d+", name)]
+    at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
     if item_features is not None and not at_words:
-        raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
+        raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
     words = _Words(len(at_words))
     for number, fields in rows:
         try:
-            item, position = _whole("item_id", fields[at_item], 0), _whole("position", fields[at_position], 1) - 1
+            item, position = whole_number("item_id", fields[at_item], 0), whole_number("position", fields[at_position], 1) - 1
             if fields[at_click] not in ("0", "1"):
-                raise _Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
-            propensity = _propensity("propensity_score", fields[at_propensity])
+                raise Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
+            propensity = positive_probability("propensity_score", fields[at_propensity])
             if item_features is not None and item >= len(item_features):
-                raise _Fault(
-                    "an item without context", f"item_id is {item}; the item context has 0 to {len(item_features) - 1}"
-                )
-        except _Fault as fault:
+                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {len(item_features) - 1}")
+        except Fault as fault:
             skipped.add(fault, number)
             continue
         words.add([fields[at] for at in at_words])
@@ -556,18 +448,16 @@ class _Words:
 
 def _item_features(path: Path) -> np.ndarray:
     """The item context of the Open Bandit Dataset: ``(items, features)``."""
-    skipped = _Skipped(path, strict=True)
-    rows = _table(path, skipped, [])
-    _, header = next(rows, (0, []))
-    column = _columns(path, header, ["item_id", "item_feature_0"])
-    at_words = [at for name, at in column.items() if re.fullmatch(r"item_feature_[1-9]\d*", name)]
+    skipped = Skipped(path, strict=True)
+    column, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
+    at_words = [at for name, at in column.items() if re.fullmatch(ITEM_WORDS, name)]
     words, numbers = _Words(len(at_words)), array("d")
     for number, fields in rows:
         try:
             if fields[column["item_id"]] != str(len(numbers)):
-                raise _Fault(f"item_id is {fields[column['item_id']]!r}; expected {len(numbers)}, for items stand in order")
-            numbers.append(_number("item_feature_0", fields[column["item_feature_0"]]))
-        except _Fault as fault:
+                raise Fault(f"item_id is {fields[column['item_id']]!r}; expected {len(numbers)}, for items stand in order")
+            numbers.append(finite_number("item_feature_0", fields[column["item_feature_0"]]))
+        except Fault as fault:
             skipped.add(fault, number)
         words.add([fields[at] for at in at_words])
     if not numbers:
@@ -610,7 +500,7 @@ def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: boo
 def _guess(path: Path) -> str:
     if path.suffix == ".parquet":
         return "tidy"
-    _, line = next(_lines(path), (1, b""))
+    _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
     if fields[1:2] == [b"M"]:
         return "yandex-personalized"
@@ -621,4 +511,4 @@ def _guess(path: Path) -> str:
         return "tidy"
     if b"item_id" in columns and b"propensity_score" in columns:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
-    raise ValueError(f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format. Got {_text(line)}")
+    raise ValueError(f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format. Got {excerpt(line)}")

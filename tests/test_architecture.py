@@ -87,6 +87,12 @@ def test_imports_point_one_way_and_are_relative(module, file):
             assert rule(target) == own or within(target, allowed), f"{file.name} of {own} imports {target}"
 
 
+def test_the_map_of_the_tree_names_every_folder():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for folder in {file.parent.relative_to(ROOT).as_posix() for _, file in FILES}:
+        assert f"`{folder}/`" in page, f"CONTRIBUTING.md says nothing of {folder}/"
+
+
 @by_file
 def test_what_is_public_exists_and_is_documented(module, file):
     name = module.removesuffix(".__init__")

@@ -125,7 +125,7 @@ def test_documentation_pages_are_up_to_date():
     pages = script["pages"]()
     assert set(pages) == {*(ROOT / "docs" / "environments").glob("*.md"), ROOT / "README.md", ROOT / "docs" / "rl.md"}
     for file, text in pages.items():
-        assert file.read_text(encoding="utf-8") == text, "python docs/make_pages.py makes it new"
+        assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 
 
 def test_the_readme_names_everything_there_is():
@@ -146,6 +146,7 @@ def test_make_run_is_the_command_of_the_readme():
     "page",
     [
         "README.md",
+        "CONTRIBUTING.md",
         "docs/README.md",
         "docs/contextual.md",
         "docs/off_policy.md",

@@ -23,6 +23,12 @@ ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.xdist_group("packaging")  # one worker builds once
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES = ("src", "envs", "agents", "runner", "offline")
+BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
+FILES = (
+    "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile",
+    "constraints.txt", ".gitignore", ".pre-commit-config.yaml",
+)  # fmt: skip
 PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
 
 
@@ -41,9 +47,9 @@ def distributions(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("dist")
     source = tmp_path_factory.mktemp("source")
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in FILES:
         shutil.copy(ROOT / file, source)
-    for name in ("src", "envs", "agents", "runner", "offline", "tests"):
+    for name in (*PACKAGES, *BESIDE):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source, cwd=folder)
     return folder
@@ -71,13 +77,25 @@ def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     assert shipped == {"clickgym/py.typed"}.union(*map(files_in_package, suffixes))
 
 
-def test_the_sdist_holds_what_the_wheel_is_made_from(distributions):
+@pytest.fixture(scope="module")
+def sdist_names(distributions):
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= names
-    assert {f"runner/reports/page.{kind}" for kind in ("html", "css", "js")} <= names
-    assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= names
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+def test_the_sdist_holds_what_the_tests_read(sdist_names):
+    """All that is in the checkout, so that the tests pass in an unpacked sdist as well."""
+    beside = {file.relative_to(ROOT) for name in BESIDE for file in (ROOT / name).rglob("*") if file.is_file()}
+    wanted = {file.as_posix() for file in beside if "__pycache__" not in file.parts}
+    assert wanted | set(FILES) <= sdist_names
+    assert not [name for name in sdist_names if "__pycache__" in name]
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_from(sdist_names):
+    assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= sdist_names
+    assert {f"runner/reports/page.{kind}" for kind in ("html", "css", "js")} <= sdist_names
+    assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= sdist_names
 
 
 @pytest.fixture(scope="module")

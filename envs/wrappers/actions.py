@@ -77,9 +77,9 @@ def check_autoreset_mode(env: VectorEnv) -> None:
         raise ValueError(f"autoreset_mode is {mode}; expected AutoresetMode.SAME_STEP or NEXT_STEP")
 
 
-def _ranked_lists(space: gym.Space, what: str) -> RankedList:
+def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
     if not isinstance(space, RankedList):
-        raise TypeError(f"{what} stand for ranked lists, but the action space is {space}")
+        raise TypeError(f"{noun} stand for ranked lists, but the action space is {space}")
     return space
 
 
@@ -91,16 +91,19 @@ def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
 # ------------------------------------------------------------------------------------------------- one action, one list
 
 
-class _Code(ABC):
+class _Codec(ABC):
     """How the actions of a plain space stand for the lists of a `RankedList` space; ``streams`` as in `order_of_items`."""
 
-    what: ClassVar[str]
-    kinds: ClassVar[str]
-    one: ClassVar[str]
+    noun: ClassVar[str]
+    """What its actions are, for messages."""
+    expected: ClassVar[str]
+    """What the array of an action is, for messages."""
+    dtype_kinds: ClassVar[str]
+    """The kinds of NumPy's types that such an array may have."""
     space: gym.Space
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        lists = _ranked_lists(lists, self.what)
+        lists = _ranked_lists(lists, self.noun)
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.items = order_of_items(items, self.n_items, streams)
 
@@ -108,8 +111,8 @@ class _Code(ABC):
         """The ``(*streams, K)`` lists for which actions stand."""
         actions = np.asarray(actions)
         shape = (*self.streams, *(self.space.shape or ()))
-        if actions.shape != shape or actions.dtype.kind not in self.kinds:
-            raise ValueError(f"{self.one} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
+        if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
+            raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
         return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
 
     def encode(self, rankings: ArrayLike) -> Any:
@@ -130,8 +133,8 @@ class _Code(ABC):
         """The inverse of `_numbers`."""
 
 
-class _Lehmer(_Code):
-    what, kinds, one = "Lehmer codes", "iu", "a code is an integer array"
+class _LehmerCodec(_Codec):
+    noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
         super().__init__(lists, items, streams)
@@ -153,10 +156,10 @@ class _Lehmer(_Code):
         return codes
 
 
-class _Enumeration(_Lehmer):
+class _EnumerationCodec(_LehmerCodec):
     """The digits of a Lehmer code read as one number."""
 
-    what, one = "Numbers of lists", "the number of a list is an integer array"
+    noun, expected = "Numbers of lists", "the number of a list is an integer array"
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
         super().__init__(lists, items, streams)
@@ -178,8 +181,8 @@ class _Enumeration(_Lehmer):
         return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes))
 
 
-class _Scores(_Code):
-    what, kinds, one = "Scores", "iuf", "scores are an array of numbers"
+class _ScoresCodec(_Codec):
+    noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
         super().__init__(lists, items, streams)
@@ -199,39 +202,39 @@ class _Scores(_Code):
 
 
 class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
-    code: ClassVar[type[_Code]]
+    codec_class: ClassVar[type[_Codec]]
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        self._code = self.code(env.action_space, items)
+        self._codec = self.codec_class(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
-        self.action_space = self._code.space
+        self.action_space = self._codec.space
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """The ``(K,)`` list for which an action stands."""
-        return self._code.decode(action)
+        return self._codec.decode(action)
 
     def encode(self, ranking: ArrayLike) -> Any:
         """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the probability of a list."""
-        return self._code.encode(ranking)
+        return self._codec.encode(ranking)
 
 
 class _ListVectorAction(VectorActionWrapper):
-    code: ClassVar[type[_Code]]
+    codec_class: ClassVar[type[_Codec]]
 
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         super().__init__(env)
-        self._code = self.code(env.single_action_space, items, (env.num_envs,))
-        self.single_action_space = self._code.space
-        self.action_space = batch_space(self._code.space, env.num_envs)
+        self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,))
+        self.single_action_space = self._codec.space
+        self.action_space = batch_space(self._codec.space, env.num_envs)
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """The ``(B, K)`` lists for which the actions of B streams stand."""
-        return self._code.decode(actions)
+        return self._codec.decode(actions)
 
     def encode(self, rankings: ArrayLike) -> NDArray[Any]:
         """Actions that stand for ``(B, K)`` lists."""
-        return self._code.encode(rankings)
+        return self._codec.encode(rankings)
 
 
 class LehmerAction(_ListAction):
@@ -262,7 +265,7 @@ class LehmerAction(_ListAction):
         (array([1, 2]), array([1, 1]))
     """
 
-    code = _Lehmer
+    codec_class = _LehmerCodec
 
 
 class LehmerVectorAction(_ListVectorAction):
@@ -276,7 +279,7 @@ class LehmerVectorAction(_ListVectorAction):
         TypeError, ValueError: as `LehmerAction`.
     """
 
-    code = _Lehmer
+    codec_class = _LehmerCodec
 
 
 class ScoresAction(_ListAction):
@@ -308,7 +311,7 @@ class ScoresAction(_ListAction):
         (array([1, 3]), array([-1.,  1., -1.,  0.], dtype=float32))
     """
 
-    code = _Scores
+    codec_class = _ScoresCodec
 
 
 class ScoresVectorAction(_ListVectorAction):
@@ -322,7 +325,7 @@ class ScoresVectorAction(_ListVectorAction):
         TypeError, ValueError: as `ScoresAction`.
     """
 
-    code = _Scores
+    codec_class = _ScoresCodec
 
 
 class EnumeratedAction(_ListAction):
@@ -353,7 +356,7 @@ class EnumeratedAction(_ListAction):
         11
     """
 
-    code = _Enumeration
+    codec_class = _EnumerationCodec
 
 
 class EnumeratedVectorAction(_ListVectorAction):
@@ -367,7 +370,7 @@ class EnumeratedVectorAction(_ListVectorAction):
         TypeError, ValueError: as `EnumeratedAction`.
     """
 
-    code = _Enumeration
+    codec_class = _EnumerationCodec
 
 
 # --------------------------------------------------------------------------------------------------------- item by item

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -243,6 +245,7 @@ def test_save_is_atomic(tmp_path, monkeypatch):
         agent.save(tmp_path / "agent.npz")
     assert (tmp_path / "agent.npz").read_bytes() == before
     monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["agent.npz"]
     agent.save(tmp_path / "agent.npz")
     assert state_of(TopRank.load(tmp_path / "agent.npz")) == state_of(agent)
     assert [path.name for path in tmp_path.iterdir()] == ["agent.npz"]
@@ -319,6 +322,49 @@ def test_load_refuses_another_class(tmp_path):
         BatchRank.load(saved(tmp_path))
 
 
+def test_a_class_of_the_same_name_is_another(tmp_path):
+    """A user's TopRank does not stand in for the package's, nor the other way round; in a file of 0.1 it is the package's."""
+
+    def own():
+        class TopRank(EpsilonGreedy):
+            pass
+
+        return TopRank
+
+    Own = own()
+    Own(4, 2, seed=0).save(tmp_path / "own.npz")
+    assert type(CompiledAgent.load(tmp_path / "own.npz")) is Own
+    assert type(TopRank.load(saved(tmp_path))) is TopRank
+    with np.load(tmp_path / "agent.npz") as file:
+        description = json.loads(str(file["description"]))
+    assert (description.pop("module"), description["agent"]) == ("clickgym.agents.top_rank", "TopRank")
+    rewritten(tmp_path / "agent.npz", description=np.array(json.dumps(description)))
+    assert type(TopRank.load(tmp_path / "agent.npz")) is TopRank
+
+
+MINE = "from clickgym.agents import EpsilonGreedy\n\n\nclass Mine(EpsilonGreedy):\n    pass\n"
+LOAD = "from clickgym.agents import CompiledAgent\nprint(type(CompiledAgent.load('agent.npz')).__module__)"
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        (MINE, "own_agents\n"),
+        (None, "cannot be found: Mine of the module own_agents, which cannot be imported: No module named 'own_agents'\n"),
+        ("1 / 0", "cannot be found: Mine of the module own_agents, which cannot be imported: division by zero\n"),
+        ("", "cannot be found: Mine of the module own_agents, which has no such agent\n"),
+    ],
+)
+def test_the_module_of_a_saved_class_is_imported(source, outcome, tmp_path):
+    module = tmp_path / "own_agents.py"
+    for code, text in ((MINE, "from own_agents import Mine; Mine(4, 2, seed=0).save('agent.npz')"), (source, LOAD)):
+        module.unlink(missing_ok=True)
+        if code is not None:
+            module.write_text(code)
+        done = subprocess.run([sys.executable, "-B", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout or done.stderr).endswith(outcome)
+
+
 def test_load_of_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         CompiledAgent.load(tmp_path / "nothing.npz")
@@ -345,7 +391,7 @@ def test_docstring_names_the_source_and_numbers_the_deviations(name):
     source, _, after = doc.partition("Source: ")[2].partition("\n\n")
     assert re.search(r"\b(19|20)\d\d\b", source)
     assert re.search(r"Algorithm|section", source)
-    assert re.match(r"\s*(Deviations from the paper|Numbered decisions):\n\s+1\. ", after)
+    assert re.match(r"\s*Deviations from the paper:\n\s+1\. ", after)
     assert "⚠" in after
 
 

@@ -91,7 +91,7 @@ def test_actions_cover_every_list(name: str) -> None:
     24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200."""
     from clickgym.runner.learners.play import WRAPPERS
 
-    for way in quick(name).ways:
+    for way in quick(name).representations:
         envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
         envs.meter = Meter([10_000])
         lists: set[tuple[int, ...]] = set()

@@ -1,0 +1,167 @@
+"""Reading text and tables line by line, and what is wrong with a line: shared by the readers of logs and of judgements."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from .log import ROWS
+
+__all__ = [
+    "NUMBER",
+    "Fault",
+    "Skipped",
+    "excerpt",
+    "find_columns",
+    "finite_number",
+    "positive_probability",
+    "read_lines",
+    "read_table",
+    "whole_number",
+]
+
+NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""How a number from 0 is written."""
+
+
+class Fault(Exception):
+    """What is wrong with a line: the reason by which it is counted, and a message if that can say more."""
+
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.message = reason, message or reason
+
+
+class Skipped(Counter[str]):
+    """How many lines of a file (in Parquet rows) were left out, by reason; strict: the first is an error."""
+
+    def __init__(self, path: Path, strict: bool) -> None:
+        super().__init__()
+        self.path, self.strict = path, strict
+
+    def add(self, fault: Fault, number: int, lines: int = 1, near: str = "") -> None:
+        """Count lines that were left out, for what is wrong in or near the one of this number."""
+        if self.strict:
+            unit = "row" if self.path.suffix == ".parquet" else "line"
+            raise ValueError(f"{self.path}, {near}{unit} {number}: {fault.message}") from None
+        self[fault.reason] += lines
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a text file, gzipped or not, with their numbers from 1 and without their ends."""
+    number = 0
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
+
+
+def excerpt(line: bytes) -> str:
+    """The beginning of a line, for messages."""
+    return repr(line[:80].decode(errors="backslashreplace"))
+
+
+Rows = Iterator[tuple[int, list[str]]]
+
+
+def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = "") -> tuple[dict[str, int], Rows]:
+    """Read a table, CSV in UTF-8, gzipped or not, or Parquet.
+
+    Args:
+        path: the file.
+        skipped: counts rows of the wrong width, which are left out.
+        wanted: the columns that it must have.
+        others: which it may have, as a regular expression; only Parquet leaves the rest out.
+
+    Returns:
+        Where each column stands, in their order; and the rows with their numbers, missing values ``""``.
+
+    Raises:
+        ValueError: naming the file and the column that is missing, or there twice.
+    """
+    rows = _parquet(path, wanted, others) if path.suffix == ".parquet" else _csv(path, skipped)
+    _, header = next(rows, (0, []))
+    return find_columns(path, header, wanted), rows
+
+
+def _csv(path: Path, skipped: Skipped) -> Rows:
+    """The header, numbered 1, then the rows."""
+    width = 0
+    for number, line in read_lines(path):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if "\r" in text:
+                raise csv.Error("a carriage return within the line")
+            fields = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+        except (UnicodeDecodeError, csv.Error) as error:
+            if number == 1:
+                raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
+            skipped.add(Fault("not CSV in UTF-8", f"not CSV in UTF-8; {error}"), number)
+            continue
+        if number == 1:
+            width = len(fields)
+        elif len(fields) != width:
+            skipped.add(Fault("wrong number of fields", f"{len(fields)} fields; expected {width}, as in the header"), number)
+            continue
+        yield number, fields
+
+
+def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
+    """The header, then the rows, numbered from 1."""
+    first = 0
+    try:
+        table = pl.scan_parquet(path, glob=False)  # a name may have brackets
+        schema = table.collect_schema()
+        names = [name for name in schema if name in wanted or re.fullmatch(others, name)]
+        yield 1, names
+        # A truth value is written as a word, unless it is a number.
+        flags = [pl.col(name).cast(pl.Int8) for name in names if schema[name] == pl.Boolean]
+        texts = table.with_columns(flags).select(pl.col(name).cast(pl.String).fill_null("") for name in names)
+        n_rows = table.select(pl.len()).collect().item()
+        for first in range(0, n_rows, ROWS):
+            block = texts.slice(first, ROWS).collect()
+            yield from enumerate(map(list, block.iter_rows()), first + 1)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(f"{path} is not a Parquet table, or damaged after row {first}: {str(error).splitlines()[0]}") from None
+
+
+def find_columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:
+    """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
+    for name in wanted:
+        if name not in header:
+            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
+    for name, times in Counter(header).items():
+        if times > 1:
+            raise ValueError(f"{path}: two columns {name!r}")
+    return {name: index for index, name in enumerate(header)}
+
+
+def whole_number(name: str, text: str, least: int) -> int:
+    """A number written as 1 to 9 digits; else a `Fault`, as from the functions below."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
+        raise Fault(f"{name} is not a whole number from {least}", f"{name} is {text!r}; expected a whole number from {least}")
+    return int(text)
+
+
+def positive_probability(name: str, text: str) -> float:
+    """A number in (0, 1]."""
+    if not (NUMBER.fullmatch(text) and 0 < float(text) <= 1):
+        raise Fault(f"{name} is not in (0, 1]", f"{name} is {text!r}; expected a probability in (0, 1]")
+    return float(text)
+
+
+def finite_number(name: str, text: str) -> float:
+    """A number of either sign."""
+    if not (NUMBER.fullmatch(text.removeprefix("-")) and math.isfinite(float(text))):
+        raise Fault(f"{name} is not a finite number", f"{name} is {text!r}; expected a finite number")
+    return float(text)
