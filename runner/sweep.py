@@ -24,13 +24,14 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
+from ..envs import ClickModel
 from ..envs.checks import check_count, check_horizon, check_seed, unknown
 from .loop import playable, why_not_compiled
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
 from .run import ENGINES, Engine, check_tensorboard, checkpoint_steps, run
 
-__all__ = ["Cell", "Watcher", "make_folder", "read_results", "sweep", "write_whole"]
+__all__ = ["Cell", "Watcher", "make_folder", "model_digest", "read_results", "sweep", "write_whole"]
 
 CONFIG, TABLE, TIMINGS, CELLS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
@@ -158,7 +159,7 @@ def sweep(
             name = env.unwrapped.instance
             measured.contexts(env.unwrapped)
             named[name] = str(Path(instance).resolve()) if instance is not None and instance.endswith(".json") else instance
-            models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
+            models[f"{env_label} {name}"] = model_digest(env.unwrapped.model)
             for agent_label, agent_spec in agent_specs.items():
                 agent_name, hyperparameters = parse_spec(agent_spec)
                 agent = make_agent(agent_name, env, horizon=horizon, seed=0, **hyperparameters)
@@ -388,6 +389,11 @@ def _is_own(spec: Spec) -> bool:
 def _source_digest(spec: Spec) -> str:
     """Identifies the source of a user's agent: results of two versions must not be mixed."""
     return _digest(Path(inspect.getfile(agent_class(parse_spec(spec)[0]))).read_bytes())
+
+
+def model_digest(model: ClickModel) -> str:
+    """Identifies a click model with its parameters, as a configuration keeps it."""
+    return _digest(json.dumps(model.to_dict(), sort_keys=True).encode())
 
 
 def _digest(content: bytes) -> str:

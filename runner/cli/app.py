@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from ...agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from ...envs import CONTEXTUAL, DEFAULT_INSTANCE, ENVIRONMENTS, list_instances
 from ...envs.checks import unknown
+from .show import show
 
 __all__ = ["about", "main"]
 
@@ -454,6 +455,9 @@ def report(
         write_report(folder, _wide(Console()), [name for name, is_wanted in wanted.items() if is_wanted])
     except OSError as error:
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
+
+
+app.command()(show)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
