@@ -121,6 +121,7 @@ def run(
     tensorboard: Annotated[Path | None, typer.Option(
         metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
     )] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
 
@@ -162,7 +163,7 @@ def run(
         if progress.started:  # not the input any more: whoever wrote the agent wants to see where
             raise
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
-    write_report(out, _wide(Console()))
+    write_report(out, _wide(Console()), bounds=bounds, instances=instance or ())
 
 
 @app.command(cls=_SeveralValues)
@@ -439,6 +440,7 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
 ) -> None:  # fmt: skip
     """Make table and figure again from the results in a folder, and reports of them.
 
@@ -452,7 +454,7 @@ def report(
 
     wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
     try:
-        write_report(folder, _wide(Console()), [name for name, is_wanted in wanted.items() if is_wanted])
+        write_report(folder, _wide(Console()), [name for name, is_wanted in wanted.items() if is_wanted], bounds=bounds)
     except OSError as error:
         raise typer.Exit(_fail(str(error), BAD_INPUT)) from None
 

@@ -93,9 +93,7 @@ def _notes(reasons: dict[tuple[str, str], str], config: dict[str, Any]) -> list[
     for (agent, reason), envs in places.items():
         within = "" if envs == config["envs"] else f" in {', '.join(envs)}"
         alike.setdefault((within, reason), []).append(agent)
-    return [
-        f"no {' and no '.join(_kinds(agents))}{within}: {reason}" for (within, reason), agents in alike.items()
-    ]
+    return [f"no {' and no '.join(_kinds(agents))}{within}: {reason}" for (within, reason), agents in alike.items()]
 
 
 def _kinds(agents: list[str]) -> list[str]:
