@@ -1,4 +1,4 @@
-"""The command line: ``clickgym list``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``."""
+"""The command line: ``clickgym list``, ``show``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ HOW_TO_READ = (
     "values."
 )
 
+UNKNOWN = "its model is a file, or has changed since; clickgym run with the same arguments and --bounds knows it"
+
 
 class Theory(NamedTuple):
     """The bounds of a sweep.
@@ -48,19 +50,22 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
     """
     files = {load_instance(given).name: given for given in instances if given.endswith(".json")}
     curves: dict[tuple[str, str | None], list[BoundCurve]] = {}
-    reasons: dict[tuple[str, str], str] = {}  # the first, by environment and agent; "" stands for all agents
+    reasons: dict[tuple[str, str], str] = {}  # by environment and agent; "" stands for all agents
     for env in config["envs"]:
         names = [name for name in config["instances"] if f"{env} {name}" in config["models"]]
+        refused: dict[str, dict[str, str]] = {}  # by agent and instance
         for name in names:
             made = _made_again(config, env, name, files)
             if made is None:
-                why = "its model is a file, or has changed since; clickgym run with the same arguments and --bounds knows it"
-                found, missing = [], dict.fromkeys(["", *config["agents"]], why)
+                curves[env, name], missing = [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
             else:
-                found, missing = applicable_bounds(made, config["agents"], config["checkpoints"])
-            curves[env, name] = found
+                curves[env, name], missing = applicable_bounds(made, config["agents"], config["checkpoints"])
             for agent, reason in missing.items():
-                reasons.setdefault((env, agent), f"{name}: {reason}" if len(names) > 1 else reason)
+                refused.setdefault(agent, {})[name] = reason
+        for agent, by_instance in refused.items():
+            name, reason = next(iter(by_instance.items()))
+            alike = len(by_instance) == len(names) and len(set(by_instance.values())) == 1
+            reasons[env, agent] = reason if alike else f"{name}: {reason}"
         together: dict[tuple[str, str], list[BoundCurve]] = {}
         for curve in (curve for name in names for curve in curves[env, name]):
             together.setdefault((curve.bound, curve.agent), []).append(curve)

@@ -47,11 +47,11 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     """
     envs, agents = config["envs"], config["agents"]
     curves = _curves(table, config)
-    bounds = [] if theory is None else _split(theory, curves, config)[0]
+    bounds, beyond = ([], []) if theory is None else _split(theory, curves, config)
     drawn = {curve.label: curve for _, curve in bounds}
     n_columns = 2 if len(envs) == 4 else min(len(envs), 3)
     n_rows = math.ceil(len(envs) / n_columns)
-    labels = {label: "\n".join(textwrap.wrap(label, 24)) for label in drawn}
+    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in drawn}
     legend_width = 0.8 + 0.075 * max(map(len, [*agents, *(line for label in labels.values() for line in label.split("\n"))]))
     figure = Figure(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
@@ -82,14 +82,14 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     # A curve without the version and the command that made it cannot be checked.
     source = [f"clickgym {config['clickgym']}: {command_of(config)}"]
     if theory is not None:
-        source = [HOW_TO_READ, *outside(table, config, theory), f"{source[0]} --bounds"]
+        source = [*([HOW_TO_READ] if bounds else []), *beyond, f"{source[0]} --bounds"]
     width = int(16 * figure.get_figwidth())
     figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 
 def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory) -> list[str]:
-    """What `regret_figure` leaves out of bounds that lie above or below all curves of their panel, one line each.
+    """Which bounds end above or below all curves of their panel, where `regret_figure` does not show them: one line each.
 
     Args:
         table, config: of a finished sweep, as `read_results` returns them.
@@ -103,7 +103,7 @@ def _curves(table: polars.DataFrame, config: dict[str, Any]) -> polars.DataFrame
 
 
 def _split(theory: Theory, curves: polars.DataFrame, config: dict[str, Any]) -> tuple[list[tuple[str, BoundCurve]], list[str]]:
-    """The bounds that cross a panel, with its environment, and in words where the others lie."""
+    """The bounds that cross a panel, with its environment, and in words where those end that do not end in it."""
     within, beyond = [], []
     seen = np.array(config["checkpoints"]) * ZOOM >= config["horizon"]
     for env in config["envs"]:
@@ -112,7 +112,7 @@ def _split(theory: Theory, curves: polars.DataFrame, config: dict[str, Any]) -> 
             values = curve.values[seen & np.isfinite(curve.values)]
             if ((low <= values) & (values <= high)).any():
                 within.append((env, curve))
-            elif len(values):
+            if len(values) and not low <= values[-1] <= high:
                 side = "beyond" if values[-1] > high else "below"
                 place = f" in {env}" if len(config["envs"]) > 1 else ""
                 beyond.append(f"{curve.words}{place}: {values[-1]:.2g}, {side} the figure")

@@ -80,8 +80,8 @@ function draw(panel, now) {
   const from = data.steps.length > 1 ? Math.max(data.start, data.steps[0]) : horizon / 10;
   const sessions = range(now.x, now.x === "log" ? from : 0, horizon), regret = around(now.y, seen);
   const { dotted, outside } = promised(env, now, dark, now.x === "log" ? from : 0, regret);
-  const missing = none.length ? [`No regret, hence no place on a logarithmic axis: ${none.join(", ")}.`] : [];
-  panel.querySelector(".missing").textContent = [...missing, ...outside].join(" ");
+  const missing = none.length ? [`No regret, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
+  panel.querySelector(".missing").textContent = [...missing, ...outside].join(". ");
   const layout = {
     xaxis: { ...axis, title: { text: "sessions", standoff: 8 }, unifiedhovertitle: { text: "after %{x:,} sessions" }, ...sessions },
     yaxis: { ...axis, title: { text: `cumulative regret (${plain(data.envs[env].unit)})`, standoff: 8 }, ...regret },
@@ -99,7 +99,7 @@ function draw(panel, now) {
   Plotly.react(panel.querySelector(".chart"), [...bands, ...lines, ...dotted], layout, { displayModeBar: false, responsive: true });
 }
 
-/** The chosen bounds of the theory that cross a panel, and in words where the others lie. The axis stays that of the curves. */
+/** The chosen bounds of the theory that cross a panel, and in words where those end that do not end in it. The axis stays that of the curves. */
 function promised(env, now, dark, from, axis) {
   const [low, high] = axis.type === "log" ? axis.range.map((end) => 10 ** end) : axis.range;
   const dotted = [], outside = [];
@@ -114,8 +114,9 @@ function promised(env, now, dark, from, axis) {
         x: kept.map((i) => data.steps[i]), y, mode: y.length > 1 ? "lines" : "markers", line: { color, dash: "dot", width: agent === null ? 2 : 1.3 }, marker: { color, size: 6, symbol: "line-ew-open" },
         customdata: y.map((value) => `${plain(name)}: ${number(value, 4)}`), hovertemplate: "%{customdata}<extra></extra>",
       });
-    } else {
-      outside.push(`${name[0].toUpperCase()}${name.slice(1)}: ${y.at(-1) < 1e6 ? number(y.at(-1), 2) : y.at(-1).toExponential(1)}, ${y.at(-1) > high ? "beyond" : "below"} the figure.`);
+    }
+    if (y.at(-1) < low || y.at(-1) > high) {
+      outside.push(`${name[0].toUpperCase()}${name.slice(1)}: ${y.at(-1) < 1e6 ? number(y.at(-1), 2) : y.at(-1).toExponential(1)}, ${y.at(-1) > high ? "beyond" : "below"} the figure`);
     }
   }
   return { dotted, outside };

@@ -70,6 +70,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views = _views(table, timings, config)
+    notes = [] if theory is None else theory.notes
     bounds = [] if theory is None else [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
         config=config,
@@ -77,9 +78,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         index={name: index for index, name in enumerate(config["agents"])},
         views=views,
         bounds=bounds,
-        about_bounds=""
-        if theory is None
-        else " ".join([HOW_TO_READ, *(f"{note[0].upper()}{note[1:]}." for note in theory.notes)]),
+        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
         instances=averaged(config),
         unit_of=unit_of,
         heading=heading(config),

@@ -53,8 +53,8 @@ def applicable_bounds(
 
     Args:
         env: an environment of clickgym, wrapped or not.
-        agents: as the command line names them, ``"CascadeDUCB:epsilon=0.6"``. A hyper-parameter that a theorem says nothing of
-            leaves no bound, and neither does a horizon that is not that of the run.
+        agents: as the command line names them, ``"CascadeDUCB:epsilon=0.6"``. A hyper-parameter that a theorem does not
+            speak of leaves no bound.
         steps: ``(n,)`` sessions, each a horizon of its own.
 
     Returns:
@@ -64,13 +64,13 @@ def applicable_bounds(
         >>> from clickgym.runner.make import make_env
         >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), ["BatchRank", "TopRank"], [1000, 100_000])
         >>> [(curve.words, curve.values.round()[-1]) for curve in curves]
-        [('lower bound', 39.0), ('upper bound of BatchRank', 33389904.0)]
+        [('lower bound', 61.0), ('upper bound of BatchRank', 848046183.0)]
         >>> missing
         {'TopRank': 'clickgym knows none'}
     """
     kind = getattr(env.unwrapped, "model").kind  # noqa: B009
     lower = [name for name, bound in BOUNDS.items() if bound.kind == "lower" and kind in bound.models]
-    candidates = [(name, "", {}) for name in lower]
+    candidates: list[tuple[str, str, dict[str, Any]]] = [(name, "", {}) for name in lower]
     missing = {} if lower else {"": f"clickgym knows none for a {kind}"}
     for agent in agents:
         made, hyperparameters = parse_spec(agent)

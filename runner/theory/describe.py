@@ -93,7 +93,7 @@ def describe_instance(instance: Instance, n_positions: int | None = None) -> Ins
     """
     available = min(model.n_positions for model in instance.models.values())
     size = instance.n_positions if n_positions is None else check_positions(n_positions, instance.n_items, available)
-    labels = instance.estimation.get("items")
+    labels: Any = instance.estimation.get("items")  # of an instance that was not fitted by `clickgym fit`, some text
     known = isinstance(labels, Sequence) and not isinstance(labels, str) and len(labels) == instance.n_items
     return InstanceDescription(
         instance,
