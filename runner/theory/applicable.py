@@ -63,8 +63,8 @@ def applicable_bounds(
     Example:
         >>> from clickgym.runner.make import make_env
         >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), ["BatchRank", "TopRank"], [1000, 100_000])
-        >>> [(curve.words, curve.values.round()[-1]) for curve in curves]
-        [('lower bound', 61.0), ('upper bound of BatchRank', 848046183.0)]
+        >>> [(curve.words, f"{curve.values[-1]:.2g}") for curve in curves]
+        [('lower bound', '61'), ('upper bound of BatchRank', '8.5e+08')]
         >>> missing
         {'TopRank': 'clickgym knows none'}
     """
