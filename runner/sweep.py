@@ -24,13 +24,15 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
+from ..envs import Users
 from ..envs.checks import check_count, check_horizon, check_seed
+from ..envs.users import users_class
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
 from .results import Trial, open_folder, read_finished, write_tables, write_trial
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, run
 
-__all__ = ["Callback", "sweep"]
+__all__ = ["Callback", "model_digest", "sweep"]
 
 
 class Callback:
@@ -197,7 +199,7 @@ def _plan(
             name = env.unwrapped.instance
             if f"{env_label} {name}" in plan.models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = _digest(json.dumps(env.unwrapped.model.to_dict(), sort_keys=True).encode())
+            plan.models[f"{env_label} {name}"] = model_digest(env.unwrapped.model)
             is_file = instance is not None and instance.endswith(".json")
             plan.instances[name] = str(Path(instance).resolve()) if instance is not None and is_file else instance
             for agent_label, player in _players(agents, env, env_label, work):
@@ -241,6 +243,20 @@ def _configuration(plan: _Plan, envs: list[str], agents: Mapping[str, Spec], run
 def _source_digest(spec: Spec) -> str:
     """Identifies the source of a user's agent: results of two versions must not be mixed."""
     return _digest(Path(inspect.getfile(agent_class(parse_spec(spec)[0]))).read_bytes())
+
+
+def model_digest(model: Users) -> str:
+    """Identifies the users of an environment, with all their parameters; as in version 0.1, which knew models by class."""
+
+    def as_classes(value: Any) -> Any:
+        if isinstance(value, list):
+            return [as_classes(entry) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        named = {key: as_classes(entry) for key, entry in value.items()}
+        return named | ({"model": users_class(named["model"]).__name__} if "model" in named else {})
+
+    return _digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
 
 
 def _digest(content: bytes) -> str:

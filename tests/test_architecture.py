@@ -33,7 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     **{name: SESSIONS for name in SESSIONS if name.startswith("clickgym.runner")},
     "clickgym.runner.learners": SESSIONS,
     "clickgym.runner.theory": SESSIONS,
-    "clickgym.runner.reports": SWEEPS,
+    "clickgym.runner.reports": (*SWEEPS, "clickgym.runner.theory"),
     "clickgym.runner.studies": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.theory"),
     "clickgym.runner.cli": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.studies", "clickgym.runner.theory"),
     "clickgym": ("clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner"),

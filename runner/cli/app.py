@@ -1,4 +1,4 @@
-"""The command line: ``clickgym list``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``.
+"""The command line: ``clickgym list``, ``show``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``.
 
 Each command is a file: it parses, calls one Python function, and prints. What they raise is told here, and only here.
 """
@@ -20,6 +20,7 @@ from .fit import fit
 from .listing import list_
 from .report import report
 from .run import run
+from .show import show
 from .study import study
 
 __all__ = ["main"]
@@ -109,7 +110,7 @@ def _offline_names() -> dict[str, str]:
 
 
 app.command("list", cls=_Command)(list_)
-for command in (run, study, evaluate, fit, features, report):
+for command in (show, run, study, evaluate, fit, features, report):
     app.command(cls=_Command)(command)
 
 

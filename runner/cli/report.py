@@ -19,6 +19,7 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
 ) -> None:  # fmt: skip
     """Make table and figure again from the results in a folder, and reports of them.
 
@@ -31,4 +32,4 @@ def report(
     from ..reports.report import Format, write_report
 
     wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
-    write_report(folder, output(), [name for name, is_wanted in wanted.items() if is_wanted])
+    write_report(folder, output(), [name for name, is_wanted in wanted.items() if is_wanted], bounds=bounds)

@@ -44,6 +44,7 @@ def run(
     tensorboard: Annotated[Path | None, typer.Option(
         metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
     )] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
 
@@ -72,7 +73,7 @@ def run(
             envs, agents, _number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
             engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
         )  # fmt: skip
-    write_report(out, output())
+    write_report(out, output(), bounds=bounds, instances=instance or ())
 
 
 def _number(text: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from matplotlib.lines import Line2D
 
 from ...envs.files import write_whole
 from ..statistics import average
+from ..theory.applicable import BoundCurve
+from .bounds import HOW_TO_READ, Theory
 from .words import command_of, unit_of, where
 
-__all__ = ["regret_figure", "save_figure"]
+__all__ = ["outside", "regret_figure", "save_figure"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.
@@ -32,7 +35,7 @@ FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
 
 
-def regret_figure(table: polars.DataFrame, config: dict[str, Any]) -> Figure:
+def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
 
     Both axes are logarithmic: the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart
@@ -40,16 +43,24 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any]) -> Figure:
 
     Args:
         table, config: of a finished sweep, as `read_results` returns them.
+        theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
     """
     envs, agents = config["envs"], config["agents"]
-    curves = average(table.filter(polars.col("step") * ZOOM >= config["horizon"]), ("env", "agent", "step"))
+    curves = _curves(table, config)
+    bounds, beyond = ([], []) if theory is None else _split(theory, curves, config)
+    drawn = {curve.label: curve for _, curve in bounds}
     n_columns = 2 if len(envs) == 4 else min(len(envs), 3)
     n_rows = math.ceil(len(envs) / n_columns)
-    legend_width = 0.8 + 0.075 * max(map(len, agents))
+    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in drawn}
+    legend_width = 0.8 + 0.075 * max(map(len, [*agents, *(line for label in labels.values() for line in label.split("\n"))]))
     figure = Figure(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
     for panel, env in zip(panels, envs, strict=False):
         _draw(panel, curves.filter(polars.col("env") == env), agents)
+        for place, bound in bounds:
+            if place == env:
+                dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
+                panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(agents, bound))
         panel.set_title(_wrapped(env, 38), fontsize=10)
         panel.set_xlabel("sessions")
         panel.set_ylabel(f"cumulative regret ({unit_of(env)})")
@@ -64,12 +75,48 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any]) -> Figure:
         for agent in sorted(agents, key=lambda agent: -final[agent])  # from the top, about as the lines lie
         if final[agent] > FLOOR
     ]
+    handles += [
+        Line2D([], [], **_look_of_bound(agents, curve), label=_literal(labels[label])) for label, curve in drawn.items()
+    ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     # A curve without the version and the command that made it cannot be checked.
-    source = f"clickgym {config['clickgym']}: {command_of(config)}"
+    source = [f"clickgym {config['clickgym']}: {command_of(config)}"]
+    if theory is not None:
+        source = [*([HOW_TO_READ] if bounds else []), *beyond, f"{source[0]} --bounds"]
     width = int(16 * figure.get_figwidth())
-    figure.supxlabel(_wrapped(source, width), fontsize=6, color="0.4", x=0.01, ha="left")
+    figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
+
+
+def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory) -> list[str]:
+    """Which bounds end above or below all curves of their panel, where `regret_figure` does not show them: one line each.
+
+    Args:
+        table, config: of a finished sweep, as `read_results` returns them.
+        theory: its bounds.
+    """
+    return _split(theory, _curves(table, config), config)[1]
+
+
+def _curves(table: polars.DataFrame, config: dict[str, Any]) -> polars.DataFrame:
+    return average(table.filter(polars.col("step") * ZOOM >= config["horizon"]), ("env", "agent", "step"))
+
+
+def _split(theory: Theory, curves: polars.DataFrame, config: dict[str, Any]) -> tuple[list[tuple[str, BoundCurve]], list[str]]:
+    """The bounds that cross a panel, with its environment, and in words where those end that do not end in it."""
+    within, beyond = [], []
+    seen = np.array(config["checkpoints"]) * ZOOM >= config["horizon"]
+    for env in config["envs"]:
+        low, high = _limits(curves.filter(polars.col("env") == env)) or (0.0, math.inf)
+        for curve in theory.curves[env, None]:
+            values = curve.values[seen & np.isfinite(curve.values)]
+            if ((low <= values) & (values <= high)).any():
+                within.append((env, curve))
+            if len(values) and not low <= values[-1] <= high:
+                side = "beyond" if values[-1] > high else "below"
+                place = f" in {env}" if len(config["envs"]) > 1 else ""
+                beyond.append(f"{curve.words}{place}: {values[-1]:.2g}, {side} the figure")
+    return within, beyond
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -121,15 +168,25 @@ def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str]) -> None:
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no regret: {names}", transform=panel.transAxes, ha="right", fontsize=8)
-    shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
-    if len(shown):
-        panel.set_ylim(shown.min() / 1.5, shown.max() * 1.5)  # by the means: a band may reach down to zero
+    if limits := _limits(curves):
+        panel.set_ylim(*limits)
     first, last = curves["step"].to_numpy()[[0, -1]]
     if first < last:
         panel.set_xlim(first, last)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _limits(curves: polars.DataFrame) -> tuple[float, float] | None:
+    """Between which regrets the curves of a panel are drawn, by their means: a band may reach down to zero."""
+    shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
+    return (shown.min() / 1.5, shown.max() * 1.5) if len(shown) else None
+
+
+def _look_of_bound(agents: list[str], bound: BoundCurve) -> dict[str, Any]:
+    color = _look(agents, bound.agent)["color"] if bound.agent else "black"
+    return {"color": color, "linestyle": (0, (1, 1.5)), "linewidth": 0.9 if bound.agent else 1.2}
 
 
 def _look(agents: list[str], agent: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ function chosen() {
     x: values.get("x"),
     y: values.get("y"),
     band: values.has("band"),
+    bounds: values.getAll("bound"),
     theme: values.get("theme"),
   };
 }
@@ -72,15 +73,18 @@ function draw(panel, now) {
     const words = kept.map((i) => `${plain(name)}: ${number(mean[i], 4)}${half[i] === null ? "" : ` ± ${number(half[i], 2)}`}`);
     lines.push({ x, y: at(mean), mode: x.length > 1 ? "lines" : "markers", line: { color, dash, width: 2.2 }, marker: { color, size: 8 }, cliponaxis: x.length > 1, customdata: words, hovertemplate: "%{customdata}<extra></extra>" });
   }
-  panel.querySelector(".missing").textContent = none.length ? `No regret, hence no place on a logarithmic axis: ${none.join(", ")}` : "";
   const style = getComputedStyle(document.body);
   const ink = printing ? "#000" : style.color;
   const axis = { color: ink, gridcolor: dark ? "#343b43" : "#dfe4e9", zeroline: false, showline: true, linecolor: ink, ticks: "outside", ticklabeloverflow: "allow", exponentformat: "power", showexponent: "all", minexponent: 6, separatethousands: true, automargin: true };
   const horizon = data.steps.at(-1);
   const from = data.steps.length > 1 ? Math.max(data.start, data.steps[0]) : horizon / 10;
+  const sessions = range(now.x, now.x === "log" ? from : 0, horizon), regret = around(now.y, seen);
+  const { dotted, outside } = promised(env, now, dark, now.x === "log" ? from : 0, regret);
+  const missing = none.length ? [`No regret, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
+  panel.querySelector(".missing").textContent = [...missing, ...outside].join(". ");
   const layout = {
-    xaxis: { ...axis, title: { text: "sessions", standoff: 8 }, unifiedhovertitle: { text: "after %{x:,} sessions" }, ...range(now.x, now.x === "log" ? from : 0, horizon) },
-    yaxis: { ...axis, title: { text: `cumulative regret (${plain(data.envs[env].unit)})`, standoff: 8 }, ...around(now.y, seen) },
+    xaxis: { ...axis, title: { text: "sessions", standoff: 8 }, unifiedhovertitle: { text: "after %{x:,} sessions" }, ...sessions },
+    yaxis: { ...axis, title: { text: `cumulative regret (${plain(data.envs[env].unit)})`, standoff: 8 }, ...regret },
     hovermode: "x unified",
     hoverlabel: { bgcolor: dark ? "#1d2227" : "#ffffff", bordercolor: axis.gridcolor, font: { color: ink, size: 12 } },
     dragmode: TOUCH ? false : "zoom",
@@ -92,7 +96,30 @@ function draw(panel, now) {
     width: printing ? 340 : undefined,
     height: printing ? 260 : undefined,
   };
-  Plotly.react(panel.querySelector(".chart"), [...bands, ...lines], layout, { displayModeBar: false, responsive: true });
+  Plotly.react(panel.querySelector(".chart"), [...bands, ...lines, ...dotted], layout, { displayModeBar: false, responsive: true });
+}
+
+/** The chosen bounds of the theory that cross a panel, and in words where those end that do not end in it. The axis stays that of the curves. */
+function promised(env, now, dark, from, axis) {
+  const [low, high] = axis.type === "log" ? axis.range.map((end) => 10 ** end) : axis.range;
+  const dotted = [], outside = [];
+  for (const [key, values] of Object.entries(data.promises[`${env}-${now.instance}`] ?? {})) {
+    const { name, agent, light, dark: onDark } = data.bounds[key];
+    if (!now.bounds.includes(key) || (agent !== null && !now.agents.includes(agent))) continue;
+    const kept = [...values.keys()].filter((i) => data.steps[i] >= from && values[i] !== null && (now.y === "linear" || values[i] > data.floor));
+    if (kept.length === 0) continue;
+    const y = kept.map((i) => values[i]), color = dark ? onDark : light;
+    if (y.some((value) => low <= value && value <= high)) {
+      dotted.push({
+        x: kept.map((i) => data.steps[i]), y, mode: y.length > 1 ? "lines" : "markers", line: { color, dash: "dot", width: agent === null ? 2 : 1.3 }, marker: { color, size: 6, symbol: "line-ew-open" },
+        customdata: y.map((value) => `${plain(name)}: ${number(value, 4)}`), hovertemplate: "%{customdata}<extra></extra>",
+      });
+    }
+    if (y.at(-1) < low || y.at(-1) > high) {
+      outside.push(`${name[0].toUpperCase()}${name.slice(1)}: ${y.at(-1) < 1e6 ? number(y.at(-1), 2) : y.at(-1).toExponential(1)}, ${y.at(-1) > high ? "beyond" : "below"} the figure`);
+    }
+  }
+  return { dotted, outside };
 }
 
 /** The range of an axis. On a logarithmic one plotly wants exponents, and labels nothing but powers of ten if there are enough. */

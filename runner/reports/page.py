@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 from functools import cache, partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from plotly.offline import get_plotlyjs
 
 from ..formats import duration, regret_text
 from ..statistics import LEVEL, average, pairwise, ranked
+from ..theory.applicable import BoundCurve
+from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
 from .words import (
@@ -40,7 +43,7 @@ DIGITS = 5
 """Significant digits of a curve: more than any screen shows."""
 
 
-def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
+def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None) -> str:
     """A page that needs nothing but itself: no network, and no other file.
 
     Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without JavaScript; the curves are
@@ -48,6 +51,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
 
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
+        theory: bounds to draw beside the curves, and what to say of them; None draws none.
     """
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -66,11 +70,15 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views = _views(table, timings, config)
+    notes = [] if theory is None else theory.notes
+    bounds = [] if theory is None else [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
         config=config,
         agents=agents,
         index={name: index for index, name in enumerate(config["agents"])},
         views=views,
+        bounds=bounds,
+        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
         instances=averaged(config),
         unit_of=unit_of,
         heading=heading(config),
@@ -87,6 +95,8 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
             "start": config["horizon"] / ZOOM,
             "floor": FLOOR,
             "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
+            "bounds": bounds,
+            "promises": {} if theory is None else _promises(theory, config),
         },
         plotly=_plotly(),
     )
@@ -124,6 +134,30 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
                 }
             )
     return views
+
+
+def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:
+    """The values of the bounds, by number, in each view; None where a theorem says nothing."""
+    numbers = {(curve.bound, curve.agent): number for number, curve in enumerate(theory.all_curves())}
+    return {
+        f"{e}-{i}": {
+            str(numbers[curve.bound, curve.agent]): [
+                float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in curve.values.tolist()
+            ]
+            for curve in theory.curves.get((env, name), [])
+        }
+        for e, env in enumerate(config["envs"])
+        for i, name in enumerate([None, *averaged(config)])
+    }
+
+
+def _look_of_bound(curve: BoundCurve, agents: list[dict[str, str]], config: dict[str, Any]) -> dict[str, Any]:
+    number = config["agents"].index(curve.agent) if curve.agent else None
+    colours = {"light": "#000000", "dark": ON_DARK["#000000"]} if number is None else agents[number]
+    return {
+        "name": curve.words, "label": curve.label, "agent": number, "light": colours["light"], "dark": colours["dark"],
+        "strokes": "1.5 3",
+    }  # fmt: skip
 
 
 def _look(index: int, name: str) -> dict[str, str]:

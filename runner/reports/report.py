@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -28,19 +28,29 @@ SUMMARY = "summary.csv"
 Format = Literal["html", "md", "tex"]
 
 
-def write_report(folder: str | os.PathLike[str], console: Console, formats: Collection[Format] = ()) -> None:
+def write_report(
+    folder: str | os.PathLike[str],
+    console: Console,
+    formats: Collection[Format] = (),
+    *,
+    bounds: bool = False,
+    instances: Iterable[str] = (),
+) -> None:
     """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg`` into its folder.
 
     Args:
         folder: the ``out`` of the sweep.
         console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
         formats: what to write besides: ``report.html``, a page to read; the table as ``report.md`` and ``report.tex``.
+        bounds: draw the bounds of the theory into the figure and the page, and say which there are not.
+        instances: as `theory_of` takes them.
 
     Raises:
         ValueError: the folder is not one of finished results.
     """
     # matplotlib and plotly are slow to load, and bad input should be named before.
-    from .figures import regret_figure, save_figure
+    from .bounds import theory_of
+    from .figures import outside, regret_figure, save_figure
 
     folder = Path(folder)
     table, timings, config = read_results(folder)
@@ -48,11 +58,15 @@ def write_report(folder: str | os.PathLike[str], console: Console, formats: Coll
     console.print(_table(summary(table, timings), config))
     if note := what_is_told(timings, config):
         console.print(note, highlight=False, markup=False, emoji=False)
-    written = [*(picture.name for picture in save_figure(regret_figure(table, config), folder / "regret")), SUMMARY]
+    theory = theory_of(config, instances) if bounds else None
+    if theory is not None:
+        for note in (*outside(table, config, theory), *theory.notes):
+            console.print(note, highlight=False, markup=False, emoji=False)
+    written = [*(picture.name for picture in save_figure(regret_figure(table, config, theory), folder / "regret")), SUMMARY]
     if formats:
         from .page import to_html
 
-        for name, make in (("html", to_html), ("md", to_markdown), ("tex", to_latex)):
+        for name, make in (("html", partial(to_html, theory=theory)), ("md", to_markdown), ("tex", to_latex)):
             if name in formats:
                 text = make(table, timings, config)
                 write_whole(folder / f"report.{name}", partial(Path.write_text, data=text, encoding="utf-8"))

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...envs import ContextualModel
 from ...envs.click_model import ClickModel
 
-__all__ = ["MAX_LISTS", "TOLERANCE", "Finding", "check_assumptions", "findings_table"]
+__all__ = ["MAX_LISTS", "TOLERANCE", "Finding", "check_assumptions"]
 
 MAX_LISTS = 50_000
 """The most lists, ``L! / (L - K)!``, that `check_assumptions` enumerates; 10 items on 5 positions are 30,240."""
@@ -78,7 +79,7 @@ def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | N
         Zoghi's Assumptions 3-6, then Li's A1-A5.
 
     Raises:
-        ValueError: on a model that changes, one of too many lists, or a bad reward or cutoff.
+        ValueError: on a model that changes, in its users or its candidates, one of too many lists, or a bad reward or cutoff.
 
     Source: Zoghi et al. 2017, section 3.4; Li et al. 2019 (BubbleRank), section 4.1.
 
@@ -92,6 +93,8 @@ def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | N
     """
     if len(model.epochs) > 1:
         raise ValueError(f"the users of {model} change; check each model of its epochs")
+    if isinstance(model, ContextualModel):
+        raise ValueError(f"the candidates of {model} change from session to session; the assumptions are about items that stay")
     _, cutoff = model.check_reward(reward, cutoff)
     n_lists = math.perm(model.n_items, model.n_positions)
     if n_lists > MAX_LISTS:
@@ -115,22 +118,6 @@ def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | N
         _finding("Li 2019a A4", exchange, scaling),
         _finding("Li 2019a A5", "χ(R, k) ≥ χ(R*, k)", least),
     ]
-
-
-def findings_table(findings: Iterable[Finding]) -> str:
-    """The findings as a table in plain text, one line each.
-
-    Example:
-        >>> print(findings_table([Finding("Li 2019a A3", "χ(R, k) ≥ χ(R, l)", True)]))
-        Li 2019a A3  holds  χ(R, k) ≥ χ(R, l)
-    """
-    rows = [
-        (finding.name, "holds" if finding.holds else "FAILS", finding.statement, finding.counterexample) for finding in findings
-    ]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
-    )
 
 
 Comparison = tuple[float, str]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -361,48 +362,44 @@ class Bound(NamedTuple):
     """A bound on the cumulative regret.
 
     Attributes:
-        description: what it is and who proved it.
+        source: who proved it, and the theorem's number.
         kind: ``"lower"`` or ``"upper"``.
         agents: names of the agents it is about; empty if it is about every agent that learns on all models of the kind.
         models: the ``kind`` of the click models it is about. Of other kinds, some may satisfy what an upper bound assumes.
         value: ``value(model or environment, steps, **hyperparameters) -> regret``; a ValueError says why it does not apply.
+        remark: how to read it beside a curve, if it is not a plain bound on the regret.
     """
 
-    description: str
+    source: str
     kind: Literal["lower", "upper"]
     agents: tuple[str, ...]
     models: tuple[str, ...]
     value: Callable[..., Values]
+    remark: str = ""
 
 
 CHANGING = ("PiecewiseStationaryModel of CM", "CM")
 LEARNABLE = ("CM", "PBM")
 
+_LOWER, _UPPER = partial(Bound, kind="lower", agents=(), remark="asymptotic"), partial(Bound, kind="upper")
+
 BOUNDS: dict[str, Bound] = {
-    "cascade_lower": Bound("lower bound, Kveton et al. 2015, Theorem 4", "lower", (), ("CM",), cascade_lower),
-    "pbm_lower": Bound("lower bound, Lagrée et al. 2016, Theorem 6", "lower", (), ("PBM",), pbm_lower),
-    "batch_rank_upper": Bound(
-        "upper bound of BatchRank, Zoghi et al. 2017, Theorem 1", "upper", ("BatchRank",), LEARNABLE, batch_rank_upper
+    "cascade_lower": _LOWER("Kveton et al. 2015, Theorem 4", models=("CM",), value=cascade_lower),
+    "pbm_lower": _LOWER("Lagrée et al. 2016, Theorem 6", models=("PBM",), value=pbm_lower),
+    "batch_rank_upper": _UPPER("Zoghi et al. 2017, Theorem 1", agents=("BatchRank",), models=LEARNABLE, value=batch_rank_upper),
+    "bubble_rank_upper": _UPPER("Li et al. 2019, Theorem 1", agents=("BubbleRank",), models=LEARNABLE, value=bubble_rank_upper),
+    "cascade_ducb_upper": _UPPER(
+        "Li and de Rijke 2019, Theorem 1", agents=("CascadeDUCB",), models=CHANGING, value=cascade_ducb_upper
     ),
-    "bubble_rank_upper": Bound(
-        "upper bound of BubbleRank, Li et al. 2019, Theorem 1", "upper", ("BubbleRank",), LEARNABLE, bubble_rank_upper
+    "cascade_swucb_upper": _UPPER(
+        "Li and de Rijke 2019, Theorem 2", agents=("CascadeSWUCB",), models=CHANGING, value=cascade_swucb_upper
     ),
-    "cascade_ducb_upper": Bound(
-        "upper bound of CascadeDUCB, Li and de Rijke 2019, Theorem 1", "upper", ("CascadeDUCB",), CHANGING, cascade_ducb_upper
-    ),
-    "cascade_swucb_upper": Bound(
-        "upper bound of CascadeSWUCB, Li and de Rijke 2019, Theorem 2",
-        "upper",
-        ("CascadeSWUCB",),
-        CHANGING,
-        cascade_swucb_upper,
-    ),
-    "pbm_ucb_upper": Bound(
-        "upper bound of PBM-UCB up to a constant, Lagrée et al. 2016, Theorem 9",
-        "upper",
-        ("PBMUCB",),
-        ("PBM",),
-        pbm_ucb_upper,
+    "pbm_ucb_upper": _UPPER(
+        "Lagrée et al. 2016, Theorem 9",
+        agents=("PBMUCB",),
+        models=("PBM",),
+        value=pbm_ucb_upper,
+        remark="up to a constant",
     ),
 }
 """The bounds by name."""

@@ -17,7 +17,7 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from clickgym.runner.theory.assumptions import MAX_LISTS, TOLERANCE, check_assumptions, findings_table
+from clickgym.runner.theory.assumptions import MAX_LISTS, TOLERANCE, check_assumptions
 
 ALPHA = [0.3, 0.7, 0.5, 0.1]  # not in the order of the ids
 ZOGHI = [f"Zoghi 2017 Assumption {number}" for number in (3, 4, 5, 6)]
@@ -210,14 +210,3 @@ def test_ten_items_on_five_positions_can_be_checked():
 def test_refusals(model, options, message):
     with pytest.raises(ValueError, match=message):
         check_assumptions(model, **options)
-
-
-def test_the_table_has_a_line_for_each_finding():
-    findings = check_assumptions(UBM)
-    lines = findings_table(findings).splitlines()
-    assert len(lines) == 9
-    for finding, line in zip(findings, lines, strict=True):
-        assert line.startswith(finding.name)
-        assert ("FAILS" in line) is (not finding.holds)
-        assert line.endswith(finding.counterexample or finding.statement)
-    assert findings_table([]) == ""

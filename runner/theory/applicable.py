@@ -1,0 +1,95 @@
+"""Which bounds apply to the pairs of a sweep, and why others do not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..make import parse_spec
+from .bounds import BOUNDS, Values
+
+__all__ = ["BoundCurve", "applicable_bounds"]
+
+
+class BoundCurve(NamedTuple):
+    """A bound at the steps of curves.
+
+    Attributes:
+        bound: its name in `BOUNDS`.
+        agent: the agent that it is about, as it was named; empty for a lower bound, which is about all.
+        values: ``(n,)`` regret, infinite where the theorem says nothing.
+    """
+
+    bound: str
+    agent: str
+    values: Values
+
+    @property
+    def words(self) -> str:
+        """What it is, in short."""
+        return f"{BOUNDS[self.bound].kind} bound{f' of {self.agent}' if self.agent else ''}"
+
+    @property
+    def label(self) -> str:
+        """What it is, how to read it, and who proved it, as a legend says it.
+
+        Example:
+            >>> BoundCurve("pbm_ucb_upper", "PBMUCB:epsilon=0.1", np.ones(1)).label
+            'upper bound of PBMUCB:epsilon=0.1, up to a constant (Lagrée et al. 2016, Theorem 9)'
+        """
+        bound = BOUNDS[self.bound]
+        return f"{self.words}{f', {bound.remark}' if bound.remark else ''} ({bound.source})"
+
+
+def applicable_bounds(
+    env: gym.Env[Any, Any], agents: Sequence[str], steps: ArrayLike
+) -> tuple[list[BoundCurve], dict[str, str]]:
+    """The lower bounds of an environment and the upper bounds of agents in it.
+
+    Args:
+        env: an environment of clickgym, wrapped or not.
+        agents: as the command line names them, ``"CascadeDUCB:epsilon=0.6"``. A hyper-parameter that a theorem does not
+            speak of leaves no bound.
+        steps: ``(n,)`` sessions, each a horizon of its own.
+
+    Returns:
+        The bounds that apply; and for each agent without an upper bound, and for ``""`` if there is no lower bound, the reason.
+
+    Example:
+        >>> from clickgym.runner.make import make_env
+        >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), ["BatchRank", "TopRank"], [1000, 100_000])
+        >>> [(curve.words, f"{curve.values[-1]:.2g}") for curve in curves]
+        [('lower bound', '61'), ('upper bound of BatchRank', '8.5e+08')]
+        >>> missing
+        {'TopRank': 'clickgym knows none'}
+    """
+    kind = getattr(env.unwrapped, "model").kind  # noqa: B009
+    lower = [name for name, bound in BOUNDS.items() if bound.kind == "lower" and kind in bound.models]
+    candidates: list[tuple[str, str, dict[str, Any]]] = [(name, "", {}) for name in lower]
+    missing = {} if lower else {"": f"clickgym knows none for a {kind}"}
+    for agent in agents:
+        made, hyperparameters = parse_spec(agent)
+        upper = [name for name, bound in BOUNDS.items() if made in bound.agents]
+        candidates += [(name, agent, hyperparameters) for name in upper]
+        if not upper:
+            missing[agent] = "clickgym knows none"
+    curves = []
+    for name, agent, hyperparameters in candidates:
+        value = BOUNDS[name].value
+        beside = [key for key in hyperparameters if key not in inspect.signature(value).parameters]
+        try:
+            if beside:
+                raise ValueError(f"the theorem does not speak of {', '.join(beside)}")
+            values = value(env, np.asarray(steps), **hyperparameters)
+            if not np.isfinite(values).any():
+                raise ValueError("it is infinite: the theorem promises nothing with these parameters")
+        except ValueError as error:
+            missing[agent] = str(error)
+        else:
+            curves.append(BoundCurve(name, agent, values))
+    return curves, missing
