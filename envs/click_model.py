@@ -14,6 +14,11 @@ A model brings three kernels, which are all that the environments and the runner
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
     The exact expected reward of a list; it reads only ``ranking[:cutoff]``.
 
+A model of users who scan from the top and remember nothing may bring a fourth, from which its best lists follow (see `scan`):
+
+``scan_kernel(parameters, reward, gain, continuation)``
+    Writes what each item earns once it is examined, and with what probability the scan goes on below it.
+
 ``scratch`` is working memory of ``K + 1`` floats that belongs to the caller, so that the kernels allocate nothing.
 """
 
@@ -29,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_positions
 from .kernels import specialise
+from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking
 from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users
@@ -66,12 +72,13 @@ class ClickModel(Users, abstract=True):
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
+    scan_kernel: ClassVar[Callable[..., Any] | None] = None
 
     parameters: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("sample_kernel", "marginals_kernel", "expected_kernel"):
+        for name in ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"):
             # Static methods, so that access through an instance does not bind them.
             if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
                 setattr(cls, name, staticmethod(vars(cls)[name]))
@@ -226,7 +233,13 @@ class ClickModel(Users, abstract=True):
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """The first ``cutoff`` items of a best list where a theorem names it, else None."""
         places = self._places(reward, cutoff)
-        return None if places is None else np.argsort(-self.attraction, kind="stable")[places]
+        if places is not None:
+            return np.argsort(-self.attraction, kind="stable")[places]
+        if self.scan_kernel is None:
+            return None
+        gain, continuation = np.empty((2, self.n_items))
+        self.scan_kernel(self.parameters, reward, gain, continuation)
+        return best_scan(gain, continuation, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         """For each position, a probability that its examination never exceeds, whatever the list (for the search)."""

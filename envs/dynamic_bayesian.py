@@ -69,6 +69,15 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
     return any_click if reward == ANY_CLICK else satisfied
 
 
+@kernel
+def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
+    for item in range(len(gain)):
+        happy = parameters.attraction[item] * parameters.satisfaction[item]
+        gain[item] = happy if reward == SATISFACTION else parameters.attraction[item]
+        goes_on = 1.0 - (parameters.attraction[item] if reward == ANY_CLICK else happy)
+        continuation[item] = parameters.perseverance * goes_on
+
+
 class DynamicBayesianModel(ClickModel):
     """Dynamic Bayesian network model (DBN; with perseverance 1 the simplified SDBN).
 
@@ -101,6 +110,7 @@ class DynamicBayesianModel(ClickModel):
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected
+    scan_kernel = weigh
 
     def __init__(self, attraction: ArrayLike, satisfaction: ArrayLike, perseverance: float = 1.0, *, n_positions: int) -> None:
         checked = probabilities("attraction", attraction, (None,))
@@ -131,7 +141,4 @@ class DynamicBayesianModel(ClickModel):
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         if reward == SATISFACTION:  # likewise
             return np.argsort(-self.attraction * self.satisfaction, kind="stable")[:cutoff]
-        return super()._optimal(reward, cutoff)  # clicks: a satisfying item ends sessions, no sorting rule is right
-
-    def _examination_bounds(self) -> NDArray[np.float64]:
-        return self.perseverance ** np.arange(self.n_positions, dtype=np.float64)
+        return super()._optimal(reward, cutoff)  # clicks: a satisfying item ends sessions, sorting by attraction is wrong

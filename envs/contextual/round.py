@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..click_model import MAX_SEARCH, _branch_and_bound
 from ..kernels import inner, kernel, specialise
+from ..scan import scan
 from ..session import session
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Round(NamedTuple):
     candidates: NDArray[np.int64]  # (L,) the candidates by decreasing attraction
     places: NDArray[np.int64]  # (m,) which of them stands at each counted position of the best list; -1: to be searched for
     bounds: NDArray[np.float64]  # (m, m) of the search: bounds on the examination of the positions k.., decreasing
+    gain: NDArray[np.float64]  # (L,) of a scan, like the four that follow
+    continuation: NDArray[np.float64]  # (L,)
+    ratio: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,)
+    values: NDArray[np.float64]  # (L + 1, m + 1)
     head: NDArray[np.int64]  # (m,) working memory of the search ...
     found: NDArray[np.int64]  # (m,)
     choice: NDArray[np.int64]  # (m,)
@@ -92,6 +98,7 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
 
 # Left open in the templates below; `specialise` binds them to a model's kernels.
 expected: Callable[..., float]
+weigh: Callable[..., None]
 search: Callable[..., None]
 find_best: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
@@ -106,8 +113,20 @@ def _match(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
         drawn.best[k] = drawn.candidates[k]
 
 
+def _scan(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    weigh(parameters, reward, drawn.gain, drawn.continuation)
+    scan(drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found)
+    show_found(drawn)
+
+
 def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     search(parameters, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice, drawn.used, drawn.found)
+    show_found(drawn)
+
+
+@inner
+def show_found(drawn):  # type: ignore[no-untyped-def]
+    """The list that was found for the counted positions, then the others by attraction."""
     for a in range(len(drawn.used)):
         drawn.used[a] = False
     for k in range(len(drawn.found)):
@@ -179,7 +198,7 @@ class RoundTask:
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
         places = model.base._places(self.code, m)
         bounds = np.zeros((m, m))
-        if places is None:
+        if places is None and model.base.scan_kernel is None:
             lists = math.perm(n_items, m)
             if lists > MAX_SEARCH:
                 raise ValueError(
@@ -204,6 +223,11 @@ class RoundTask:
             candidates=np.zeros(n_items, np.int64),
             places=np.full(m, -1) if places is None else places,
             bounds=bounds,
+            gain=np.zeros(n_items),
+            continuation=np.zeros(n_items),
+            ratio=np.zeros(n_items),
+            order=np.zeros(n_items, np.int64),
+            values=np.zeros((n_items + 1, m + 1)),
             head=np.zeros(m, np.int64),
             found=np.zeros(m, np.int64),
             choice=np.full(m, -1),
@@ -212,7 +236,12 @@ class RoundTask:
         of_items = dict(zip(model.base.item_parameters(), (self.round.attraction, *self.round.others), strict=True))
         self.parameters = model.base.parameters._replace(**of_items)
         expected = model.base.expected_kernel
-        find = _match if places is not None else specialise(_search, search=specialise(_branch_and_bound, expected=expected))
+        if places is not None:
+            find = _match
+        elif model.base.scan_kernel is not None:
+            find = specialise(_scan, weigh=model.base.scan_kernel)
+        else:
+            find = specialise(_search, search=specialise(_branch_and_bound, expected=expected))
         self.next_round = specialise(_next_round, find_best=find, expected=expected)
         self._scratch = np.empty(model.n_positions + 1)
 

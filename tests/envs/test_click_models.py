@@ -256,7 +256,7 @@ def test_matching_uses_only_the_counted_positions():
     assert model.optimal_ranking().tolist() == [2, 1, 0]
 
 
-@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel])
+@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
 def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_class):
     model = random_model(model_class, 30, 10, 0)
     with pytest.raises(ValueError, match=re.escape(f"more than the limit of {MAX_SEARCH:.0e}; pass the reference list")):

@@ -1,0 +1,96 @@
+"""The best list for users who scan from the top and remember nothing.
+
+Item i, once examined, earns ``gain(i)``, and the scan goes on below it with probability ``continuation(i)``, wherever it
+stands and whatever stands above it. So a list is worth ``Σ_k gain(d_k) Π_{j<k} continuation(d_j)``, and what follows its last
+item ``terminal``, if the scan gets there. Two neighbours a above b are worth ``gain(a) + continuation(a) gain(b)``, and what
+stands below them is reached alike in either order: a belongs above b if ``gain(a)/(1 - continuation(a))`` is the larger.
+That orders any choice of items, and dynamic programming from the bottom finds which to choose.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .kernels import kernel
+
+__all__ = ["best_scan", "scan"]
+
+
+@kernel
+def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: ignore[no-untyped-def]
+    """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
+
+    Args:
+        gain, continuation: ``(L,)``; the former finite, the latter in ``[0, 1]``.
+        terminal: what follows the last item is worth.
+        ratio: ``(L,)`` working memory.
+        order: ``(L,)`` integers, working memory: the items as a list of all of them is best.
+        values: ``(L + 1, K + 1)`` working memory: of m items from ``order[i:]`` the best list is worth ``values[i, m]``.
+        ranking: ``(K,)`` set to the best list. Of equals the smaller item id comes first.
+    """
+    n_items, n_chosen = len(gain), len(ranking)
+    for item in range(n_items):
+        if continuation[item] < 1.0:
+            ratio[item] = gain[item] / (1.0 - continuation[item])
+        elif gain[item] == 0.0:  # like a gap in the list: it may stand anywhere
+            ratio[item] = 0.0
+        else:  # earns without ending the scan: first of all, or if it costs last of all
+            ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
+        order[item] = item
+    # Shell's sort, which needs no further memory.
+    gap = 1
+    while gap < n_items // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n_items):
+            item, place = order[i], i
+            while place >= gap:
+                above = order[place - gap]
+                if ratio[above] > ratio[item] or (ratio[above] == ratio[item] and above < item):
+                    break
+                order[place] = above
+                place -= gap
+            order[place] = item
+        gap //= 3
+    values[n_items, 0] = terminal
+    for i in range(n_items - 1, -1, -1):
+        item = order[i]
+        values[i, 0] = terminal
+        for m in range(1, min(n_chosen, n_items - i) + 1):
+            values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
+            if m < n_items - i:  # else all that are left are needed
+                values[i, m] = max(values[i, m], values[i + 1, m])
+    i = 0
+    for k in range(n_chosen):
+        m = n_chosen - k
+        while m < n_items - i and values[i, m] > gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1]:
+            i += 1
+        ranking[k] = order[i]
+        i += 1
+    return values[0, n_chosen]
+
+
+def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0) -> NDArray[np.int64]:
+    """The best list of exactly ``n_chosen`` items for users who scan from the top.
+
+    Args:
+        gain: ``(L,)`` what an examined item earns in expectation.
+        continuation: ``(L,)`` probabilities that the scan goes on below it.
+        n_chosen: how many items are shown, from 1 to L.
+        terminal: what a scan that gets below the last item is worth.
+
+    Returns:
+        ``(n_chosen,)`` int64 item ids.
+
+    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and continuations ``1 - q``.
+
+    Example:
+        >>> best_scan([0.6, 0.5], [0.4, 1.0], 2)
+        array([1, 0])
+    """
+    gain, continuation = np.asarray(gain, np.float64), np.asarray(continuation, np.float64)
+    n_items = len(gain)
+    ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
+    scan(gain, continuation, float(terminal), np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
+    return ranking

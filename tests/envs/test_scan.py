@@ -1,0 +1,87 @@
+"""The best list for users who scan from the top: against all lists, ties and edges included, and its speed."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from clickgym.envs import DynamicBayesianModel
+from clickgym.envs.scan import best_scan, scan
+
+
+def value(ranking, gain, continuation, terminal):
+    total, looking = 0.0, 1.0
+    for item in ranking:
+        total += looking * gain[item]
+        looking *= continuation[item]
+    return total + looking * terminal
+
+
+def draw(rng, shape, lowest):
+    """Numbers from ``lowest`` to 1: all different, or few distinct ones with the edges among them."""
+    if rng.random() < 0.5:
+        return rng.uniform(lowest, 1, shape)
+    return rng.choice([lowest, 0.0, 0.25, 0.5, 1.0], shape)
+
+
+# Negative gains and terminal values too: the users of other models may lose something.
+@pytest.mark.parametrize("lowest", [0.0, -1.0])
+def test_no_list_is_better(lowest):
+    rng = np.random.default_rng(0)
+    for _ in range(4000):
+        n_items = int(rng.integers(1, 6))
+        n_chosen = int(rng.integers(1, n_items + 1))
+        gain, continuation = draw(rng, n_items, lowest), draw(rng, n_items, 0.0)
+        terminal = float(draw(rng, 1, lowest)[0])
+        best = best_scan(gain, continuation, n_chosen, terminal)
+        assert len(set(best.tolist())) == n_chosen
+        lists = itertools.permutations(range(n_items), n_chosen)
+        highest = max(value(ranking, gain, continuation, terminal) for ranking in lists)
+        assert value(best, gain, continuation, terminal) == pytest.approx(highest, rel=0, abs=1e-12)
+
+
+def test_the_kernel_returns_the_value_of_its_list():
+    rng = np.random.default_rng(1)
+    gain, continuation = rng.random((2, 6))
+    ranking = np.empty(4, np.int64)
+    found = scan(gain, continuation, 0.3, np.empty(6), np.empty(6, np.int64), np.empty((7, 5)), ranking)
+    assert found == pytest.approx(value(ranking, gain, continuation, 0.3), rel=0, abs=1e-14)
+    assert ranking.tolist() == best_scan(gain, continuation, 4, 0.3).tolist()
+
+
+def test_of_equal_items_the_first_are_shown_in_order():
+    assert best_scan([0.5] * 40, [0.5] * 40, 20).tolist() == list(range(20))
+    assert best_scan([0.0] * 5, [1.0] * 5, 3).tolist() == [0, 1, 2]
+
+
+def test_items_that_end_no_scan_stand_above_those_that_do():
+    gain, continuation = [0.9, 0.1, 0.0, 0.2], [0.0, 1.0, 1.0, 1.0]
+    assert best_scan(gain, continuation, 4).tolist() == [1, 3, 0, 2]
+    assert best_scan(gain, continuation, 2).tolist() == [3, 0]
+
+
+def test_many_items_are_sorted_as_by_numpy():
+    rng = np.random.default_rng(2)
+    gain, continuation = rng.random((2, 5000)).round(2)
+    gain[continuation == 1] = 0.5
+    with np.errstate(divide="ignore"):
+        ratio = gain / (1 - continuation)
+    assert best_scan(gain, continuation, 5000).tolist() == np.argsort(-ratio, kind="stable").tolist()
+
+
+def test_the_most_clicks_of_a_thousand_items_are_found_at_once():
+    rng = np.random.default_rng(3)
+    model = DynamicBayesianModel(rng.random(1000), rng.random(1000), 0.9, n_positions=10)
+    model.optimal_ranking()  # compiles
+    start = time.perf_counter()
+    best = model.optimal_ranking()
+    assert time.perf_counter() - start < 0.1  # it takes about a millisecond
+    assert model.expected_reward(best) >= model.expected_reward(np.argsort(-model.attraction)[:10])
+    for k, item in itertools.product(range(10), rng.choice(1000, 50, replace=False)):  # no exchange is better
+        other = best.copy()
+        other[other == item] = best[k]
+        other[k] = item
+        assert model.expected_reward(other) <= model.expected_reward(best) + 1e-12
