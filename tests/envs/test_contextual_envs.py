@@ -209,6 +209,54 @@ def test_regret_with_labels_is_against_the_best_of_all_lists(name, reward, cutof
         assert info["regret"] == pytest.approx(best - session.expected_reward(ranking, reward, cutoff), abs=1e-12)
 
 
+OTHERS = [[0.2, 0.9, 0.5, 0.1, 0.7], [0.6, 0.0, 1.0, 0.3, 0.8, 0.4]]
+DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
+OF_ALL = {
+    "labels": LabelledModel(DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS),
+    "linear": LinearModel(DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ALL)
+@pytest.mark.parametrize("reward", DynamicBayesianModel([0.5], [0.5], n_positions=1).rewards)
+@pytest.mark.parametrize("cutoff", [None, 2])
+def test_a_round_replaces_all_that_belongs_to_items(kind, reward, cutoff):
+    model = OF_ALL[kind]
+    env, envs = ContextualClickEnv(model, reward, cutoff), ContextualClickVectorEnv(model, 3, reward, cutoff)
+    env.reset(seed=2)
+    _, infos = envs.reset(seed=2)
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        now, ranking = env.task.round, rng.permutation(L)[:K]
+        if kind == "labels":
+            session = model.at(int(now.user[0]), now.items)
+            given = [OTHERS[now.user[0]][CANDIDATES[now.user[0]].index(item)] for item in now.items]
+        else:
+            given = model.others["satisfaction"][now.items]
+            session = model.at(now.features, satisfaction=given)
+        np.testing.assert_array_equal(now.others, [given])
+        np.testing.assert_allclose(session.satisfaction, given)
+        best = optimum(session, reward, cutoff)
+        *_, info = env.step(ranking)
+        assert info["optimal_reward"] == pytest.approx(best, abs=1e-12)
+        assert info["regret"] == pytest.approx(best - session.expected_reward(ranking, reward, cutoff), abs=1e-12)
+        *_, later = envs.step(infos["optimal_ranking"])
+        np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
+        infos["optimal_ranking"] = envs._batch.optimal_ranking.copy()
+    assert ClickModel.from_dict(model.to_dict()) == model == model.with_positions(K)
+
+
+def test_what_belongs_to_items_must_be_given_for_each():
+    with pytest.raises(ValueError, match=r"satisfaction has shape \(2,\); expected \(7,\)"):
+        LinearModel(DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.2])
+    with pytest.raises(ValueError, match="satisfaction is missing"):
+        OF_ALL["linear"].at(np.tile(ITEMS_OF_MEAN, (L, 1)))
+    with pytest.raises(TypeError, match="satisfaction is no parameter of a LinearModel of PBM"):
+        LinearModel(BASES["PBM"], THETA, ITEMS, USERS, satisfaction=[0.5] * 7)
+    with pytest.raises(TypeError, match="unknown parameter 'satisfactoin'; did you mean 'satisfaction'"):
+        gym.make("ContextualDBNRank-v0", base=DBN, theta=THETA, items=ITEMS, users=USERS, satisfactoin=[0.5] * 7)
+
+
 def test_candidates_are_uniform_and_independent_of_the_session():
     """Users, the candidates in their order, and the session before: each pair and each user equally likely."""
     model = LinearModel(PositionBasedModel([0.0, 0.0], [0.9, 0.5]), THETA, ITEMS[:4], USERS)
