@@ -1,18 +1,18 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
-from .cascade import CascadeModel
+from .cascade import CascadeModel as CascadeModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
-from .dependent_click import DependentClickModel
-from .dynamic_bayesian import DynamicBayesianModel
+from .dependent_click import DependentClickModel as DependentClickModel
+from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
-from .position_based import PositionBasedModel
+from .position_based import PositionBasedModel as PositionBasedModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, register
 from .spaces import RankedList, check_ranking
-from .user_browsing import UserBrowsingModel
+from .user_browsing import UserBrowsingModel as UserBrowsingModel
 from .users import REWARDS, Users
 from .wrappers.actions import (
     EnumeratedAction,
@@ -27,10 +27,8 @@ from .wrappers.actions import (
 from .wrappers.history import HistoryObservation, HistoryVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
-OWN = (CascadeModel, PositionBasedModel, DependentClickModel, UserBrowsingModel, DynamicBayesianModel)
-"""The click models of the package; to import one here and to enter it is all that a new one needs."""
-
-for _model in OWN:
+# Every click model imported above has registered itself: to add one is to import it.
+for _model in CLICK_MODELS.values():
     register(f"{_model.short}Rank-v0", _model)
 
 __all__ = [
@@ -68,5 +66,5 @@ __all__ = [
     "list_instances",
     "load_instance",
     "register",
-    *(_model.__name__ for _model in OWN),
+    *(_model.__name__ for _model in CLICK_MODELS.values()),
 ]
