@@ -1,6 +1,7 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
 from .cascade import CascadeModel as CascadeModel
+from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv

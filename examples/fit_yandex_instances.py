@@ -19,6 +19,7 @@ import numpy as np
 from clickgym.envs import ClickModel
 from clickgym.envs.instances import Instance
 from clickgym.offline import (
+    CCMEstimator,
     ClickLog,
     CMEstimator,
     DBNEstimator,
@@ -41,6 +42,7 @@ ESTIMATORS = {
     "DCM": DCMEstimator("em", ITERATIONS),
     "UBM": UBMEstimator(ITERATIONS),
     "DBN": DBNEstimator(ITERATIONS),
+    "CCM": CCMEstimator(ITERATIONS),
 }
 
 METHODS = {
@@ -58,6 +60,7 @@ METHODS = {
     "UBM": f"EM, {ITERATIONS} iterations from 0.5",
     "DBN": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
     "of held-out sessions is far higher)",
+    "CCM": f"exact EM, {ITERATIONS} iterations from 0.5",
 }
 
 
@@ -144,11 +147,12 @@ def family(instances: list[Instance]) -> dict[str, object]:
             "log(position), by logistic regression",
             "browsing_after_click": "intercept, slope against log(position) and slope against log(distance to "
             "the last click), likewise",
-            "perseverance": "as estimated",
+            "perseverance, continue_...": "as estimated",
         },
         "attraction": {name: beta(descriptions, "attraction") for name, descriptions in models.items()},
         "satisfaction": {"DBN": beta(models["DBN"], "satisfaction")},
         "perseverance": shared["DBN"]["perseverance"],
+        **{name: shared["CCM"][name] for name in ("continue_after_skip", "continue_after_click", "continue_after_relevant")},
         "examination": logit_line(shared["PBM"]["examination"], steps),
         "termination": logit_line(shared["DCM"]["termination"][:-1], steps[:-1]),
         "browsing_before_click": logit_line(browsing[:, 0], steps),

@@ -11,6 +11,7 @@ from .comparison import Comparison, compare, read_policy, read_sessions
 from .contextual import contextual_instance, label_attraction
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
@@ -31,6 +32,7 @@ from .yandex60 import convert_yandex60
 
 __all__ = [
     "ESTIMATORS",
+    "CCMEstimator",
     "CMEstimator",
     "ClickLog",
     "Comparison",

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..envs import (
     CascadeModel,
+    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
@@ -53,6 +54,8 @@ def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
     try:
         content = json.loads(Path(source).read_text(encoding="utf-8"))
         shared, queries = dict(content["shared"]), dict(content["queries"])
+        names = ("continue_after_skip", "continue_after_click", "continue_after_relevant")
+        chain = dict(zip(names, shared["CCM"], strict=True)) if "CCM" in shared else {}  # not every copy of the file has it
         browsing = np.array(shared["UBM_gamma_rank_prev"], dtype=float)
         examination, termination = shared["PBM_examination"], shared["DCM_termination"]
     except (OSError, ValueError, TypeError) as error:
@@ -60,7 +63,7 @@ def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
     except KeyError as error:
         raise ValueError(f"{source} is not the file of the 60 queries: it has no {error}") from None
     return [
-        _convert(source, query, parameters, examination, termination, np.roll(browsing, 1, axis=-1))
+        _convert(source, query, parameters, examination, termination, np.roll(browsing, 1, axis=-1), chain)
         for query, parameters in queries.items()
     ]
 
@@ -72,6 +75,7 @@ def _convert(
     examination: Any,
     termination: Any,
     browsing: Any,
+    chain: dict[str, Any],
 ) -> Instance:
     try:
         models: list[ClickModel] = [
@@ -81,6 +85,8 @@ def _convert(
             UserBrowsingModel(parameters["UBM"], browsing),
             DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=len(examination)),
         ]
+        if chain:
+            models.append(ClickChainModel(parameters["CCM"], n_positions=len(examination), **chain))
         return Instance(
             name=f"yandex60-{query}",
             models={model.kind: model for model in models},

@@ -13,6 +13,7 @@ from scipy.stats import chi2
 from clickgym.envs import (
     ENVIRONMENTS,
     CascadeModel,
+    ClickChainModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
@@ -71,12 +72,26 @@ def dynamic_bayesian(flip, model, ranking, clicks, examined):
     return -1
 
 
+def click_chain(flip, model, ranking, clicks, examined):
+    for k, item in enumerate(ranking):
+        examined[k] = 1
+        go_on = model.parameters.continue_after_skip
+        if flip(model.attraction[item]):
+            clicks[k] = 1
+            relevant = flip(model.attraction[item])  # a coin of its own
+            go_on = model.parameters.continue_after_relevant if relevant else model.parameters.continue_after_click
+        if not flip(go_on):
+            break
+    return -1
+
+
 STORIES = {
     CascadeModel: cascade,
     PositionBasedModel: position_based,
     DependentClickModel: dependent_click,
     UserBrowsingModel: user_browsing,
     DynamicBayesianModel: dynamic_bayesian,
+    ClickChainModel: click_chain,
 }
 
 
@@ -88,6 +103,8 @@ def make_model(model_class, n_items, n_positions, probabilities):
     if model_class is DynamicBayesianModel:
         perseverance = float(probabilities(1)[0])
         return DynamicBayesianModel(attraction, probabilities(n_items), perseverance, n_positions=n_positions)
+    if model_class is ClickChainModel:
+        return ClickChainModel(attraction, *map(float, probabilities(3)), n_positions)
     if model_class is UserBrowsingModel:
         return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
     return model_class(attraction, probabilities(n_positions))

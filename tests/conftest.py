@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import gymnasium
 import pytest
 from hypothesis import settings
+
+from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, Users
 
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
 settings.load_profile("clickgym")
@@ -19,3 +22,15 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real logs: {folder} is not a folder (CLICKGYM_DATA names another)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """What a test registers is gone after it."""
+    tables = (gymnasium.registry, ENVIRONMENTS, CONTEXTUAL, CLICK_MODELS, Users._named)
+    before = [dict(table) for table in tables]
+    yield
+    for table, kept in zip(tables, before, strict=True):
+        if table != kept:
+            table.clear()
+            table.update(kept)

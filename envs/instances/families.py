@@ -140,7 +140,7 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
 
 
 def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
-    """Drawn from distributions fitted to the real queries, any number of items and positions (CM, PBM, DCM, UBM, DBN)"""
+    """Drawn from distributions fitted to the real queries, any number of items and positions (all click models)"""
     from scipy.special import betaincinv, expit  # only here, for it takes longer to import than all the rest
 
     attraction, satisfaction, _ = _items(n_items, n_positions, seed)
@@ -160,8 +160,7 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
         ("examination", "K"): curve("examination"),
         ("examination", "KK"): np.tril(browsing),
         ("termination", "K"): curve("termination"),
-        ("perseverance", ""): family["perseverance"],
-    }
+    } | {(name, ""): value for name, value in family.items() if isinstance(value, float)}
     models = []
     for name in family["attraction"]:
         of_items = {

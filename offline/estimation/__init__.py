@@ -2,9 +2,11 @@
 
 from .browsing import PBMEstimator, UBMEstimator
 from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .click_chain import CCMEstimator
 from .estimator import ConvergenceWarning, Estimator
 
 __all__ = [
+    "CCMEstimator",
     "CMEstimator",
     "ConvergenceWarning",
     "DBNEstimator",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ...envs.kernels import kernel
@@ -20,6 +21,15 @@ from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, log_prio
 __all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
+
+
+def blocks_of_queries(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cut the sessions, sorted by query, into blocks: the first session of each, and the number of sessions.
+
+    A block holds all sessions of its queries, so no other adds to the sums of their pairs.
+    """
+    first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
+    return first[cut(first, SESSIONS)]
 
 
 class _CascadingEstimator(Estimator):
@@ -108,10 +118,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         shown, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(shown) if leaving_of_pairs else n_positions))
         count_certain(pairs, clicks, last, leaving_of_pairs, shown, clicked, skipped, passed, clicked_in_group)
-        # A block holds all sessions of its queries, so no other adds to the sums of their pairs.
-        query = self._codes[pairs[:, 0]] // len(self._labels.item_labels)
-        first = np.concatenate([[0], np.flatnonzero(np.diff(query)) + 1, [n_sessions]])
-        first = first[cut(first, SESSIONS)]
+        first = blocks_of_queries(self._codes[pairs[:, 0]] // len(self._labels.item_labels))
         n_blocks = len(first) - 1
         α, s, g = np.full(len(shown), 0.5), np.full(len(passed), 0.5), 0.5 if leaving_of_pairs else 1.0
         attracted, satisfied = np.empty(len(shown)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))

@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from clickgym.envs import (
     MAX_SEARCH,
     CascadeModel,
+    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
@@ -134,7 +135,7 @@ def test_rewards_are_ordered_and_read_only_the_counted_positions(model_class, da
     clicks, examination = model.click_probabilities(ranking), model.examination_probabilities(ranking)
     tolerance = 1e-12
     assert np.all((clicks >= 0) & (clicks <= examination + tolerance) & (examination <= 1 + tolerance))
-    if model_class in (CascadeModel, DependentClickModel, DynamicBayesianModel):
+    if model_class in (CascadeModel, DependentClickModel, DynamicBayesianModel, ClickChainModel):
         assert np.all(np.diff(examination) <= tolerance)
     for cutoff in range(1, model.n_positions + 1):
         shorter = model.with_positions(cutoff)
@@ -225,7 +226,7 @@ def test_the_optimum_is_that_of_exhaustive_search(model_class, data):
         assert model.expected_reward(best, reward, cutoff) == pytest.approx(highest, rel=0, abs=1e-12)
 
 
-@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel])
+@pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel, DynamicBayesianModel, ClickChainModel])
 @pytest.mark.parametrize("seed", range(3))
 def test_pruning_loses_no_optimum_in_larger_models(model_class, seed):
     rng = np.random.default_rng(seed)
@@ -238,6 +239,8 @@ SORTING_IS_WRONG = {
     # The best item ends the session at the top.
     "DCM": (DependentClickModel([0.9, 0.5, 0.1], [1.0, 0.0, 0.0]), 0.96, 1.36),
     "DBN": (DynamicBayesianModel([0.6, 0.5], [1.0, 0.0], n_positions=2), 0.8, 1.1),
+    # A click on the most relevant item is the last one.
+    "CCM": (ClickChainModel([0.9, 0.5], 1, 0.9, 0.0, 2), 0.9905, 1.1525),
     # A click at the top lowers what is examined below; examination before any click decreases.
     "UBM": (UserBrowsingModel([0.9, 0.9, 0.2], [[1, 0, 0], [0.9, 0, 0], [0.7, 0.1, 1]]), 1.01786, 1.54496),
 }
@@ -263,6 +266,15 @@ def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_
         model.optimal_ranking()
     assert len(model.optimal_ranking("any_click")) == 10
     assert len(model.optimal_ranking(cutoff=2)) == 10
+
+
+@pytest.mark.parametrize("reward", ["clicks", "any_click"])
+def test_the_best_lists_of_random_click_chains_are_those_of_exhaustive_search(reward):
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        model = make_model(ClickChainModel, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
+        highest = max(model.expected_reward(ranking, reward) for ranking in itertools.permutations(range(5), 3))
+        assert model.expected_reward(model.optimal_ranking(reward), reward) == pytest.approx(highest, rel=0, abs=1e-12)
 
 
 # wrong inputs ------------------------------------------------------
@@ -296,6 +308,10 @@ WRONG = {
     "perseverance nan": (
         lambda: DynamicBayesianModel([0.5], [0.5], float("nan"), n_positions=1),
         "perseverance is nan; expected a probability in [0, 1]",
+    ),
+    "continuation": (
+        lambda: ClickChainModel([0.5], 1, -0.1, 0, n_positions=1),
+        "continue_after_click is -0.1; expected a probability in [0, 1]",
     ),
     "K > L": (lambda: CascadeModel([0.5], 2), "n_positions is 2, but there are only n_items = 1 items to show"),
     "K > L in PBM": (lambda: PositionBasedModel([0.5], [1, 1]), "n_positions is 2, but there are only n_items = 1"),

@@ -1,0 +1,144 @@
+"""The click chain model."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .checks import check_positions, probabilities, probability
+from .click_model import CLICKS, ClickModel
+from .kernels import kernel
+
+__all__ = ["ClickChainModel"]
+
+
+class Parameters(NamedTuple):
+    attraction: NDArray[np.float64]  # α, (L,)
+    continue_after_skip: float  # τ1
+    continue_after_click: float  # τ2
+    continue_after_relevant: float  # τ3
+
+
+@kernel
+def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+    looking = 1
+    for k in range(len(ranking)):
+        attraction = parameters.attraction[ranking[k]]
+        examined[k] = looking
+        clicks[k] = looking == 1 and uniforms[k] < attraction
+        if looking == 1:
+            # Outcomes in the order of the unit interval: clicked and went on, clicked and left, skipped and went on, skipped
+            # and left.
+            if uniforms[k] < attraction:
+                relevant = attraction * parameters.continue_after_relevant
+                looking = uniforms[k] < attraction * ((1.0 - attraction) * parameters.continue_after_click + relevant)
+            else:
+                looking = uniforms[k] < attraction + (1.0 - attraction) * parameters.continue_after_skip
+    return -1
+
+
+@kernel
+def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+    looking = 1.0
+    for k in range(len(ranking)):
+        attraction = parameters.attraction[ranking[k]]
+        examination[k] = looking
+        clicks[k] = looking * attraction
+        relevant = attraction * parameters.continue_after_relevant
+        after_click = (1.0 - attraction) * parameters.continue_after_click + relevant
+        looking *= (1.0 - attraction) * parameters.continue_after_skip + attraction * after_click
+
+
+@kernel
+def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    looking, unclicked = 1.0, 1.0  # probabilities of examining position k, and of doing so with no click above it
+    n_clicks, any_click = 0.0, 0.0
+    for k in range(cutoff):
+        attraction = parameters.attraction[ranking[k]]
+        n_clicks += looking * attraction
+        any_click += unclicked * attraction
+        relevant = attraction * parameters.continue_after_relevant
+        after_click = (1.0 - attraction) * parameters.continue_after_click + relevant
+        after_skip = (1.0 - attraction) * parameters.continue_after_skip
+        looking *= after_skip + attraction * after_click
+        unclicked *= after_skip
+    return n_clicks if reward == CLICKS else any_click
+
+
+@kernel
+def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
+    for item in range(len(gain)):
+        attraction = parameters.attraction[item]
+        gain[item] = attraction
+        continuation[item] = (1.0 - attraction) * parameters.continue_after_skip
+        if reward == CLICKS:
+            relevant = attraction * parameters.continue_after_relevant
+            continuation[item] += attraction * ((1.0 - attraction) * parameters.continue_after_click + relevant)
+
+
+class ClickChainModel(ClickModel):
+    """Click chain model (CCM): whether a user goes on below a click depends on how relevant the clicked item is.
+
+    The user scans from the top; an examined item i is clicked with probability α(i). Below an item that was not clicked the
+    scan goes on with probability τ1. A clicked item is relevant with the same probability α(i), independently of the click; the
+    scan goes on with τ3 if it is and with τ2 if not, so after a click with (1 - α(i)) τ2 + α(i) τ3.
+
+    Args:
+        attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
+        continue_after_skip: probability τ1 that the user goes on below an item that was not clicked.
+        continue_after_click: probability τ2 that the user goes on below a click on an item that was not relevant.
+        continue_after_relevant: probability τ3 that the user goes on below a click on a relevant item.
+        n_positions: K, at most L.
+
+    Raises:
+        ValueError: naming the parameter, the entry and what was expected.
+
+    Source:
+        F. Guo et al. *Click chain model in web search.* WWW 2009 (with a posterior over each α(i); here it is a number).
+
+    Example:
+        >>> model = ClickChainModel([0.9, 0.5, 0.4], continue_after_skip=1, continue_after_click=0.9,
+        ...                         continue_after_relevant=0.1, n_positions=2)
+        >>> model.examination_probabilities([0, 1])
+        array([1.   , 0.262])
+        >>> model.optimal_ranking()
+        array([1, 0])
+    """
+
+    short = "CCM"
+    title = "click chain model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {
+        "attraction": "L",
+        "continue_after_skip": "",
+        "continue_after_click": "",
+        "continue_after_relevant": "",
+    }
+    rewards = ("clicks", "any_click")
+    sample_kernel = sample
+    marginals_kernel = marginals
+    expected_kernel = expected
+    scan_kernel = weigh
+
+    def __init__(
+        self,
+        attraction: ArrayLike,
+        continue_after_skip: float,
+        continue_after_click: float,
+        continue_after_relevant: float,
+        n_positions: int,
+    ) -> None:
+        self.parameters = Parameters(
+            probabilities("attraction", attraction, (None,)),
+            probability("continue_after_skip", continue_after_skip),
+            probability("continue_after_click", continue_after_click),
+            probability("continue_after_relevant", continue_after_relevant),
+        )
+        self.n_positions = check_positions(n_positions, self.n_items)
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        # A user who has not clicked goes on with (1 - α) τ1: α/(1 - (1 - α) τ1) grows with α, and so does what an item at any
+        # place adds, α + (1 - α) τ1 V, for the value V of what stands below it is at most 1.
+        return None if reward == CLICKS else np.arange(cutoff)

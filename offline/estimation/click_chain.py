@@ -1,0 +1,189 @@
+"""The estimator of the click chain model.
+
+After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. Told with a coin more: the clicked item
+is relevant with probability α(i), independently of the click, and the user goes on with τ3 if it is and with τ2 if not. Then
+all that is unknown are successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for α.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...envs import ClickChainModel, ClickModel
+from ...envs.click_chain import Parameters, marginals
+from ...envs.kernels import kernel
+from ..counting import count_certain, in_parallel, last_clicks
+from .cascading import blocks_of_queries
+from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+
+__all__ = ["CCMEstimator"]
+
+
+class CCMEstimator(EMEstimator):
+    """Click chain model, by exact EM.
+
+    τ2 and τ3 are told apart only by how the share of users who go on after a click differs between items of low and of high
+    attraction: where all attractions are alike, the log determines ``(1 - α) τ2 + α τ3`` alone, and where no item attracts
+    nearly always (or nearly never), τ3 (or τ2) is uncertain. The prior then keeps them inside (0, 1).
+
+    Args:
+        iterations: the most EM steps, from 0.5 everywhere.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
+            happens; None takes all the steps and judges nothing.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+        continue_after_skip_: probability τ1 that the user goes on below an item that was not clicked.
+        continue_after_click_: probability τ2 that the user goes on below a click on an item that was not relevant.
+        continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant item.
+        n_iter_: the EM steps taken.
+        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
+        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+
+    Source: the model of Guo et al. 2009, with α(i) a parameter as in Chuklin, Markov and de Rijke 2015.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> 0 < CCMEstimator().fit(log).continue_after_relevant_ < 1
+        True
+    """
+
+    model_class = ClickChainModel
+    continue_after_skip_: float
+    continue_after_click_: float
+    continue_after_relevant_: float
+
+    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
+        self._set_steps(iterations, tol)
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        n_sessions, n_positions = pairs.shape
+        last = np.empty(n_sessions, np.int32)
+        last_clicks(clicks, last)
+        shown, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
+        count_certain(pairs, clicks, last, True, shown, clicked, skipped, passed, clicked_again)
+        passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
+        # Of a click at the last position it is not seen, so not asked, whether it was relevant.
+        coins = clicked - np.bincount(pairs[last == n_positions - 1, -1], minlength=len(shown))
+        first = blocks_of_queries(self._codes[pairs[:, 0]] // len(self._labels.item_labels))
+        n_blocks = len(first) - 1
+        α, τ = np.full(len(shown), 0.5), np.full(3, 0.5)
+        examined, relevant = np.empty((2, len(shown)))
+        tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))
+
+        def expect(block: int) -> None:
+            part = first[block], first[block + 1]
+            chain_step(*part, pairs, last, α, τ, tail[block], examined, relevant, sums[block])
+
+        self.log_posterior_ = []
+        while True:
+            examined[:], relevant[:] = 0.0, 0.0
+            in_parallel(expect, n_blocks)
+            after_click = (1.0 - α) * τ[1] + α * τ[2]
+            likelihood, *users = sums.sum(axis=0)
+            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
+            likelihood += passed_skips * np.log(τ[0])
+            if not self._another_step(float(likelihood) + log_prior(α, τ), n_sessions):
+                break
+            passed_relevant = passed * α * τ[2] / after_click
+            certain = np.array([passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()])
+            α = smoothed(clicked + relevant + passed_relevant, clicked + skipped + examined + coins)
+            τ = smoothed(certain + users[3:], certain + users[:3])
+        self.attraction_ = α
+        self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = τ.tolist()
+
+    def _parameters(self) -> Parameters:
+        chain = self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_
+        return Parameters(self.attraction_, *chain)
+
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        chain_conditional(pairs, clicks, self._parameters(), result)
+        return result
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        result = np.empty(pairs.shape)
+        chain_marginal(pairs, self._parameters(), np.empty(self.n_positions_), result)
+        return result
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        α, after_skip, after_click, after_relevant = self._parameters()
+        return ClickChainModel(α[pairs], after_skip, after_click, after_relevant, self.n_positions_)
+
+
+@kernel
+def chain_step(start, stop, pairs, last, α, τ, tail, examined, relevant, sums):  # type: ignore[no-untyped-def]
+    """The expectations of one EM step over some sessions, of what lies at the last click and below.
+
+    Args:
+        start, stop: which sessions.
+        tail: ``(K,)`` working memory.
+        examined: of the displays below the part surely examined, the expected number examined is added for each pair.
+        relevant: last clicks that were relevant are added for each pair.
+        sums: set to the log-likelihood of what follows the last clicks; then to the users who could go on with τ1, τ2 and τ3,
+            and to those who did.
+    """
+    end_of_list = pairs.shape[1] - 1
+    after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
+    likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
+    for session in range(start, stop):
+        known = max(last[session], 0)
+        if known == end_of_list:
+            continue
+        # tail[k]: probability of no click at k and below, given that k is examined.
+        tail[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
+        for k in range(end_of_list - 1, known, -1):
+            tail[k] = (1.0 - α[pairs[session, k]]) * (1.0 - after_skip + after_skip * tail[k + 1])
+        below = tail[known + 1]
+        if last[session] >= 0:
+            pair = pairs[session, known]
+            went_on_relevant = α[pair] * after_relevant * below
+            was_relevant = α[pair] * (1.0 - after_relevant) + went_on_relevant
+            went_on_irrelevant = (1.0 - α[pair]) * after_click * below
+            end = was_relevant + (1.0 - α[pair]) * (1.0 - after_click) + went_on_irrelevant
+            relevant[pair] += was_relevant / end
+            relevants += was_relevant / end
+            relevants_passed += went_on_relevant / end
+            irrelevants += 1.0 - was_relevant / end
+            irrelevants_passed += went_on_irrelevant / end
+            reached = (went_on_relevant + went_on_irrelevant) / end  # posterior probability that position k was examined
+        else:
+            end = 1.0 - after_skip + after_skip * below
+            reached = after_skip * below / end
+            skips += 1.0
+            skips_passed += reached
+        likelihood += np.log(end)
+        for k in range(known + 1, end_of_list):
+            pair = pairs[session, k]
+            examined[pair] += reached
+            skips += reached
+            reached *= after_skip * (1.0 - α[pair]) * tail[k + 1] / tail[k]
+            skips_passed += reached
+        examined[pairs[session, end_of_list]] += reached
+    sums[0] = likelihood
+    sums[1], sums[2], sums[3] = skips, irrelevants, relevants
+    sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
+
+
+@kernel
+def chain_conditional(pairs, clicks, parameters, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it."""
+    for session in range(len(pairs)):
+        looking = 1.0  # examination of position k given the clicks above it
+        for k in range(pairs.shape[1]):
+            attraction = parameters.attraction[pairs[session, k]]
+            click = looking * attraction
+            result[session, k] = click
+            if clicks[session, k]:
+                relevant = attraction * parameters.continue_after_relevant
+                looking = (1.0 - attraction) * parameters.continue_after_click + relevant
+            else:  # attraction < 1 in every estimate
+                looking = parameters.continue_after_skip * (looking - click) / (1.0 - click)
+
+
+@kernel
+def chain_marginal(pairs, parameters, examination, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position; ``examination`` is working memory of K floats."""
+    for session in range(len(pairs)):
+        marginals(parameters, pairs[session], examination, result[session], examination)
