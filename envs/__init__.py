@@ -13,6 +13,7 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, register
 from .spaces import RankedList, check_ranking
+from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
 from .users import REWARDS, Users
 from .wrappers.actions import (

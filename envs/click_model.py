@@ -69,6 +69,8 @@ class ClickModel(Users, abstract=True):
     shapes: ClassVar[Mapping[str, str]]
     """Each parameter of the constructor but ``n_positions``, ``attraction`` first: ``"L"`` where it belongs to an item, ``"K"``
     to a position, ``"KK"`` to a position and the last click above it, ``""`` a single number."""
+    contextual_reward: ClassVar[str] = "any_click"
+    """What a session pays, unless asked otherwise, where candidates change from session to session (as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]

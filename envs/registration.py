@@ -37,7 +37,7 @@ class Environment(NamedTuple):
     @property
     def default_reward(self) -> str:
         """What a session pays where no reward is asked for."""
-        return self.users.default_reward
+        return self.click_model.contextual_reward if self.form == "Contextual" else self.users.default_reward
 
     @property
     def about(self) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clickgym.envs import ClickModel
+from clickgym.envs import ClickModel, TrustBiasModel
 from clickgym.envs.instances import Instance
 from clickgym.offline import (
     CCMEstimator,
@@ -61,6 +61,7 @@ METHODS = {
     "DBN": f"exact EM with perseverance, {ITERATIONS} iterations from 0.5 (not SDBN: the likelihood "
     "of held-out sessions is far higher)",
     "CCM": f"exact EM, {ITERATIONS} iterations from 0.5",
+    "TPBM": "the PBM with the click probabilities of simulations with trust bias, which clicks alone do not tell",
 }
 
 
@@ -95,9 +96,10 @@ def instance_of(log: ClickLog, query: int) -> Instance:
     lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
     most_frequent = [log.item_labels[item] for item in lists[counts.argmax()]]
     initial = [item for item in most_frequent if item in items] + [item for item in by_displays if item not in most_frequent]
+    models = {name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()}
     return Instance(
         name=instance_name(log, label),
-        models={name: rounded(estimator.click_model(label, items)) for name, estimator in ESTIMATORS.items()},
+        models=models | {"TPBM": TrustBiasModel(models["PBM"].attraction, models["PBM"].examination)},
         n_positions=N_POSITIONS,
         description=f"real search query, {len(sessions)} sessions, 10 items (all click models)",
         origin=ORIGIN,
@@ -129,8 +131,7 @@ def rounded(model: ClickModel) -> ClickModel:
 
 def family(instances: list[Instance]) -> dict[str, object]:
     """The distributions that the family ``yandex-like`` draws from, fitted to the instances."""
-    models = {name: [instance.models[name].to_dict() for instance in instances] for name in ESTIMATORS}
-    shared = {name: descriptions[0] for name, descriptions in models.items()}
+    shared = {name: instances[0].models[name].to_dict() for name in ESTIMATORS}
     browsing = np.array(shared["UBM"]["examination"])
     k, j = np.tril_indices(len(browsing))
     after = j > 0  # contexts with a click above; j counts positions from 1, k from 0
@@ -149,8 +150,8 @@ def family(instances: list[Instance]) -> dict[str, object]:
             "the last click), likewise",
             "perseverance, continue_...": "as estimated",
         },
-        "attraction": {name: beta(descriptions, "attraction") for name, descriptions in models.items()},
-        "satisfaction": {"DBN": beta(models["DBN"], "satisfaction")},
+        "attraction": {name: beta(instances, name, "attraction") for name in instances[0].models},
+        "satisfaction": {"DBN": beta(instances, "DBN", "satisfaction")},
         "perseverance": shared["DBN"]["perseverance"],
         **{name: shared["CCM"][name] for name in ("continue_after_skip", "continue_after_click", "continue_after_relevant")},
         "examination": logit_line(shared["PBM"]["examination"], steps),
@@ -160,9 +161,9 @@ def family(instances: list[Instance]) -> dict[str, object]:
     }
 
 
-def beta(descriptions: list[dict], parameter: str) -> list[float]:
+def beta(instances: list[Instance], model: str, parameter: str) -> list[float]:
     """The Beta distribution with the mean and variance of a parameter over all items of all queries."""
-    values = np.concatenate([description[parameter] for description in descriptions])
+    values = np.concatenate([instance.models[model].to_dict()[parameter] for instance in instances])
     mean = values.mean()
     size = mean * (1 - mean) / values.var() - 1
     return [round(float(mean * size), DIGITS), round(float((1 - mean) * size), DIGITS)]

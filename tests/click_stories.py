@@ -17,6 +17,7 @@ from clickgym.envs import (
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -85,6 +86,15 @@ def click_chain(flip, model, ranking, clicks, examined):
     return -1
 
 
+def trust_bias(flip, model, ranking, clicks, examined):
+    _, examination, trust_relevant, trust_irrelevant = model.parameters
+    for k, item in enumerate(ranking):
+        relevant = flip(model.attraction[item])
+        examined[k] = flip(examination[k])
+        clicks[k] = examined[k] and flip(trust_relevant[k] if relevant else trust_irrelevant[k])
+    return -1
+
+
 STORIES = {
     CascadeModel: cascade,
     PositionBasedModel: position_based,
@@ -92,6 +102,7 @@ STORIES = {
     UserBrowsingModel: user_browsing,
     DynamicBayesianModel: dynamic_bayesian,
     ClickChainModel: click_chain,
+    TrustBiasModel: trust_bias,
 }
 
 
@@ -105,6 +116,9 @@ def make_model(model_class, n_items, n_positions, probabilities):
         return DynamicBayesianModel(attraction, probabilities(n_items), perseverance, n_positions=n_positions)
     if model_class is ClickChainModel:
         return ClickChainModel(attraction, *map(float, probabilities(3)), n_positions)
+    if model_class is TrustBiasModel:
+        trust_irrelevant, trust_relevant = np.sort(probabilities((2, n_positions)), axis=0)
+        return TrustBiasModel(attraction, probabilities(n_positions), trust_relevant, trust_irrelevant)
     if model_class is UserBrowsingModel:
         return UserBrowsingModel(attraction, probabilities((n_positions, n_positions)))
     return model_class(attraction, probabilities(n_positions))

@@ -56,7 +56,6 @@ class ContextualModel(Users, abstract=True):
         ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` must hold for all candidates.
     """
 
-    default_reward = "any_click"
     pool: Pool
     mean: ClickModel
 
@@ -120,6 +119,10 @@ class ContextualModel(Users, abstract=True):
     @property
     def kind(self) -> str:
         return f"{self.name()} of {self.base.kind}"
+
+    @property
+    def default_reward(self) -> str:  # type: ignore[override]
+        return self.base.contextual_reward
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Rounds:
         """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""

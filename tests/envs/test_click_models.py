@@ -21,6 +21,7 @@ from clickgym.envs import (
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -277,6 +278,42 @@ def test_the_best_lists_of_random_click_chains_are_those_of_exhaustive_search(re
         assert model.expected_reward(model.optimal_ranking(reward), reward) == pytest.approx(highest, rel=0, abs=1e-12)
 
 
+def test_trust_in_high_places_draws_good_items_down():
+    """⚠ Matching to χ or to χ ε⁺ would put the best item on top, where anything is clicked."""
+    model = TrustBiasModel([0.5, 0.2, 0.1], [1.0, 0.9, 0.5])
+    assert model.optimal_ranking().tolist() == [2, 0, 1]
+    assert model.optimal_ranking(cutoff=1).tolist() == [0, 1, 2]
+
+
+def test_the_order_of_most_clicks_is_not_that_of_a_click_at_all():
+    model = TrustBiasModel([0.9, 0.1], [1.0, 1.0], [0.9, 0.5], [0.4, 0.0])
+    assert model.optimal_ranking("clicks").tolist() == [0, 1]  # both differences are 1/2
+    model = TrustBiasModel([0.9, 0.1], [1.0, 1.0], [0.9, 0.55], [0.4, 0.0])
+    assert model.optimal_ranking("clicks").tolist() == [1, 0]
+    assert model.optimal_ranking("any_click").tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("reward", ["clicks", "any_click"])
+def test_the_best_lists_of_random_trust_bias_are_those_of_exhaustive_search(reward):
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        model = make_model(TrustBiasModel, 5, 4, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
+        lists = list(itertools.permutations(range(5), 4))
+        for cutoff in (2, 3, 4):
+            highest = max(model.expected_reward(ranking, reward, cutoff) for ranking in lists)
+            best = model.optimal_ranking(reward, cutoff)
+            assert model.expected_reward(best, reward, cutoff) == pytest.approx(highest, rel=0, abs=1e-12)
+
+
+def test_trust_without_bias_is_the_position_based_model_and_none_the_standard():
+    trusting = TrustBiasModel([0.5, 0.4, 0.3], [0.9, 0.6], [1, 1], [0, 0])
+    unbiased = PositionBasedModel([0.5, 0.4, 0.3], [0.9, 0.6])
+    np.testing.assert_array_equal(trusting.click_probabilities([2, 0]), unbiased.click_probabilities([2, 0]))
+    standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
+    np.testing.assert_allclose(standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79])
+    np.testing.assert_allclose(standard.trust_irrelevant[[0, 1, 8, 9, 24]], [0.65, 0.325, 0.65 / 9, 0.065, 0.065])
+
+
 # wrong inputs ------------------------------------------------------
 
 DCM = DependentClickModel([0.5, 0.2, 0.1], [0.5, 0.5])
@@ -312,6 +349,14 @@ WRONG = {
     "continuation": (
         lambda: ClickChainModel([0.5], 1, -0.1, 0, n_positions=1),
         "continue_after_click is -0.1; expected a probability in [0, 1]",
+    ),
+    "trust": (
+        lambda: TrustBiasModel([0.5, 0.4], [1, 1], [0.9, 0.5], [0.9, 0.6]),
+        "trust_irrelevant[1] is 0.6; expected at most trust_relevant[1] = 0.5",
+    ),
+    "trust lengths": (
+        lambda: TrustBiasModel([0.5, 0.4], [1, 1], [0.9]),
+        "trust_relevant has shape (1,); expected (2,)",
     ),
     "K > L": (lambda: CascadeModel([0.5], 2), "n_positions is 2, but there are only n_items = 1 items to show"),
     "K > L in PBM": (lambda: PositionBasedModel([0.5], [1, 1]), "n_positions is 2, but there are only n_items = 1"),

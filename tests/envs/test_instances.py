@@ -18,7 +18,7 @@ from clickgym.envs.instances import DEFAULT_INSTANCE, Instance, list_instances, 
 from clickgym.envs.instances.instance import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM"]
+KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
 REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
 
 

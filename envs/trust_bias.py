@@ -1,0 +1,173 @@
+"""The trust-bias model: a position-based model whose users click what stands high on trust."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .checks import check_positions, probabilities
+from .click_model import CLICKS, ClickModel, match
+from .kernels import inner, kernel
+
+__all__ = ["TrustBiasModel", "standard_trust"]
+
+
+class Parameters(NamedTuple):
+    attraction: NDArray[np.float64]  # α, (L,)
+    examination: NDArray[np.float64]  # χ, (K,)
+    trust_relevant: NDArray[np.float64]  # ε⁺, (K,)
+    trust_irrelevant: NDArray[np.float64]  # ε⁻, (K,)
+
+
+@inner
+def click_probability(parameters, k, item):  # type: ignore[no-untyped-def]
+    attraction = parameters.attraction[item]
+    clicked = parameters.trust_relevant[k] * attraction + parameters.trust_irrelevant[k] * (1.0 - attraction)
+    return parameters.examination[k] * clicked
+
+
+@kernel
+def sample(parameters, ranking, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        examined[k] = uniforms[k] < parameters.examination[k]
+        clicks[k] = uniforms[k] < click_probability(parameters, k, ranking[k])
+    return -1
+
+
+@kernel
+def marginals(parameters, ranking, examination, clicks, scratch):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        examination[k] = parameters.examination[k]
+        clicks[k] = click_probability(parameters, k, ranking[k])
+
+
+@kernel
+def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    n_clicks, no_click = 0.0, 1.0
+    for k in range(cutoff):
+        click = click_probability(parameters, k, ranking[k])
+        n_clicks += click
+        no_click *= 1.0 - click
+    return n_clicks if reward == CLICKS else 1.0 - no_click
+
+
+class TrustBiasModel(ClickModel):
+    """Trust-bias model (TPBM, an affine PBM): users also click what is not relevant, the more the higher it stands.
+
+    Position k is examined with probability χ_k, whatever the list and the other clicks. The item there is relevant with
+    probability α(i); an examined relevant item is clicked with probability ε⁺_k and any other examined item with ε⁻_k. So
+    position k is clicked with probability χ_k (ε⁺_k α(i) + ε⁻_k (1 - α(i))). With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+
+    Args:
+        attraction: ``(L,)`` probabilities α(i) that an item is relevant.
+        examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
+        trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; None takes those of
+            `standard_trust`.
+        trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined item that is not relevant is clicked, nowhere above ε⁺_k;
+            None takes those of `standard_trust`.
+
+    Raises:
+        ValueError: naming the parameter, the entry and what was expected.
+
+    Source:
+        A. Agarwal et al. *Addressing trust bias for unbiased learning-to-rank.* WWW 2019.
+        A. Vardasbi, H. Oosterhuis, M. de Rijke. *When inverse propensity scoring does not work: affine corrections for unbiased
+            learning to rank.* CIKM 2020.
+
+    Example:
+        >>> model = TrustBiasModel(attraction=[0.5, 0.2, 0.1], examination=[1.0, 0.6])
+        >>> model.click_probabilities([0, 1])
+        array([0.815 , 0.2724])
+        >>> model.optimal_ranking()
+        array([1, 0])
+    """
+
+    short = "TPBM"
+    title = "trust-bias model"
+    default_instance = "yandex-9982"
+    shapes: ClassVar = {"attraction": "L", "examination": "K", "trust_relevant": "K", "trust_irrelevant": "K"}
+    contextual_reward = "clicks"
+    rewards = ("clicks", "any_click")
+    sample_kernel = sample
+    marginals_kernel = marginals
+    expected_kernel = expected
+
+    def __init__(
+        self,
+        attraction: ArrayLike,
+        examination: ArrayLike,
+        trust_relevant: ArrayLike | None = None,
+        trust_irrelevant: ArrayLike | None = None,
+    ) -> None:
+        examination = probabilities("examination", examination, (None,))
+        shape = examination.shape
+        relevant, irrelevant = standard_trust(len(examination))
+        self.parameters = Parameters(
+            probabilities("attraction", attraction, (None,)),
+            examination,
+            probabilities("trust_relevant", relevant if trust_relevant is None else trust_relevant, shape),
+            probabilities("trust_irrelevant", irrelevant if trust_irrelevant is None else trust_irrelevant, shape),
+        )
+        bad = np.flatnonzero(self.parameters.trust_irrelevant > self.parameters.trust_relevant)
+        if len(bad):
+            high, low = self.parameters.trust_irrelevant[bad[0]], self.parameters.trust_relevant[bad[0]]
+            raise ValueError(f"trust_irrelevant[{bad[0]}] is {high}; expected at most trust_relevant[{bad[0]}] = {low}")
+        self.n_positions = check_positions(len(examination), self.n_items)
+
+    @property
+    def examination(self) -> NDArray[np.float64]:
+        """Examination probability of each position, ``(K,)``."""
+        return self.parameters.examination
+
+    def position_weights(self) -> NDArray[np.float64]:
+        """The examination probabilities; of trust nothing is told."""
+        return self.examination
+
+    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        if reward != CLICKS:
+            return None
+        _, χ, relevant, irrelevant = self.parameters
+        return match((χ * (relevant - irrelevant))[:cutoff])  # what does not depend on the list is Σ χ ε⁻
+
+    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
+        if reward == CLICKS:
+            return super()._optimal(reward, cutoff)
+        α, χ, relevant, irrelevant = self.parameters
+        from scipy.optimize import linear_sum_assignment  # only here, for it takes longer to import than all the rest
+
+        # A more attractive item is nowhere worse, so the first by attraction are a best choice. Their order is no matter of
+        # sorting: a product over the pairs of item and position is an assignment problem in logarithms.
+        items = np.argsort(-α, kind="stable")[:cutoff]
+        click = χ[:cutoff] * (np.outer(α[items], relevant[:cutoff]) + np.outer(1.0 - α[items], irrelevant[:cutoff]))
+        cost = np.log(np.maximum(1.0 - click, np.finfo(float).tiny))  # a certain click outweighs all others
+        chosen, places = linear_sum_assignment(cost)
+        ranking = np.empty(cutoff, np.int64)
+        ranking[places] = items[chosen]
+        return ranking
+
+    def _examination_bounds(self) -> NDArray[np.float64]:
+        raise ValueError(
+            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one list at a time; "
+            "where candidates change from session to session, choose reward='clicks'"
+        )
+
+
+def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The click probabilities of simulations with trust bias, ε⁺_k = 1 - (min(k, 20) + 1)/100 and ε⁻_k = 0.65/min(k, 10).
+
+    Args:
+        n_positions: K.
+
+    Returns:
+        ``(K,)`` ε⁺ and ``(K,)`` ε⁻ for the positions k = 1..K.
+
+    Source: Agarwal et al. 2019, as in the simulations of Vardasbi et al. 2020.
+
+    Example:
+        >>> standard_trust(2)
+        (array([0.98, 0.97]), array([0.65 , 0.325]))
+    """
+    k = np.arange(1, n_positions + 1)
+    return 1.0 - (np.minimum(k, 20) + 1) / 100, 0.65 / np.minimum(k, 10)
