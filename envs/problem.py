@@ -26,7 +26,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 otherwise."""
 
 DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"}
-"""The instance of a form when none is asked for; without a form it is the click model's own."""
+"""The instance of a form when none is asked for, if the click model has one; without a form it is the click model's own."""
 
 
 class Problem(NamedTuple):
@@ -68,8 +68,8 @@ class Problem(NamedTuple):
 
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:
-            names = ", ".join(name for name in _parameters(click_model) if name != "n_positions")
-            raise ValueError(f"{click_model.__name__} has no default instance: give instance=... or the parameters {names}")
+            names = ", ".join(name for name in _parameters(next(iter(kinds.values()))) if name != "n_positions")
+            raise ValueError(f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}")
         chosen = load_instance(name)
         kind = next((kind for kind in kinds if kind in chosen.models), next(iter(kinds)))
         return cls(chosen.model(kind, n_positions), chosen.name, chosen.initial_ranking if form != "Contextual" else None)
@@ -77,7 +77,7 @@ class Problem(NamedTuple):
     @staticmethod
     def default_instance(form: str, model: type[ClickModel]) -> str | None:
         """The instance of a click model's form when none is asked for; None if one must be."""
-        return DEFAULT_INSTANCES.get(form, model.default_instance)
+        return None if model.default_instance is None else DEFAULT_INSTANCES.get(form, model.default_instance)
 
 
 def _parameters(users: type[Users]) -> dict[str, inspect.Parameter]:

@@ -21,10 +21,12 @@ from clickgym.agents import AGENTS, CascadeKLUCB, CompiledAgent
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.envs import (
     CascadeModel,
+    ClickChainModel,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 from clickgym.envs.kernels import kernel
@@ -37,6 +39,8 @@ MODELS: dict[str, ClickModel] = {
     "DCM": DependentClickModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.6, 0.3, 0.8]),
     "UBM": UserBrowsingModel([0.2, 0.7, 0.1, 0.5, 0.3], [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
     "DBN": DynamicBayesianModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
+    "CCM": ClickChainModel([0.2, 0.7, 0.1, 0.5, 0.3], 0.9, 0.8, 0.3, n_positions=3),
+    "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
 }
 """One small model of every class, none of them with its items in order."""
 
