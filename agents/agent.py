@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs.checks import check_count, check_positions
 from ..envs.files import write_whole
-from ..envs.kernels import specialise
+from ..envs.kernels import specialise, static_kernels
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
 
@@ -105,10 +105,7 @@ class CompiledAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
-        for name in ("rank_kernel", "update_kernel"):
-            # Static methods, so that access through an instance does not bind them.
-            if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
-                setattr(cls, name, staticmethod(vars(cls)[name]))
+        static_kernels(cls, ("rank_kernel", "update_kernel"))
 
     def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
         self.n_items = check_count("n_items", n_items)

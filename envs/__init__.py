@@ -9,6 +9,7 @@ from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from .kernels import KernelError, kernel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, register
@@ -53,6 +54,7 @@ __all__ = [
     "Instance",
     "ItemByItem",
     "ItemByItemVector",
+    "KernelError",
     "LabelledModel",
     "LehmerAction",
     "LehmerVectorAction",
@@ -65,6 +67,7 @@ __all__ = [
     "ScoresVectorAction",
     "Users",
     "check_ranking",
+    "kernel",
     "list_instances",
     "load_instance",
     "register",

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_positions
-from .kernels import specialise
+from .kernels import specialise, static_kernels
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking
@@ -80,10 +80,7 @@ class ClickModel(Users, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"):
-            # Static methods, so that access through an instance does not bind them.
-            if name in vars(cls) and not isinstance(vars(cls)[name], staticmethod):
-                setattr(cls, name, staticmethod(vars(cls)[name]))
+        static_kernels(cls, ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"))
         if "short" in vars(cls):
             known = CLICK_MODELS.get(cls.short)
             # A cell of a notebook that is run again makes the same class anew, which replaces it.

@@ -8,17 +8,30 @@ environment, the vector environment and the runner's loop share one definition o
 The disk cache. numba does not recompile a cached caller when a kernel that it calls in another file has changed, so the
 folder is named by a hash of every source file that may contain kernels and of the versions that matter; different
 source states never share it. Kernels from outside the package are not cached at all, for their sources are not in the
-hash. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling again.
+hash; nor are those of the package where they are called with a type from outside, which another process may not be able to
+load. What is damaged is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
+again; those of other source states go when none has used them for `MAX_AGE` days.
+
+What is relied upon of numba beyond its documented interface is in `_DiskCache` and `_Entry`: that a compiled function keeps
+what it is loaded from and saved to in ``_cache``, and the two methods that it calls there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
+import linecache
+import pickle
 import platform
+import re
+import shutil
+import sys
 import threading
+import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,18 +39,33 @@ from typing import Any
 import numba
 import numpy as np
 import platformdirs
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import ForceLiteralArg
+from numba.core.serialize import dumps
 
-__all__ = ["cache_folder", "inner", "kernel", "specialise"]
+__all__ = ["KernelError", "cache_folder", "inner", "kernel", "specialise", "static_kernels"]
 
 njit: Any = numba.njit
 config: Any = numba.config
 _setting = threading.Lock()
 
+MAX_AGE = 90
+"""Days after which the folder of a source state that nobody uses is removed."""
+
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
 OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 
-# Compiled functions whose code, or the code of a kernel bound into them, is not part of the package.
-_foreign: set[Callable[..., Any]] = set()
+ALLOCATES = ("NRT required but not enabled", "Only accept returning of array passed into the function as argument")
+"""How numba says that a function without reference counts makes something."""
+
+
+class KernelError(TypeError):
+    """A kernel breaks a rule or does not compile; its message is one line, which names the kernel and where."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message  # numba writes into the arguments of what passes through it
 
 
 @cache
@@ -67,15 +95,104 @@ def cache_folder() -> Path:
 
 @cache
 def _cache_is_writable() -> bool:
+    folder = cache_folder()
     try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        probe = cache_folder() / f".writable-{platform.node()}"
-        probe.touch()
+        new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".writable-{platform.node()}"
+        probe.touch()  # which also tells when the folder was last used
         probe.unlink(missing_ok=True)
+        if new:
+            _remove_old_folders()
     except OSError as error:
-        warnings.warn(f"compiled kernels are not kept on disk: cannot write to {cache_folder()}: {error}", stacklevel=3)
+        _warn_once(f"cannot write to {folder}: {error}")
         return False
     return True
+
+
+def _remove_old_folders() -> None:
+    """By age only: whoever changes between two source states comes back to a filled cache."""
+    for folder in cache_folder().parent.glob("kernels-*"):
+        with suppress(OSError):  # another process may be removing it, too
+            if folder != cache_folder() and time.time() - folder.stat().st_mtime > MAX_AGE * 86400:
+                shutil.rmtree(folder)
+
+
+@cache
+def _warned() -> set[str]:
+    return set()
+
+
+def _warn_once(problem: str) -> None:
+    """A cache that fails costs time, so the first of its problems is enough to say."""
+    if not _warned():
+        _warned().add(problem)
+        warnings.warn(f"compiled kernels are not kept on disk: {problem}", stacklevel=3)
+
+
+class _OwnNames(pickle.Unpickler):
+    """Reads what names only classes that every process with this package can load; refuses before it imports any other."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        by_value = module.startswith("numba.cloudpickle")  # a class of __main__ or of a function is rebuilt from its parts
+        if module.partition(".")[0] in ("builtins", "copyreg", "numba", "numpy") and not by_value:
+            return super().find_class(module, name)
+        if not by_value and _lies_in_package(getattr(sys.modules.get(module), "__file__", None)):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is not of the package")
+
+
+def _is_own(signature: Any) -> bool:
+    """Whether the types of a signature can be loaded without anything from outside the package."""
+    try:
+        _OwnNames(io.BytesIO(dumps(signature))).load()
+    except pickle.UnpicklingError:
+        return False
+    return True
+
+
+class _Entry(CompileResultCacheImpl):
+    """A compiled function as it is written: with a checksum, for damaged machine code would end the process."""
+
+    # Only in our folder: numba's other places are not named by the sources of what a function calls.
+    _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012
+
+    def reduce(self, data: Any) -> tuple[bytes, bytes]:
+        written = dumps(super().reduce(data))
+        return hashlib.sha256(written).digest(), written
+
+    def rebuild(self, target_context: Any, reduced_data: tuple[bytes, bytes]) -> Any:
+        checksum, written = reduced_data
+        if hashlib.sha256(written).digest() != checksum:
+            raise ValueError("a file is damaged")
+        return super().rebuild(target_context, pickle.loads(written))
+
+
+class _DiskCache(FunctionCache):
+    """numba's cache of one function, of which no failure is anything but a compilation."""
+
+    _impl_class = _Entry
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+            # A full disk may have left the file of another signature under the number of this one.
+            if found is None or tuple(found.signature.args) == tuple(getattr(sig, "args", sig)):
+                return found
+            problem: object = "a file is that of another signature"
+        except Exception as error:  # whatever damaged files make of themselves
+            problem = repr(error)
+        _warn_once(f"cannot read {self.cache_path}: {problem}")
+        with suppress(Exception):
+            self.flush()
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            if _is_own(sig):
+                super().save_overload(sig, data)
+        except Exception as error:
+            _warn_once(f"cannot write to {self.cache_path}: {error}")
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +218,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> total(np.array([1.0, 2.0]))
         3.0
     """
-    return _compiled(function, foreign=Path(function.__code__.co_filename).resolve() not in _package_sources())
+    return _compiled(function, _is_foreign(function))
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,25 +230,113 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         The compiled function, for use in kernels.
     """
-    foreign = Path(function.__code__.co_filename).resolve() not in _package_sources()
-    return _compiled(function, foreign, OPTIONS | {"no_cpython_wrapper": True})
+    return _compiled(function, _is_foreign(function), OPTIONS | {"no_cpython_wrapper": True})
+
+
+def static_kernels(cls: type, names: Iterable[str]) -> None:
+    """Make the kernels in the body of a class static, so that access through an instance does not bind them.
+
+    Plain functions are compiled by `kernel`: there is nothing else that they could be meant for.
+
+    Args:
+        cls: the class.
+        names: of the attributes that are kernels; those that the body does not have, or that are None, are left alone.
+
+    Raises:
+        KernelError: on what is not a function.
+    """
+    for name in names:
+        given = vars(cls).get(name)
+        given = given.__func__ if isinstance(given, staticmethod) else given
+        if isinstance(given, types.FunctionType):
+            given = kernel(given)
+        elif given is not None and not isinstance(given, Dispatcher):
+            raise KernelError(f"{cls.__module__}:{cls.__qualname__}: {name} is {given!r}; expected a kernel")
+        if given is not None:
+            setattr(cls, name, staticmethod(given))
+
+
+def _lies_in_package(file: str | None) -> bool:
+    return file is not None and Path(file).resolve() in _package_sources()
+
+
+def _is_foreign(function: Any) -> bool:
+    """Whether its source, or that of a kernel which it calls, lies outside the package.
+
+    The code itself tells, so what was sent here by value is known for what it is.
+    """
+    plain = getattr(function, "py_func", function)
+    return not _lies_in_package(plain.__code__.co_filename) or any(map(_is_foreign_kernel, _called(plain)))
+
+
+_is_foreign_kernel = cache(_is_foreign)
+
+
+def _called(plain: types.FunctionType) -> list[Dispatcher]:
+    """The compiled functions among the globals that a function names."""
+    found = [plain.__globals__.get(name) for name in plain.__code__.co_names]
+    return [each for each in found if isinstance(each, Dispatcher)]
 
 
 def _compiled(function: Callable[..., Any], foreign: bool, options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
-    if foreign or not _cache_is_writable():
-        result = njit(**options)(function)
-    else:
-        # numba reads the folder from its settings when the cached function is made, and only then: one thread at a time, or
-        # one would read what another has just set back, and write into the working folder.
-        with _setting:
-            before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
-            try:
-                result = njit(**options, cache=True)(function)
-            finally:
-                config.CACHE_DIR = before
-    if foreign:
-        _foreign.add(result)
+    # numba reads the folder from its settings when the cached function is made, and only then: one thread at a time, or
+    # one would read what another has just set back, and write into the working folder.
+    with _setting:
+        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+        try:
+            result: Any = njit(**options)(function)
+            if isinstance(result, Dispatcher):
+                _explain(result)
+                if not foreign and _cache_is_writable():
+                    result._cache = _DiskCache(function)  # type: ignore[attr-defined]
+        except (OSError, RuntimeError) as error:  # numba's, where it finds no folder
+            _warn_once(f"cannot write to {cache_folder()}: {error}")
+        finally:
+            config.CACHE_DIR = before
     return result
+
+
+def _explain(compiled: Any) -> None:
+    """Let compilation raise `KernelError` instead of what numba says, which is an account of all that it has tried.
+
+    The innermost kernel raises it, and as it is no error of numba's, the callers pass it on.
+    """
+    if "compile" in vars(compiled):
+        return
+    compile_ = compiled.compile
+
+    def explained(signature: Any) -> Any:
+        try:
+            return compile_(signature)
+        except ForceLiteralArg:  # asks for another signature
+            raise
+        except KernelError as error:
+            message = error.message
+        except Exception as error:
+            message = _explanation(compiled.py_func, tuple(getattr(signature, "args", signature)), str(error))
+        raise KernelError(message)
+
+    compiled.compile = explained
+
+
+def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error: str) -> str:
+    """What is wrong with a kernel, where, and the rule, in one line."""
+    code, name = function.__code__, f"{function.__module__}:{function.__qualname__}"
+    own = [f"{called.py_func.__module__}:{called.py_func.__qualname__}" for called in _called(function) if _is_foreign(called)]
+    if own and _lies_in_package(code.co_filename):
+        name += f", which calls {', '.join(own)}"
+    file = re.escape(Path(code.co_filename).name)
+    said = [int(line) for line in re.findall(rf'{file}(?: \(|", line )(\d+)', error)]
+    lines = {line for *_, line in code.co_lines()}
+    line = next((line for line in reversed(said) if line in lines), code.co_firstlineno)
+    where = f"kernel {name}: line {line} of {code.co_filename}, {linecache.getline(code.co_filename, line).strip()!r}"
+    if any(phrase in error for phrase in ALLOCATES):
+        return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"
+    unknown = [repr(name) for name, kind in zip(code.co_varnames, arguments, strict=False) if kind is numba.types.pyobject]
+    if unknown:
+        return f"{where}, does not compile: {', '.join(unknown)} holds something else than numbers and arrays"
+    told = [line.strip() for line in error.splitlines() if line.strip() and not line.startswith(("Failed in", "- Resolution"))]
+    return f"{where}, does not compile: {' '.join(told[: 1 + told[0].endswith(':')]) if told else 'numba does not say why'}"
 
 
 def specialise(template: Callable[..., Any], *, counted: bool = False, **kernels: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,9 +359,12 @@ def specialise(template: Callable[..., Any], *, counted: bool = False, **kernels
 
 @cache
 def _specialise(template: Any, counted: bool, kernels: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    for name, function in kernels:
+        if not isinstance(function, Dispatcher):
+            raise KernelError(f"{name} is {function!r}; expected a kernel: decorate it with clickgym.envs.kernel")
+        _explain(function)  # which one that was sent here by value has not been
     bound = types.FunctionType(template.__code__, template.__globals__ | dict(kernels), template.__name__)
     # The name is part of the key of the disk cache, so it must tell apart what is bound.
     parts = [f"{name}={function.py_func.__module__}.{function.py_func.__qualname__}" for name, function in kernels]
     bound.__qualname__ = f"{template.__qualname__}_{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}"
-    foreign = any(function in _foreign for _, function in kernels)
-    return _compiled(bound, foreign, {"nogil": True} if counted else OPTIONS)
+    return _compiled(bound, _is_foreign(bound), {"nogil": True} if counted else OPTIONS)

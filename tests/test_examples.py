@@ -113,6 +113,24 @@ def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(cap
     assert shown[5:8] == pytest.approx(0.3, abs=0.02)  # of em
 
 
+def test_the_page_on_models_and_agents_of_ones_own_runs(tmp_path):
+    """What begins with the name of a file is that file; the rest is one script."""
+    page = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
+    script = []
+    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        file = re.match(r"# (\w+\.py)\n", code)
+        if file:
+            (tmp_path / file[1]).write_text(code, encoding="utf-8")
+        else:
+            script.append(code)
+    assert len(list(tmp_path.iterdir())) == 3
+    (tmp_path / "script.py").write_text("\n".join(script), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @needs_rl
 def test_ppo_against_batchrank(tmp_path):
     out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
@@ -150,6 +168,7 @@ def test_make_run_is_the_command_of_the_readme():
         "docs/README.md",
         "docs/contextual.md",
         "docs/off_policy.md",
+        "docs/own_models_and_agents.md",
         "docs/from_log_to_decision.md",
         "docs/report.md",
         "docs/rl.md",

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from ...envs import KernelError
 from ..loop import AgentError
 from .console import bold
 from .evaluate import evaluate
@@ -78,7 +79,7 @@ class _Command(_SeveralValues):
                 raise typer.Exit(INTERRUPTED) from None
             kept = ctx.obj.kept(ctx.params["out"])
             code, message = INTERRUPTED, f"stopped; {kept}, and the same command goes on from there"
-        except ValueError as error:
+        except (ValueError, KernelError) as error:
             code, message = BAD_INPUT, str(error)
         except (TypeError, OSError, ImportError) as error:
             # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none

@@ -1,0 +1,247 @@
+"""What a package of somebody else brings takes part like our own, and leaves nothing behind that others could not do without.
+
+The click model and the compiled agent are those of docs/own_models_and_agents.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.xdist_group("own_package")  # one cache, which the first fills
+
+REGISTRATION = """
+import clickgym
+
+clickgym.register("OwnRank-v0", "ownpkg.models:FadingModel")
+"""
+
+OTHERS = '''
+
+from clickgym.agents import Agent
+
+
+class TopRank(Agent):
+    """Called like one of ours; plain Python."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_positions = n_positions
+
+    def rank(self, observation):
+        return np.arange(self.n_positions)
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+@kernel
+def sort(state, rng, ranking):
+    for k in range(len(ranking)):
+        ranking[k] = np.argsort(state.rate)[k]
+
+
+class Sorting(Optimist):
+    rank_kernel = sort
+'''
+
+METRIC = """
+from typing import NamedTuple
+
+import numpy as np
+
+from clickgym.envs import kernel
+from clickgym.runner.metrics import METRICS, Metric
+
+
+class Worth(NamedTuple):
+    worth: np.ndarray
+
+
+@kernel
+def worth(context, ranking, clicks, expectation):
+    return context.worth[ranking[0]]
+
+
+METRICS["worth"] = Metric("worth of the first item", worth, lambda env: Worth(env.task.model.attraction.copy()))
+"""
+
+EVERYTHING = """
+import json, sys
+import gymnasium as gym, numpy as np
+import clickgym
+from clickgym.envs import Instance, load_instance
+import ownpkg
+from ownpkg.agents import Optimist
+from ownpkg.models import FadingModel
+
+users = FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
+told = {}
+
+def play(name, env, agent, **arguments):
+    agent = clickgym.make_agent(agent, env, seed=0)
+    result = clickgym.run(agent, env, 200, seed=0, **arguments)
+    told[name] = [result.engine, result.regret[-1]]
+    return agent
+
+if __name__ == "__main__":
+    parameters = {"attraction": [0.2, 0.7, 0.4, 0.1], "patience": 0.8, "n_positions": 2}
+    env = gym.make("OwnRank-v0", **parameters)
+    assert env.unwrapped.model == users
+    play("own model, our agent", env, "CascadeUCB1")
+    play("our model, own plain agent", gym.make("PBMRank-v0"), "ownpkg.agents:TopRank")
+    import ownpkg.metrics
+    agent = play("own model, own agent, own metric", env, "ownpkg.agents:Optimist", metrics=["worth", "ndcg"])
+    others = users.with_items(attraction=[0.7, 0.2, 0.1, 0.4])
+    changing = gym.make("NonStationaryOwnRank-v0", models=[users, others], starts=[0, 9])
+    play("changing", changing, "ownpkg.agents:Optimist")
+    rounds = gym.make("ContextualOwnRank-v0", base=users, theta=[0.1, 0.2, 0.3, 0.4, 0.5], items=np.eye(5))
+    play("contextual", rounds, "C2UCB")
+
+    for id, arguments in (
+        ("OwnRank-v0", parameters),
+        ("NonStationaryOwnRank-v0", {"models": [users, users], "starts": [0, 9]}),
+        ("ContextualOwnRank-v0", {"base": users, "theta": [0.1, 0.2, 0.3, 0.4, 0.5], "items": np.eye(5)}),
+    ):
+        envs = gym.make_vec(id, num_envs=3, **arguments)
+        envs.reset(seed=0)
+        envs.action_space.seed(0)
+        told[f"streams of {id}"] = envs.step(envs.action_space.sample())[-1]["regret"].tolist()
+
+    Instance("own", {"Fading": users}, n_positions=2).save("own.json")
+    assert load_instance("own.json").model("Fading") == users
+    assert gym.make("OwnRank-v0", instance="own.json").unwrapped.model == users
+    agent.save("own.npz")
+
+    # Environments of one's own enter sweeps with labels that can be passed on.
+    names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
+    table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=sys.argv[1], n_jobs=2)
+    last = table.filter(table["step"] == 200).sort("agent", "run")
+    told["sweep"] = [last["agent"].to_list(), last["regret"].to_list()]
+    print(json.dumps(told))
+"""
+
+AGAIN = """
+from clickgym.agents import CompiledAgent
+agent = CompiledAgent.load("own.npz")
+print(type(agent).__module__, agent.rank().tolist())
+"""
+
+STRANGER = """
+import sys, warnings
+warnings.simplefilter("error")
+import gymnasium as gym
+import clickgym
+env = gym.make("PBMRank-v0")
+clickgym.run(clickgym.make_agent("CascadeUCB1", env, seed=0), env, 100, seed=0)
+for id in ("NonStationaryPBMRank-v0", "ContextualPBMRank-v0"):
+    envs = gym.make_vec(id, 2)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a package, a working folder, and a cache."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    files = {
+        file: code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) for file in re.findall(r"^# (\w+)", code)
+    }
+    sources = {
+        "__init__": REGISTRATION,
+        "models": files["fading"],
+        "agents": files["optimist"] + OTHERS,
+        "metrics": METRIC,
+    }
+    (folder / "lib" / "ownpkg").mkdir(parents=True)
+    (folder / "work").mkdir()
+    for name, code in sources.items():
+        (folder / "lib" / "ownpkg" / f"{name}.py").write_text(code, encoding="utf-8")
+    return folder
+
+
+def python(shop, *words, with_package=True, exit_code=0):
+    path = str(shop / "lib") if with_package else ""
+    environment = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(shop / "cache")}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=shop / "work", env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == exit_code, done.stderr
+    return done
+
+
+def command(shop, *words, **arguments):
+    return python(shop, "-c", "import sys; from clickgym.runner.cli.app import main; sys.exit(main())", *words, **arguments)
+
+
+@pytest.fixture(scope="module")
+def printed(shop):
+    """What the script prints with an empty and with a filled cache."""
+    (shop / "everything.py").write_text(EVERYTHING, encoding="utf-8")
+    return [python(shop, "-W", "error", shop / "everything.py", out).stdout for out in ("one", "two")]
+
+
+def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
+    assert list((shop / "cache").rglob("*.nbc")), "our kernels are kept"
+    assert printed[0] == printed[1]
+    told = json.loads(printed[0])
+    assert {name: result[0] for name, result in told.items() if "agent" in name} == {
+        "own model, our agent": "compiled",
+        "our model, own plain agent": "python",
+        "own model, own agent, own metric": "compiled",
+    }
+    agents, regret = told["sweep"]
+    assert agents == [
+        name for name in ("TopRank", "ownpkg.agents:Optimist:credit=2", "ownpkg.agents:TopRank") for _ in range(2)
+    ]
+    assert regret[4] == regret[5], "always the same list"
+    assert len(set(regret)) == 5
+
+
+@pytest.mark.usefixtures("printed")
+def test_a_saved_agent_is_found_by_its_module(shop):
+    assert python(shop, "-c", AGAIN).stdout.startswith("ownpkg.agents [")
+    assert "No module named 'ownpkg'" in python(shop, "-c", AGAIN, with_package=False, exit_code=1).stderr
+
+
+@pytest.mark.usefixtures("printed")
+def test_the_command_line_runs_own_agents_by_name(shop):
+    names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
+    words = ["run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out"]
+    shown = command(shop, *words, "three").stdout
+    assert all(name in shown for name in names)
+    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "three"))
+    assert line["regret"].to_list() == script["regret"].to_list()
+
+
+@pytest.mark.usefixtures("printed")
+def test_a_kernel_that_allocates_is_told_in_one_line(shop):
+    words = ["run", "PBMRank-v0", "--agents", "ownpkg.agents:Sorting", "--horizon", "200", "--runs", "2", "--out", "four"]
+    told = command(shop, *words, exit_code=2).stderr.splitlines()
+    assert re.fullmatch(
+        r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, makes an array, list or string, "
+        r"but a kernel allocates nothing: its working memory is an argument",
+        told[-1],
+    )
+    assert sum("kernel" in line for line in told) == 1
+    assert "Traceback" not in told
+
+
+@pytest.mark.usefixtures("printed")
+def test_who_does_not_have_the_package_does_not_need_it(shop):
+    assert python(shop, "-c", STRANGER, with_package=False).stderr == ""
+    out = ["--horizon", "200", "--runs", "2", "--out", "five"]
+    command(shop, "run", "PBMRank-v0", "--agents", "TopRank", "CascadeUCB1", *out, with_package=False)
+    kept = [file for file in (shop / "cache").rglob("*") if file.is_file()]
+    assert kept
+    assert not [file for file in kept if b"ownpkg" in file.read_bytes()]
