@@ -202,7 +202,8 @@ def make_agent(
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
-    if not isinstance(env, ClickEnv):
+    guest = not isinstance(env, ClickEnv)
+    if guest:
         raise ValueError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built

@@ -270,13 +270,14 @@ def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
     console = Console(record=True, width=200)
     write_report(folder, console, ("html", "md", "tex"), bounds=True)
     total = table.filter(env="GuestShop-v0", agent="TopRank", step=400)["reward"].mean()
-    said = {"console": console.export_text()} | {kind: (folder / f"report.{kind}").read_text() for kind in ("html", "md", "tex")}
+    said = {"console": console.export_text()} | {
+        kind: (folder / f"report.{kind}").read_text() for kind in ("html", "md", "tex")
+    }
     for kind, text in said.items():
         assert "egret is unknown in GuestShop" in text.replace(r"\-", "-").replace("-{}", "-"), kind
         assert f"{total:.1f}"[:3] in text, kind
         assert "nan" not in text.replace("tenant", "").split("<script")[0], kind
         assert "None" not in text.split("<script")[0], kind
-        assert ("clicks in" in text) or True
     summary = polars.read_csv(folder / "summary.csv")
     assert summary.filter(env="GuestShop-v0")["regret"].null_count() == 2
     svg = (folder / "regret.svg").read_text()
@@ -291,10 +292,10 @@ def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
 def test_progress_tells_reward_where_regret_is_unknown(tmp_path):
     from rich.console import Console
 
-    from clickgym.runner.progress import SweepProgress
+    from clickgym.runner.progress import Progress
 
     console = Console(record=True, width=200)
-    with SweepProgress(console) as progress:
+    with Progress(console) as progress:
         clickgym.sweep(["GuestShop-v0"], ["Random"], 50, 2, out=tmp_path / "x", n_jobs=1, callback=progress)
     assert "reward 0." in console.export_text()
     assert "regret" not in console.export_text()
