@@ -6,6 +6,7 @@ from .batch_rank import BatchRank
 from .bubble_rank import BubbleRank
 from .cascade import CascadeTS, CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
+from .frozen_policy import FrozenPolicy
 from .generic_rl import A2C, DQN, PPO, SAC, TD3, MaskablePPO, RecurrentPPO, StableBaselines
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
 from .learner import Learner
@@ -61,6 +62,7 @@ __all__ = [
     "Agent",
     "CompiledAgent",
     "ContextualAgent",
+    "FrozenPolicy",
     "Learner",
     *AGENTS,
     *CONTEXTUAL_AGENTS,

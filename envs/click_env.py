@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,10 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import check_count, unknown
 from .problem import Problem
 from .rendering import RENDER_MODES, ResultPage, render
-from .schedule import AnyTask
+from .schedule import AnyTask, Course, Dealt
 from .session import first_bad_list, session
 from .spaces import RankedList, check_ranking
 from .users import Users
+
+if TYPE_CHECKING:
+    from .instances import AnyInstance
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
 
@@ -45,7 +49,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``, what a session pays; None: ``"any_click"`` where candidates
             change from session to session (as He et al. 2020 have it), else ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
-        instance: name or file of an instance (see `load_instance`); None takes the model's default.
+        instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None takes the model's default.
         form: of a named model: ``""``, ``"NonStationary"`` or ``"Contextual"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
@@ -77,7 +81,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         reward: str | None = None,
         cutoff: int | None = None,
         *,
-        instance: str | None = None,
+        instance: AnyInstance | None = None,
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
@@ -209,21 +213,27 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
 
 class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
-    """``num_envs`` independent streams of sessions of the same users, stepped together in compiled code.
+    """``num_envs`` independent streams of sessions of the same users, or of several, stepped together in compiled code.
 
     The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
     are truncated together.
 
     Args:
-        model, reward, cutoff, instance, form, n_positions, reference, render_mode, **parameters: as in `ClickEnv`.
+        model, reward, cutoff, form, n_positions, reference, render_mode, **parameters: as in `ClickEnv`.
         num_envs: B, the number of streams.
+        instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
+            has number b mod n, and an optimum of its own.
         max_episode_steps: truncate all streams after so many sessions; None never does.
         autoreset_mode: what follows a truncation: ``AutoresetMode.NEXT_STEP`` (the next ``step`` ignores its actions and
             resets) or ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new stream, and
             the last one as ``final_obs``).
 
+    Attributes:
+        models, instances: the users and the names of the n instances; ``model`` and ``instance`` are the first.
+
     Raises:
-        ValueError, TypeError: as `ClickEnv`, and on a ``num_envs`` or ``max_episode_steps`` that is not a positive integer.
+        ValueError, TypeError: as `ClickEnv`; on a ``num_envs`` or ``max_episode_steps`` that is not a positive integer; on
+            instances of different sizes, or more of them than streams.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -249,7 +259,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         reward: str | None = None,
         cutoff: int | None = None,
         *,
-        instance: str | None = None,
+        instance: AnyInstance | Sequence[AnyInstance] | None = None,
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
@@ -265,10 +275,17 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
         self.num_envs = check_count("num_envs", num_envs)
-        problem = Problem.of(model, form, instance, n_positions, parameters)
-        self.model, self.instance, self.initial_ranking = problem
+        problems = Problem.each(model, form, instance, n_positions, parameters)
+        if len(problems) > num_envs:
+            raise ValueError(
+                f"{len(problems)} instances cannot be dealt to {num_envs} streams: num_envs must be at least as many"
+            )
+        self.models = tuple(problem.model for problem in problems)
+        self.instances = tuple(problem.instance for problem in problems)
+        self.model, self.instance, self.initial_ranking = problems[0]
         self.reward = self.model.default_reward if reward is None else reward
-        self._course = self.model.course(self.reward, cutoff, reference)
+        courses = [users.course(self.reward, cutoff, reference) for users in self.models]
+        self._course: Course = courses[0] if len(courses) == 1 else Dealt(courses)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
@@ -362,7 +379,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         return tuple(
             render(
                 ResultPage(
-                    title=f"{name} · {self.instance} · {b}",
+                    title=f"{name} · {self.instances[b % len(self.instances)]} · {b}",
                     n_items=self.model.n_items,
                     n_positions=self.model.n_positions,
                     step=self._steps,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .users import Users, users_class
 
 if TYPE_CHECKING:
     from .click_model import ClickModel
+    from .instances import AnyInstance
 
 __all__ = ["FORMS", "Problem"]
 
@@ -40,7 +41,12 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(
-        cls, model: Users | str, form: str, instance: str | None, n_positions: int | None, parameters: Mapping[str, Any]
+        cls,
+        model: Users | str,
+        form: str,
+        instance: AnyInstance | None,
+        n_positions: int | None,
+        parameters: Mapping[str, Any],
     ) -> Problem:
         """What the arguments of `ClickEnv` describe.
 
@@ -64,6 +70,8 @@ class Problem(NamedTuple):
             # Contextual users whose attractions are given are not linear.
             kind = list(kinds)["attraction" in parameters and len(kinds) - 1]
             return cls(_from_parameters(kinds[kind], click_model, kind, instance, n_positions, parameters))
+        if isinstance(instance, list | tuple):
+            raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")
         from .instances import load_instance  # whose families are made of click models
 
         name = cls.default_instance(form, click_model) if instance is None else instance
@@ -73,6 +81,39 @@ class Problem(NamedTuple):
         chosen = load_instance(name)
         kind = next((kind for kind in kinds if kind in chosen.models), next(iter(kinds)))
         return cls(chosen.model(kind, n_positions), chosen.name, chosen.initial_ranking if form != "Contextual" else None)
+
+    @classmethod
+    def each(
+        cls,
+        model: Users | str,
+        form: str,
+        instance: AnyInstance | Sequence[AnyInstance] | None,
+        n_positions: int | None,
+        parameters: Mapping[str, Any],
+    ) -> list[Problem]:
+        """What the arguments of `ClickVectorEnv` describe: a problem for each instance, all of one size.
+
+        Raises:
+            ValueError, TypeError: as `of`; on an empty list, and on instances of different sizes, naming two.
+        """
+        several = isinstance(instance, list | tuple)
+        if several and parameters:
+            raise ValueError(f"give either instances or the parameters {', '.join(parameters)}, not both")
+        problems = [
+            cls.of(model, form, one, n_positions, parameters)
+            for one in (cast("Sequence[AnyInstance]", instance) if several else [cast("AnyInstance | None", instance)])
+        ]
+        if not problems:
+            raise ValueError("instance is an empty list; expected at least one instance")
+        sizes = [(problem.model.n_items, problem.model.n_positions) for problem in problems]
+        for problem, size in zip(problems, sizes, strict=True):
+            if size != sizes[0]:
+                named = " and ".join(
+                    f"{name} has {n_items} items and {n_positions} positions"
+                    for name, (n_items, n_positions) in ((problems[0].instance, sizes[0]), (problem.instance, size))
+                )
+                raise ValueError(f"the instances of one vector environment must have one size, but {named}")
+        return problems
 
     @staticmethod
     def default_instance(form: str, model: type[ClickModel]) -> str | None:
@@ -90,7 +131,7 @@ def _from_parameters(
     users: type[Users],
     click_model: type[ClickModel],
     kind: str,
-    instance: str | None,
+    instance: AnyInstance | None,
     n_positions: int | None,
     parameters: Mapping[str, Any],
 ) -> Users:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import gymnasium as gym
@@ -23,7 +23,7 @@ from .spaces import check_ranking
 if TYPE_CHECKING:
     from .click_model import ClickModel
 
-__all__ = ["Batch", "Course", "Schedule", "Task"]
+__all__ = ["Batch", "Course", "Dealt", "Schedule", "Task"]
 
 
 class Batch(Protocol):
@@ -197,3 +197,81 @@ class Schedule:
         """The task of a step, and the first step after it that has another."""
         epoch = bisect.bisect_right(self._ends, step)
         return self._tasks[epoch], self._ends[epoch]
+
+
+class Dealt:
+    """Several courses, dealt to the streams of a vector environment in turn: stream b follows the course b mod n. A `Course`.
+
+    They share one clock, and each changes at its own steps.
+
+    Args:
+        courses: those of users of one size.
+
+    Raises:
+        ValueError: on different observation spaces.
+    """
+
+    def __init__(self, courses: Sequence[Course]) -> None:
+        self._courses = courses
+        self.observation_space = courses[0].observation_space
+        for n, course in enumerate(courses):
+            if course.observation_space != self.observation_space:
+                raise ValueError(
+                    f"the instances of one vector environment must be observed alike, but number {n} shows "
+                    f"{course.observation_space}, and the first {self.observation_space}"
+                )
+
+    def at(self, step: int) -> tuple[_DealtTask, int]:
+        """The tasks of a step, and the first step after it at which one of them changes."""
+        tasks, ends = zip(*(course.at(step) for course in self._courses), strict=True)
+        return _DealtTask(tasks), min(ends)
+
+
+class _DealtTask(NamedTuple):
+    tasks: Sequence[AnyTask]
+
+    def batch(self, size: int) -> _DealtBatch:
+        return _DealtBatch(self.tasks, size)
+
+
+class _DealtBatch:
+    """Several tasks, each on the streams that it was dealt to; a `Batch`."""
+
+    optimal_reward: NDArray[np.float64]
+    optimal_ranking: NDArray[np.int64]
+
+    def __init__(self, tasks: Sequence[AnyTask], size: int) -> None:
+        self._size, n = size, len(tasks)
+        self._groups = [(slice(i, None, n), task.batch(len(range(i, size, n)))) for i, task in enumerate(tasks)]
+
+    def draw(self, rng: np.random.Generator) -> None:
+        for _, batch in self._groups:
+            batch.draw(rng)
+        self.optimal_reward = self._together([batch.optimal_reward for _, batch in self._groups])
+        self.optimal_ranking = self._together([batch.optimal_ranking for _, batch in self._groups])
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        for streams, batch in self._groups:  # contiguous copies: the kernels are compiled for no others
+            parts: Any = [array[streams].copy() for array in (rankings, uniforms, clicks, examined, realised, expectation)]
+            batch.play(*parts)
+            clicks[streams], examined[streams], realised[streams], expectation[streams] = parts[2:]
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        return self._together([batch.observe(clicks[streams]) for streams, batch in self._groups])
+
+    def _together(self, parts: list[Any]) -> Any:
+        """What the groups have, in the order of the streams."""
+        if isinstance(parts[0], dict):
+            return {key: self._together([part[key] for part in parts]) for key in parts[0]}
+        whole = np.empty((self._size, *parts[0].shape[1:]), parts[0].dtype)
+        for (streams, _), part in zip(self._groups, parts, strict=True):
+            whole[streams] = part
+        return whole

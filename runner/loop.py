@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
 from ..envs import ClickEnv, ContextualModel, EnumeratedAction, check_ranking
+from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.kernels import specialise
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
@@ -104,7 +106,9 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
         if type(env) not in (OrderEnforcing, PassiveEnvChecker):
             return f"the wrapper {type(env).__name__} must see every step"
         env = env.env
-    if not isinstance(env, ClickEnv) or type(env).step is not ClickEnv.step:
+    if not isinstance(env, ClickEnv):
+        return f"{type(env).__name__} is no ClickEnv: what its users do is known to its own step only"
+    if type(env).step is not ClickEnv.step:
         return f"{type(env).__name__} has a step of its own"
     return None
 
@@ -199,27 +203,32 @@ def play_python(
     """Play up to the meter's horizon through ``env.step``; the environment has been reset to ``observation``.
 
     Args:
-        agent, env, meter, metrics, on_chunk: as in `play_compiled`; any agent and any wrappers.
+        agent, env, meter, metrics, on_chunk: as in `play_compiled`; any agent, any wrappers, and environments of any origin
+            that `sizes_of` knows.
         observation: what ``env.reset`` returned.
 
     Raises:
         AgentError: the agent proposed a bad list.
     """
     click_env: Any = env.unwrapped
-    space = click_env.action_space
-    entered = None
+    guest = not isinstance(click_env, ClickEnv)
+    n_items, n_positions, _ = sizes_of(env)
+    entered, contexts = None, metrics.contexts(click_env) if guest else ()
     unreported, due = 0, time.perf_counter() + 0.05
     while meter.step < meter.horizon:
         ranking = agent.rank(observation)
-        check_list(agent, ranking, space.n_items, space.n_positions, "step", meter.step + 1)
-        if click_env.task is not entered:
+        check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
+        if not guest and click_env.task is not entered:
             entered, contexts = click_env.task, metrics.contexts(click_env)
         seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
-        clicks = observation["clicks"] if isinstance(observation, dict) else observation
+        clicks = clicks_of(observation)
+        if guest:
+            clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
         agent.update(seen, ranking, clicks, float(reward))
         if metrics.summed:
-            metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, info["expected_reward"], meter.totals, 3)
-        meter.add(info["regret"], float(reward), int(clicks.sum()))
+            expectation = float(info.get("expected_reward", math.nan))
+            metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
+        meter.add(regret_of(info), float(reward), int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()
         unreported += 1

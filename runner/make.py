@@ -16,8 +16,9 @@ import numpy as np
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..envs import CONTEXTUAL, ENVIRONMENTS, ContextualModel
+from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel
 from ..envs.checks import unknown
+from ..envs.guests import sizes_of
 
 __all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
 
@@ -89,7 +90,7 @@ def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
     """
     name, arguments = parse_spec(spec)
     known = ENVIRONMENTS | CONTEXTUAL
-    if name not in known:
+    if name not in known and name not in gym.registry:
         raise ValueError(unknown("environment", name, known))
     if instance is not None:
         arguments["instance"] = instance
@@ -179,16 +180,16 @@ def make_agent(
             own = [name for name in list(parameters)[2:] if name not in ("horizon", "seed")]
             raise TypeError(f"{made.__name__}: " + unknown("hyper-parameter", key, own))
     click_env: Any = env.unwrapped
-    space = click_env.action_space
-    filled_in: dict[str, Any] = {"n_items": space.n_items, "n_positions": space.n_positions}
+    sizes = sizes_of(env)
+    filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in getattr(made, "told", {}).items():
         required = parameters[key].default is inspect.Parameter.empty
-        if key not in hyperparameters and (required or click_env.initial_ranking is not None):
+        if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
             filled_in[key] = _known(made.__name__, key, source, click_env)
     if "n_features" in parameters and "n_features" not in hyperparameters:
-        if not isinstance(click_env.model, ContextualModel):
+        if not sizes.n_features:
             raise ValueError(f"{made.__name__} ranks by features, which only contextual environments have")
-        filled_in["n_features"] = click_env.model.n_features
+        filled_in["n_features"] = sizes.n_features
     if "horizon" in parameters and "horizon" not in hyperparameters:
         if horizon is not None:
             filled_in["horizon"] = horizon
@@ -201,6 +202,9 @@ def make_agent(
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
+    guest = not isinstance(env, ClickEnv)
+    if guest:
+        raise ValueError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
     known = None

@@ -192,14 +192,27 @@ class Metrics:
         sums = dict(zip(self.summed, meter.metrics.T, strict=True))
         return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
-    def contexts(self, env: Env) -> tuple[Any, ...]:
+    def contexts(self, env: Any) -> tuple[Any, ...]:
         """What the kernels need to know of the environment's present task.
 
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        if isinstance(env.model, ContextualModel):
-            for name in self.summed:
-                if not METRICS[name].contextual:
-                    raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-        return tuple(METRICS[name].context(env) for name in self.summed)
+        if isinstance(env, Env):
+            if isinstance(env.model, ContextualModel):
+                for name in self.summed:
+                    if not METRICS[name].contextual:
+                        raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+            return tuple(METRICS[name].context(env) for name in self.summed)
+        return tuple(_context_of_guest(name, env) for name in self.summed)
+
+
+def _context_of_guest(name: str, env: Any) -> Any:
+    """The context of a metric in an environment of another origin, which has no click model to ask."""
+    try:
+        return METRICS[name].context(env)
+    except AttributeError:
+        free = ", ".join(other for other, metric in METRICS.items() if metric.context is no_context)
+        raise ValueError(
+            f"the metric {name!r} needs the click model, and {type(env).__name__} is no ClickEnv; {free} can be measured in any"
+        ) from None

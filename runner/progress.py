@@ -114,9 +114,10 @@ class Progress(Callback):
     def _line(self, frame: polars.DataFrame) -> str:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
         row = summary(frame, frame.unique("run"), by).row(0, named=True)
+        known = row["regret"] is not None
         return "  ".join([
             *(row[name] for name in by),
-            f"regret {regret_text(row['regret'], row['regret_ci95'])}",
+            f"regret {regret_text(row['regret'], row['regret_ci95'])}" if known else f"reward {row['reward']:.4f} / session",
             f"{frame.unique('run')['seconds'].sum():.1f} s",
             *self._trained(frame),
             f"{duration(row['ns_per_session'])} / session",

@@ -12,8 +12,10 @@ from ..agents import Agent
 from ..agents.baselines import Random
 from ..envs import ClickEnv, ContextualModel
 from ..envs.checks import check_count
+from ..envs.guests import clicks_of, sizes_of
 from ..offline import ClickLog
 from .loop import check_list
+from .run import instance_of
 
 __all__ = ["record"]
 
@@ -23,7 +25,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Args:
         agent: any `Agent`; it learns as it goes on, from the state it is in.
-        env: an environment of this package, wrapped or not. It is reset first.
+        env: an environment of this package, wrapped or not, or one of another origin, as in `run`. It is reset first.
         sessions: how many.
         seed: of ``env.reset``; the agent has its own.
 
@@ -34,7 +36,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         list, given the session's candidates; for other agents none.
 
     Raises:
-        ValueError: on a number of sessions below 1, or an environment of another kind.
+        ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
         AgentError: the agent proposed a bad list; the message names the session and the fault.
 
     Example:
@@ -45,12 +47,10 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), 0.1, ('yandex-9982',))
     """
     check_count("sessions", sessions)
-    if not isinstance(env.unwrapped, ClickEnv):
-        raise ValueError(f"env is {env}; expected an environment of clickgym")
     click_env: Any = env.unwrapped
-    contextual = isinstance(click_env.model, ContextualModel)
-    space: Any = click_env.action_space
-    n_items, n_positions = space.n_items, space.n_positions
+    guest = not isinstance(click_env, ClickEnv)
+    contextual = not guest and isinstance(click_env.model, ContextualModel)
+    n_items, n_positions, _ = sizes_of(env)
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)
@@ -66,7 +66,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
             items[session], queries[session] = drawn.items[ranking], drawn.user[0]
             context[session] = drawn.features[ranking]
         seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
-        clicks[session] = click_env._clicks  # not the observation, which a wrapper may have changed
+        # Of an environment of ours not the observation, which a wrapper may have changed.
+        clicks[session] = clicks_of(observation) if guest else click_env._clicks
         agent.update(seen, ranking, clicks[session], float(reward))
         if terminated or truncated:
             observation, _ = env.reset()
@@ -76,7 +77,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         clicks,
         queries,
         tuple(map(str, range(len(click_env.model.items) if contextual else n_items))),
-        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (click_env.instance or click_env.model.kind,),
+        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (instance_of(env) or click_env.model.kind,),
         propensities=np.full(items.shape, 1 / n_items) if uniform else None,
         list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
         context=context,

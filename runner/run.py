@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
+from ..envs.guests import sizes_of
 from ..envs.wrappers.regret import Meter
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .metrics import Metrics
@@ -24,7 +24,7 @@ from .metrics import Metrics
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Engine", "Result", "checkpoint_steps", "choose_engine", "run"]
+__all__ = ["Engine", "Result", "checkpoint_steps", "choose_engine", "instance_of", "run"]
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
@@ -38,7 +38,8 @@ class Result:
         env, instance, agent: names.
         seed: what the environment was reset with.
         steps: ``(n,)`` the checkpoints, in sessions.
-        regret: ``(n,)`` cumulative expected regret of the lists shown.
+        regret: ``(n,)`` cumulative expected regret of the lists shown; nan throughout where the environment, being none of
+            this package, does not tell it in every session.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` cumulative sums.
@@ -63,7 +64,10 @@ class Result:
     training_seconds: float = 0.0
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics."""
+        """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics.
+
+        What is unknown is null.
+        """
         import polars  # only who wants a table pays for its import
 
         return polars.DataFrame(
@@ -78,7 +82,7 @@ class Result:
                 "clicks": self.clicks,
                 **self.metrics,
             }
-        )
+        ).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
 
 
 def run(
@@ -97,7 +101,9 @@ def run(
 
     Args:
         agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches.
-        env: an environment of this package, wrapped or not. It is reset first.
+        env: an environment of this package, wrapped or not; or one of another origin, whose actions are ranked lists
+            (`RankedList`, or ``MultiDiscrete([L] * K)``) and whose observation is the clicks, or a mapping with ``clicks``. It
+            tells regret if each ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``. It is reset first.
         horizon: T, the number of sessions; ``1e6`` is accepted.
         seed: of ``env.reset``; the agent has its own. None goes on with the environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
@@ -136,10 +142,8 @@ def run(
     if tensorboard is not None:
         check_tensorboard()
     click_env: Any = env.unwrapped
-    if not isinstance(click_env, ClickEnv):
-        raise ValueError(f"env is {env}; expected an environment of clickgym, wrapped or not")
-    for name in ("n_items", "n_positions", "n_features"):
-        have, want = getattr(agent, name, None), getattr(click_env.model, name, 0)
+    for name, want in sizes_of(env)._asdict().items():
+        have = getattr(agent, name, None)
         if have is not None and have != want:
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
     observation, _ = env.reset(seed=seed)
@@ -161,7 +165,7 @@ def run(
         seconds = time.perf_counter() - before
     return Result(
         env=env.spec.id if env.spec else type(click_env).__name__,
-        instance=click_env.instance,
+        instance=instance_of(env),
         agent=type(agent).__name__,
         seed=seed,
         steps=meter.steps,
@@ -174,6 +178,11 @@ def run(
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
+
+
+def instance_of(env: gym.Env) -> str:
+    """What results call the instance of an environment; that of one of another origin, which has no name, as parameters."""
+    return getattr(env.unwrapped, "instance", "custom")
 
 
 def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, pair: str) -> str:

@@ -10,7 +10,17 @@ import polars
 from polars import col
 from scipy.special import stdtrit
 
-__all__ = ["LEVEL", "average", "half_width", "pairwise", "ranked", "summary", "t_quantile"]
+__all__ = [
+    "LEVEL",
+    "average",
+    "half_width",
+    "pairwise",
+    "ranked",
+    "reward_for_regret",
+    "summary",
+    "t_quantile",
+    "without_regret",
+]
 
 CONFIDENCE = 0.95
 LEVEL = 0.05
@@ -41,6 +51,28 @@ def half_width(n: int) -> float:
     return t_quantile(n - 1) / math.sqrt(n) if n > 1 else math.nan
 
 
+def without_regret(table: polars.DataFrame) -> list[str]:
+    """The environments of which some regret is unknown: there agents are compared by reward.
+
+    Args:
+        table: rows of a sweep.
+    """
+    return table.filter(col("regret").is_null())["env"].unique(maintain_order=True).to_list()
+
+
+def reward_for_regret(table: polars.DataFrame, sign: int = 1) -> polars.DataFrame:
+    """The table with the cumulative reward in the place of regret, in the environments of which some regret is unknown.
+
+    Args:
+        table: rows of a sweep.
+        sign: -1 makes a loss of it, of which less is better, as of regret.
+    """
+    envs = without_regret(table)
+    if not envs:
+        return table
+    return table.with_columns(regret=polars.when(col("env").is_in(envs)).then(sign * col("reward")).otherwise(col("regret")))
+
+
 def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     """Regret and reward averaged over runs, with a confidence interval.
 
@@ -54,17 +86,18 @@ def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     Returns:
         One row per group in the order of the table: the columns of ``by``; ``instances`` and ``runs``, their numbers;
         ``regret``, cumulative, and ``regret_ci95``, half the width of the 95 % interval of its mean (Student's t; null for a
-        single run); ``reward``, cumulative.
+        single run); ``reward``, cumulative. The regret of a group is null where any of it is unknown.
     """
+    regret = polars.when(col("regret").null_count() == 0).then(col("regret").mean())
     of_runs = table.group_by([*by, "run"], maintain_order=True).agg(
-        polars.len().alias("instances"), polars.col("regret", "reward").mean()
+        polars.len().alias("instances"), regret, col("reward").mean()
     )
     half = half_width(of_runs["run"].n_unique())
     return of_runs.group_by(by, maintain_order=True).agg(
         polars.col("instances").first(),
         polars.len().alias("runs"),
-        polars.col("regret").mean(),
-        (polars.col("regret").std() * half).alias("regret_ci95"),
+        regret,
+        polars.when(col("regret").null_count() == 0).then(col("regret").std() * half).alias("regret_ci95"),
         polars.col("reward").mean(),
     )
 
@@ -99,7 +132,7 @@ def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str
 
 
 def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
-    """Which agents' final regrets differ by more than chance.
+    """Which agents' final regrets differ by more than chance; or their rewards, where regret is unknown.
 
     For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's,
     two-sided, over runs, which are independent: each has seeds of its own. Where a group covers several instances, each run is
@@ -125,7 +158,8 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
     """
     from scipy.stats import ttest_ind_from_stats  # slow to load
 
-    of_runs = table.filter(col("step") == table["step"].max()).group_by([*by, "agent", "run"], maintain_order=True)
+    last = reward_for_regret(table.filter(col("step") == table["step"].max()), -1)
+    of_runs = last.group_by([*by, "agent", "run"], maintain_order=True)
     regrets = of_runs.agg(col("regret").mean().round(DECIMALS))
     agents = (
         regrets.group_by([*by, "agent"], maintain_order=True)
@@ -158,6 +192,9 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
     """What every agent ended with, from the lowest regret up, and which neighbours chance may have put there.
 
+    Where the regret of an environment is unknown, agents stand from the highest reward down, and ``regret`` is the negative
+    total reward.
+
     Args:
         table, timings: of one sweep.
         by: the columns that tell groups apart: ``env``, or ``env`` and ``instance``.
@@ -167,7 +204,11 @@ def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str]
         tell apart from this one: null if there is none, or if there is but one run.
     """
     places = polars.int_range(1, polars.len() + 1).over(by)
-    rows = summary(table, timings, [*by, "agent"]).sort("regret", maintain_order=True).with_columns(place=places)
+    rows = (
+        summary(reward_for_regret(table, -1), timings, [*by, "agent"])
+        .sort("regret", maintain_order=True)
+        .with_columns(place=places)
+    )
     close = pairwise(table, by).filter(~col("differ"))
     both_ways = polars.concat(
         [close.select(*by, agent=col(one), other=col(two)) for one, two in (("better", "worse"), ("worse", "better"))]

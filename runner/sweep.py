@@ -24,13 +24,13 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..envs import Users
+from ..envs import ClickEnv, Users
 from ..envs.checks import check_count, check_horizon, check_seed
 from ..envs.users import users_class
 from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
 from .metrics import Metrics
 from .results import Trial, open_folder, read_finished, write_tables, write_trial
-from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, run
+from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
 __all__ = ["Callback", "model_digest", "sweep"]
 
@@ -196,10 +196,10 @@ def _plan(
         for instance in instances:
             env: Any = make_env(spec, instance)
             measured.contexts(env.unwrapped)
-            name = env.unwrapped.instance
+            name = instance_of(env)
             if f"{env_label} {name}" in plan.models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = model_digest(env.unwrapped.model)
+            plan.models[f"{env_label} {name}"] = _users_digest(env)
             is_file = instance is not None and instance.endswith(".json")
             plan.instances[name] = str(Path(instance).resolve()) if instance is not None and is_file else instance
             for agent_label, player in _players(agents, env, env_label, work):
@@ -243,6 +243,12 @@ def _configuration(plan: _Plan, envs: list[str], agents: Mapping[str, Spec], run
 def _source_digest(spec: Spec) -> str:
     """Identifies the source of a user's agent: results of two versions must not be mixed."""
     return _digest(Path(inspect.getfile(agent_class(parse_spec(spec)[0]))).read_bytes())
+
+
+def _users_digest(env: gym.Env) -> str:
+    """Identifies the users of an environment: by their model, or by the source of one of another origin."""
+    core: Any = env.unwrapped
+    return model_digest(core.model) if isinstance(core, ClickEnv) else _digest(Path(inspect.getfile(type(core))).read_bytes())
 
 
 def model_digest(model: Users) -> str:

@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-KERNELS = ("clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.files", "clickgym.envs.spaces")
+KERNELS = (
+    "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
+)  # fmt: skip
 SESSIONS = (  # one pair
     "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.loop", "clickgym.runner.make",
     "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay", "clickgym.runner.run",

@@ -1,5 +1,5 @@
 """Instances: ready-made problems by name, by seed, or from a file; the shipped real queries lie beside this file."""
 
-from .instance import DEFAULT_INSTANCE, Instance, list_instances, load_instance
+from .instance import DEFAULT_INSTANCE, AnyInstance, Instance, list_instances, load_instance
 
-__all__ = ["DEFAULT_INSTANCE", "Instance", "list_instances", "load_instance"]
+__all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

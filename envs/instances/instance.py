@@ -1,13 +1,14 @@
 """Instances: ready-made problems by name, by seed, or from a file.
 
-Four kinds, all of which `load_instance` accepts wherever an ``instance`` is asked for:
+What `load_instance` accepts wherever an ``instance`` is asked for:
 
 * a shipped real search query, ``"yandex-98435"`` (parameters estimated from click logs, see the file's own text);
 * a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments: ``"li2019-chi-min:i=3"``;
 * a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
 * a JSON file of your own, ``"folder/mine.json"``: what `Instance.save` writes, or just the ``to_dict()`` of one click
-  model.
+  model; or what stands in such a file, as a dict;
+* an `Instance` itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..checks import check_positions, unknown
 from ..files import write_whole
 from ..users import Users, canonical
 
-__all__ = ["DEFAULT_INSTANCE", "FOLDER", "Instance", "list_instances", "load_instance", "read_json"]
+__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "list_instances", "load_instance", "read_json"]
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -127,12 +128,16 @@ class Instance:
         write_whole(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
-def load_instance(name: str | PathLike[str]) -> Instance:
-    """The instance of a name, or in a file.
+AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
+"""What `load_instance` takes."""
+
+
+def load_instance(name: AnyInstance) -> Instance:
+    """The instance of a name, in a file, or as it is described.
 
     Args:
-        name: a name that `list_instances` gives, with arguments where it takes some, or the path of a JSON file
-            (anything that ends with ``.json`` or is a path object).
+        name: a name that `list_instances` gives, with arguments where it takes some; the path of a JSON file (anything that
+            ends with ``.json`` or is a path object); what stands in such a file, as a dict; or an instance, which is returned.
 
     Returns:
         The instance, completely validated.
@@ -140,6 +145,7 @@ def load_instance(name: str | PathLike[str]) -> Instance:
     Raises:
         ValueError: on an unknown name (with a suggestion), a bad argument, or a file that is absent or not an instance:
             naming the file, the field and what was expected.
+        TypeError: on what can be no instance.
 
     Example:
         >>> load_instance("yandex-98435").model("PBM")
@@ -149,6 +155,12 @@ def load_instance(name: str | PathLike[str]) -> Instance:
     """
     from .families import GENERATED, generate
 
+    if isinstance(name, Instance):
+        return name
+    if isinstance(name, Mapping):
+        return _from_content("custom", name, "the instance")
+    if not isinstance(name, str | PathLike):
+        raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {type(name).__name__}")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base, colon, arguments = name.partition(":")
@@ -201,18 +213,23 @@ def _read(path: Path) -> Instance:
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object")
+    return _from_content(path.stem, content, path)
+
+
+def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
+    """The instance that a JSON object describes; ``where`` it stands, for messages."""
     try:
-        return _from_model(path.stem, content) if "model" in content else _from_entries(content)
+        return _from_model(name, content) if "model" in content else _from_entries(content)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{where}: {error}") from None
 
 
-def _from_model(name: str, description: dict[str, Any]) -> Instance:
+def _from_model(name: str, description: Mapping[str, Any]) -> Instance:
     model = Users.from_dict(description)
     return Instance(name, {model.kind: model}, model.n_positions, origin="a user's click model")
 
 
-def _from_entries(content: dict[str, Any]) -> Instance:
+def _from_entries(content: Mapping[str, Any]) -> Instance:
     for key, expected in (("format", FORMAT), ("version", VERSION)):
         if content.get(key) != expected:
             raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")

@@ -13,24 +13,21 @@ where ids may tell something, as where an instance is stored in order of attract
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from copy import deepcopy
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import recorded
-from ..spaces import RankedList, check_ranking, decode_lehmer
+from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 
 __all__ = [
-    "MAX_LISTS",
     "EnumeratedAction",
     "EnumeratedVectorAction",
     "ItemByItem",
@@ -41,34 +38,6 @@ __all__ = [
     "ScoresVectorAction",
 ]
 
-MAX_LISTS = 100_000
-"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing of one from another."""
-
-
-def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """The order in which numbers stand for items, checked.
-
-    Args:
-        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is ``0..L-1``.
-        n_items: L.
-        streams: ``()``, or ``(B,)`` for a vector environment.
-
-    Returns:
-        ``(L,)``, or ``(B, L)`` with streams; read-only.
-
-    Raises:
-        TypeError, ValueError: ``items`` is not a permutation, or not one for each stream.
-    """
-    orders = np.arange(n_items) if items is None else np.asarray(items)
-    if streams and orders.ndim == 2 and len(orders) != streams[0]:
-        raise ValueError(f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows")
-    rows = orders if streams and orders.ndim == 2 else orders[None]
-    try:
-        checked = np.stack([check_ranking(row, n_items, n_items) for row in rows])
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
-    return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
-
 
 def check_autoreset_mode(env: VectorEnv) -> None:
     """Refuse a vector environment whose finished streams are not reset by its own ``step``."""
@@ -77,132 +46,11 @@ def check_autoreset_mode(env: VectorEnv) -> None:
         raise ValueError(f"autoreset_mode is {mode}; expected AutoresetMode.SAME_STEP or NEXT_STEP")
 
 
-def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
-    if not isinstance(space, RankedList):
-        raise TypeError(f"{noun} stand for ranked lists, but the action space is {space}")
-    return space
-
-
-def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
-    """The stream of an entry of a batch, for messages."""
-    return f"environment {index[0]}: " if streams else ""
-
-
 # ------------------------------------------------------------------------------------------------- one action, one list
 
 
-class _Codec(ABC):
-    """How the actions of a plain space stand for the lists of a `RankedList` space; ``streams`` as in `order_of_items`."""
-
-    noun: ClassVar[str]
-    """What its actions are, for messages."""
-    expected: ClassVar[str]
-    """What the array of an action is, for messages."""
-    dtype_kinds: ClassVar[str]
-    """The kinds of NumPy's types that such an array may have."""
-    space: gym.Space
-
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        lists = _ranked_lists(lists, self.noun)
-        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.items = order_of_items(items, self.n_items, streams)
-
-    def decode(self, actions: Any) -> NDArray[np.int64]:
-        """The ``(*streams, K)`` lists for which actions stand."""
-        actions = np.asarray(actions)
-        shape = (*self.streams, *(self.space.shape or ()))
-        if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
-            raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
-        return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
-
-    def encode(self, rankings: ArrayLike) -> Any:
-        """The inverse of `decode`."""
-        rankings = np.asarray(rankings)
-        if rankings.shape != (*self.streams, self.n_positions):
-            raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
-        for ranking in rankings.reshape(-1, self.n_positions):
-            check_ranking(ranking, self.n_items, self.n_positions)
-        return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
-
-    @abstractmethod
-    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        """The lists as numbers of items in the given order."""
-
-    @abstractmethod
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """The inverse of `_numbers`."""
-
-
-class _LehmerCodec(_Codec):
-    noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
-
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        super().__init__(lists, items, streams)
-        self.sizes = self.n_items - np.arange(self.n_positions)
-        self.space = MultiDiscrete(self.sizes)
-
-    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        bad = np.argwhere((actions < 0) | (actions >= self.sizes))
-        if len(bad):
-            k = bad[0][-1]
-            where = _at(bad[0], self.streams)
-            raise ValueError(f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}")
-        return decode_lehmer(actions)
-
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        codes = numbers.copy()
-        for k in range(1, self.n_positions):
-            codes[..., k] -= (numbers[..., :k] < numbers[..., k : k + 1]).sum(axis=-1)
-        return codes
-
-
-class _EnumerationCodec(_LehmerCodec):
-    """The digits of a Lehmer code read as one number."""
-
-    noun, expected = "Numbers of lists", "the number of a list is an integer array"
-
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        super().__init__(lists, items, streams)
-        n_lists = math.perm(self.n_items, self.n_positions)
-        if n_lists > MAX_LISTS:
-            raise ValueError(
-                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, more than the limit of "
-                f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
-            )
-        self.space: Discrete = Discrete(n_lists)
-
-    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        bad = np.argwhere((actions < 0) | (actions >= self.space.n))
-        if len(bad):
-            raise ValueError(f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}")
-        return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
-
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes))
-
-
-class _ScoresCodec(_Codec):
-    noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
-
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        super().__init__(lists, items, streams)
-        self.space = Box(-1.0, 1.0, (self.n_items,), np.float32)
-
-    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        bad = np.argwhere(np.isnan(actions))
-        if len(bad):
-            raise ValueError(f"{_at(bad[0], self.streams)}score {bad[0][-1]} is nan")
-        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[..., : self.n_positions]
-
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
-        falling = 1 - 2 * np.arange(self.n_positions, dtype=np.float32) / self.n_positions
-        np.put_along_axis(scores, numbers, np.broadcast_to(falling, numbers.shape), axis=-1)
-        return scores
-
-
 class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
-    codec_class: ClassVar[type[_Codec]]
+    codec_class: ClassVar[type[Codec]]
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         self._codec = self.codec_class(env.action_space, items)
@@ -220,7 +68,7 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
 
 
 class _ListVectorAction(VectorActionWrapper):
-    codec_class: ClassVar[type[_Codec]]
+    codec_class: ClassVar[type[Codec]]
 
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         super().__init__(env)
@@ -265,7 +113,7 @@ class LehmerAction(_ListAction):
         (array([1, 2]), array([1, 1]))
     """
 
-    codec_class = _LehmerCodec
+    codec_class = LehmerCodec
 
 
 class LehmerVectorAction(_ListVectorAction):
@@ -279,7 +127,7 @@ class LehmerVectorAction(_ListVectorAction):
         TypeError, ValueError: as `LehmerAction`.
     """
 
-    codec_class = _LehmerCodec
+    codec_class = LehmerCodec
 
 
 class ScoresAction(_ListAction):
@@ -311,7 +159,7 @@ class ScoresAction(_ListAction):
         (array([1, 3]), array([-1.,  1., -1.,  0.], dtype=float32))
     """
 
-    codec_class = _ScoresCodec
+    codec_class = ScoresCodec
 
 
 class ScoresVectorAction(_ListVectorAction):
@@ -325,7 +173,7 @@ class ScoresVectorAction(_ListVectorAction):
         TypeError, ValueError: as `ScoresAction`.
     """
 
-    codec_class = _ScoresCodec
+    codec_class = ScoresCodec
 
 
 class EnumeratedAction(_ListAction):
@@ -356,7 +204,7 @@ class EnumeratedAction(_ListAction):
         11
     """
 
-    codec_class = _EnumerationCodec
+    codec_class = EnumerationCodec
 
 
 class EnumeratedVectorAction(_ListVectorAction):
@@ -370,66 +218,13 @@ class EnumeratedVectorAction(_ListVectorAction):
         TypeError, ValueError: as `EnumeratedAction`.
     """
 
-    codec_class = _EnumerationCodec
+    codec_class = EnumerationCodec
 
 
 # --------------------------------------------------------------------------------------------------------- item by item
 
 
-class _Draft:
-    """Lists under way, one on each stream and all equally far; ``streams`` as in `order_of_items`.
-
-    Attributes:
-        placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
-        position: which position is next.
-    """
-
-    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
-        lists = _ranked_lists(lists, "Items chosen one by one")
-        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.items = order_of_items(items, self.n_items, streams)
-        self.clear()
-
-    def clear(self) -> None:
-        self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
-        self.position = 0
-
-    def place(self, choices: Any) -> None:
-        choices = np.asarray(choices)
-        if choices.shape != self.streams or choices.dtype.kind not in "iu":
-            raise ValueError(
-                f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of shape {choices.shape}"
-            )
-        bad = np.argwhere((choices < 0) | (choices >= self.n_items))
-        if len(bad):
-            where = _at(bad[0], self.streams)
-            raise ValueError(f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}")
-        chosen = choices[..., None]
-        bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
-        if len(bad):
-            stream = tuple(bad[0])
-            choice, placed = choices[stream], self.placed[stream]
-            raise ValueError(
-                f"{_at(bad[0], self.streams)}choice {choice} (item {self.items[stream][choice]}) is forbidden at position "
-                f"{self.position}: position {placed[:, choice].argmax()} holds that item; action_masks() says what is left"
-            )
-        np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
-        self.position += 1
-
-    @property
-    def complete(self) -> bool:
-        return self.position == self.n_positions
-
-    @property
-    def left(self) -> NDArray[np.bool_]:
-        return np.logical_not(self.placed.any(axis=-2))
-
-    @property
-    def rankings(self) -> NDArray[np.int64]:
-        return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
-
-
-def _with_draft(space: gym.Space, draft: _Draft) -> Dict:
+def _with_draft(space: gym.Space, draft: Draft) -> Dict:
     placed = MultiBinary([draft.n_positions, draft.n_items])
     return Dict({**_as_dict(space, space), "placed": placed})
 
@@ -478,7 +273,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        self._draft = _Draft(env.action_space, items)
+        self._draft = Draft(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.Wrapper.__init__(self, env)
         self.action_space = Discrete(self._draft.n_items)
@@ -560,7 +355,7 @@ class ItemByItemVector(VectorWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         super().__init__(env)
         check_autoreset_mode(env)
-        self._draft = _Draft(env.single_action_space, items, (env.num_envs,))
+        self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
         self.single_observation_space = _with_draft(env.single_observation_space, self._draft)

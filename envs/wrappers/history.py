@@ -13,8 +13,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import check_horizon, recorded
+from ..codecs import order_of_items
 from ..spaces import RankedList
-from .actions import check_autoreset_mode, order_of_items
+from .actions import check_autoreset_mode
 
 __all__ = ["HistoryObservation", "HistoryVectorObservation"]
 

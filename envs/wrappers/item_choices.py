@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from ..codecs import flat_draft, next_left
 from .actions import ItemByItemVector
 
 __all__ = ["ItemChoices"]
@@ -36,19 +37,11 @@ class ItemChoices(VectorWrapper):
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observations, infos = self.env.reset(seed=seed, options=options)
-        return _flat(observations), infos
+        return flat_draft(observations), infos
 
     def step(self, actions: NDArray[np.integer]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        left = self._by_item.action_masks()
-        cyclic = (actions[:, None] + np.arange(left.shape[1])) % left.shape[1]
-        actions = cyclic[np.arange(len(left)), np.argmax(np.take_along_axis(left, cyclic, axis=1), axis=1)]
-        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        choices = next_left(actions, self._by_item.action_masks())
+        observations, rewards, terminations, truncations, infos = self.env.step(choices)
         if "final_obs" in infos:
-            infos["final_obs"][:] = [_flat(observation) for observation in infos["final_obs"]]
-        return _flat(observations), rewards, terminations, truncations, infos
-
-
-def _flat(observation: dict[str, Any]) -> NDArray[np.float32]:
-    placed, last = observation["placed"], observation["observation"]
-    position = placed.any(axis=-1)
-    return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)
+            infos["final_obs"][:] = [flat_draft(observation) for observation in infos["final_obs"]]
+        return flat_draft(observations), rewards, terminations, truncations, infos

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import recorded
+from ..click_env import ClickEnv
+from ..guests import check_shows_clicks, clicks_of, regret_of
 
 __all__ = ["Meter", "RecordRegret", "RecordVectorRegret"]
 
@@ -26,7 +29,8 @@ class Meter:
     Attributes:
         totals: expected regret, realised reward, clicks and further metrics, summed over the sessions so far.
         step: how many sessions were counted.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there.
+        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret that one session did not
+            tell is unknown from the first on: nan.
     """
 
     def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
@@ -35,6 +39,8 @@ class Meter:
         self._reached = 0
         self.totals = np.zeros(3 + n_metrics)
         self.step = 0
+        self._unknown = False  # whether the regret of the last session was
+        self._warned = False
 
     @property
     def horizon(self) -> int:
@@ -47,12 +53,23 @@ class Meter:
         return int(self._checkpoints[min(self._reached, len(self._checkpoints) - 1)])
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session."""
+        """Count one session; ``regret`` is nan where it is unknown."""
         if self.step < self.horizon:
+            if (regret != regret) != self._unknown:
+                self._change_of_knowledge()
             self.totals[0] += regret
             self.totals[1] += reward
             self.totals[2] += clicks
             self.advance(1)
+
+    def _change_of_knowledge(self) -> None:
+        """One session tells regret, and the one before did not, or the other way round."""
+        self._unknown = True
+        self._kept[: self._reached, 0] = np.nan
+        if self.step > 0 and not self._warned:
+            self._warned = True
+            message = f"session {self.step + 1} tells its regret or not unlike those before: the regret of the run is unknown"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def advance(self, sessions: int) -> None:
         """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
@@ -83,19 +100,20 @@ class Meter:
         return self._kept[: self._reached, 3:]
 
 
-def _clicks(observation: Any) -> NDArray[np.integer]:
-    return observation["clicks"] if isinstance(observation, dict) else observation
-
-
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """Measures whatever steps the environment: a hand-written loop, an agent, an RL library.
 
     Args:
-        env: an environment of this package, wrapped or not, whose ``info`` has ``regret``.
+        env: an environment of this package, wrapped or not; or one of another origin, whose observation is the clicks or a
+            mapping with ``clicks``, and whose ``info`` may tell ``regret``, or ``expected_reward`` and ``optimal_reward``. What
+            is not told is unknown: the regret of the meter is then nan.
         checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2, 5, 10, 20, ... up to 10¹².
 
     Attributes:
         meter: the totals, over all episodes, and their values at the checkpoints.
+
+    Raises:
+        ValueError: observations of an environment of another origin are no clicks.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -108,13 +126,15 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
+        if not isinstance(env.unwrapped, ClickEnv):
+            check_shows_clicks(env)
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self.meter.add(info["regret"], float(reward), int(_clicks(observation).sum()))
+        self.meter.add(regret_of(info), float(reward), int(np.sum(clicks_of(observation))))
         return observation, reward, terminated, truncated, info
 
 
@@ -139,7 +159,7 @@ class RecordVectorRegret(VectorWrapper):
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         last = infos.get("final_info", infos)
         if "regret" in last:  # absent where the step was the reset of NEXT_STEP
-            shown = [_clicks(final) for final in infos["final_obs"]] if "final_obs" in infos else _clicks(observations)
+            shown = [clicks_of(final) for final in infos["final_obs"]] if "final_obs" in infos else clicks_of(observations)
             for b, (regret, reward, clicks) in enumerate(zip(last["regret"], rewards, shown, strict=True)):
                 if self.on_session is not None and self.meter.step < self.meter.horizon:
                     self.on_session(actions[b], clicks, last["expected_reward"][b])

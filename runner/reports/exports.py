@@ -9,12 +9,11 @@ from typing import Any
 import polars
 
 from ..formats import duration, markdown_table, regret_text
-from ..statistics import ranked
-from .words import command_of, heading, unit_of, what_is_tested, what_is_told
+from ..statistics import ranked, without_regret
+from .words import command_of, heading, measure_of, unit_of, what_is_tested, what_is_told, what_is_unknown
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
-HEADINGS = ("", "agent", "regret", "tied with", "reward", "time", "engine")
 SIDES = ("---:", ":---", "---:", ":---", "---:", "---:", ":---")
 PER_SESSION = "Reward and time are per session."
 
@@ -33,15 +32,22 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
-    lines = [f"**{_markdown(heading(config))}**", ""]
-    for title, rows in _tables(table, timings, config):
+    without = without_regret(table)
+    lines = [f"**{_markdown(heading(config, without))}**", ""]
+    for env, title, rows in _tables(table, timings, config):
         escaped = [[_markdown(cell) for cell in row] for row in rows]
-        lines += [_markdown(title), "", *markdown_table([HEADINGS, *escaped], SIDES), ""]
-    return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
+        headings = _headings(measure_of([env], [name for name in without if name == env]))
+        lines += [_markdown(title), "", *markdown_table([headings, *escaped], SIDES), ""]
+    return "\n".join([*lines, _markdown(_note(timings, config, without)), "", f"    {command_of(config)}", ""])
 
 
-def _note(timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    return f"{PER_SESSION} {what_is_tested(config)} {what_is_told(timings, config)}".rstrip()
+def _headings(measure: str) -> tuple[str, ...]:
+    return ("", "agent", measure, "tied with", "reward", "time", "engine")
+
+
+def _note(timings: polars.DataFrame, config: dict[str, Any], without: list[str]) -> str:
+    notes = (PER_SESSION, what_is_unknown(without), what_is_tested(config), what_is_told(timings, config))
+    return " ".join(filter(None, notes))
 
 
 def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
@@ -50,19 +56,21 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
+    without = without_regret(table)
+    headings = _headings(measure_of(config["envs"], without))
     lines = [
         rf"% clickgym {config['clickgym']}: {_one_line(command_of(config))}",
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
-        rf"\caption{{{_latex(heading(config))}. {_latex(_note(timings, config))}}}",
+        rf"\caption{{{_latex(heading(config, without))}. {_latex(_note(timings, config, without))}}}",
         r"\label{tab:regret}\medskip",
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
         r"\begin{tabular}{rlrlrrl}",
         r"\toprule",
-        f"{' & '.join(HEADINGS)} \\\\",
+        f"{' & '.join(headings)} \\\\",
     ]
-    for title, rows in _tables(table, timings, config):
-        lines += [r"\midrule", rf"\multicolumn{{{len(HEADINGS)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
+    for _, title, rows in _tables(table, timings, config):
+        lines += [r"\midrule", rf"\multicolumn{{{len(headings)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
         lines += [f"{' & '.join(map(_latex, row))} \\\\" for row in rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
@@ -84,15 +92,15 @@ def alike_text(row: dict[str, Any]) -> str:
 
 def _tables(
     table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
-) -> Iterator[tuple[str, list[list[str]]]]:
-    """For each environment a heading, and the cells under `HEADINGS`."""
-    rows = ranked(table, timings)
+) -> Iterator[tuple[str, str, list[list[str]]]]:
+    """Each environment with a heading, and the cells of its table."""
+    rows, without = ranked(table, timings), without_regret(table)
     for env in config["envs"]:
         cells = [
             [
                 str(row["place"]),
                 row["agent"],
-                regret_text(row["regret"], row["regret_ci95"]),
+                regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
                 alike_text(row),
                 f"{row['reward']:.4f}",
                 duration(row["ns_per_session"]),
@@ -100,7 +108,7 @@ def _tables(
             ]
             for row in rows.filter(polars.col("env") == env).iter_rows(named=True)
         ]
-        yield f"{env} (regret in {unit_of(env)})", cells
+        yield env, f"{env} (total reward)" if env in without else f"{env} (regret in {unit_of(env)})", cells
 
 
 def _markdown(text: str) -> str:

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...envs.files import write_whole
-from ..statistics import average
+from ..statistics import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
-from .words import command_of, unit_of, where
+from .words import amount_of, command_of, measure_of, where
 
 __all__ = ["outside", "regret_figure", "save_figure"]
 
@@ -39,13 +39,13 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
 
     Both axes are logarithmic: the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart
-    share a panel. Several instances are averaged.
+    share a panel. Several instances are averaged. A panel shows reward where regret is unknown.
 
     Args:
         table, config: of a finished sweep, as `read_results` returns them.
         theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
     """
-    envs, agents = config["envs"], config["agents"]
+    envs, agents, without = config["envs"], config["agents"], without_regret(table)
     curves = _curves(table, config)
     bounds, beyond = ([], []) if theory is None else _split(theory, curves, config)
     drawn = {curve.label: curve for _, curve in bounds}
@@ -56,19 +56,22 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     figure = Figure(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
     for panel, env in zip(panels, envs, strict=False):
-        _draw(panel, curves.filter(polars.col("env") == env), agents)
+        _draw(panel, curves.filter(polars.col("env") == env), agents, measure_of([env], [env] * (env in without)))
         for place, bound in bounds:
             if place == env:
                 dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
                 panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(agents, bound))
         panel.set_title(_wrapped(env, 38), fontsize=10)
         panel.set_xlabel("sessions")
-        panel.set_ylabel(f"cumulative regret ({unit_of(env)})")
+        panel.set_ylabel(f"cumulative {amount_of(env, without)}")
     for panel in panels[len(envs) :]:
         panel.remove()
     runs = config["runs"]
     band = f"mean and 95 % confidence band of {runs} runs" if runs > 1 else "one run"
-    figure.suptitle(_wrapped(f"Regret, {where(config)} ({band})", int(11 * figure.get_figwidth())), fontsize=11)
+    figure.suptitle(
+        _wrapped(f"{measure_of(envs, without).capitalize()}, {where(config)} ({band})", int(11 * figure.get_figwidth())),
+        fontsize=11,
+    )
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     handles = [
         Line2D([], [], **_look(agents, agent), label=_literal(agent))
@@ -99,7 +102,8 @@ def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory) -> 
 
 
 def _curves(table: polars.DataFrame, config: dict[str, Any]) -> polars.DataFrame:
-    return average(table.filter(polars.col("step") * ZOOM >= config["horizon"]), ("env", "agent", "step"))
+    shown = reward_for_regret(table.filter(polars.col("step") * ZOOM >= config["horizon"]))
+    return average(shown, ("env", "agent", "step"))
 
 
 def _split(theory: Theory, curves: polars.DataFrame, config: dict[str, Any]) -> tuple[list[tuple[str, BoundCurve]], list[str]]:
@@ -153,7 +157,7 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     return files
 
 
-def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str]) -> None:
+def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
     for agent in agents:
@@ -167,7 +171,7 @@ def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str]) -> None:
     faultless = [agent for agent in agents if (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()]
     if faultless:
         names = _literal(", ".join(faultless))
-        panel.text(0.98, 0.03, f"no regret: {names}", transform=panel.transAxes, ha="right", fontsize=8)
+        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
     if limits := _limits(curves):
         panel.set_ylim(*limits)
     first, last = curves["step"].to_numpy()[[0, -1]]

@@ -80,11 +80,11 @@ function draw(panel, now) {
   const from = data.steps.length > 1 ? Math.max(data.start, data.steps[0]) : horizon / 10;
   const sessions = range(now.x, now.x === "log" ? from : 0, horizon), regret = around(now.y, seen);
   const { dotted, outside } = promised(env, now, dark, now.x === "log" ? from : 0, regret);
-  const missing = none.length ? [`No regret, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
+  const missing = none.length ? [`${data.envs[env].amount.startsWith("regret") ? "No regret" : "No reward"}, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
   panel.querySelector(".missing").textContent = [...missing, ...outside].join(". ");
   const layout = {
     xaxis: { ...axis, title: { text: "sessions", standoff: 8 }, unifiedhovertitle: { text: "after %{x:,} sessions" }, ...sessions },
-    yaxis: { ...axis, title: { text: `cumulative regret (${plain(data.envs[env].unit)})`, standoff: 8 }, ...regret },
+    yaxis: { ...axis, title: { text: `cumulative ${plain(data.envs[env].amount)}`, standoff: 8 }, ...regret },
     hovermode: "x unified",
     hoverlabel: { bgcolor: dark ? "#1d2227" : "#ffffff", bordercolor: axis.gridcolor, font: { color: ink, size: 12 } },
     dragmode: TOUCH ? false : "zoom",

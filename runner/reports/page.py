@@ -16,19 +16,22 @@ import polars
 from plotly.offline import get_plotlyjs
 
 from ..formats import duration, regret_text
-from ..statistics import LEVEL, average, pairwise, ranked
+from ..statistics import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
 from .words import (
+    amount_of,
     averaged,
     command_of,
     heading,
     is_told_optimum,
+    measure_of,
     unit_of,
     what_is_tested,
     what_is_told,
+    what_is_unknown,
     where,
 )
 
@@ -69,7 +72,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
     }
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
-    views = _views(table, timings, config)
+    views, without = _views(table, timings, config), without_regret(table)
     notes = [] if theory is None else theory.notes
     bounds = [] if theory is None else [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
@@ -81,7 +84,11 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
         instances=averaged(config),
         unit_of=unit_of,
-        heading=heading(config),
+        amount_of=partial(amount_of, without=without),
+        measure=measure_of(config["envs"], without),
+        without=without,
+        unknown=what_is_unknown(without),
+        heading=heading(config, without),
         where=where(config),
         tested=what_is_tested(config),
         told=what_is_told(timings, config),
@@ -89,7 +96,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         command=command_of(config),
         config_text=json.dumps(config, indent=1, ensure_ascii=False),
         data={  # what the script draws
-            "envs": [{"name": env, "unit": unit_of(env)} for env in config["envs"]],
+            "envs": [{"name": env, "amount": amount_of(env, without)} for env in config["envs"]],
             "agents": agents,
             "steps": config["checkpoints"],
             "start": config["horizon"] / ZOOM,
@@ -113,8 +120,14 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
         for frame in (table, timings)
     )
     by = ("env", "view")
+    without = without_regret(table)
     rows, pairs = ranked(table, timings, by), pairwise(table, by)
-    curves = average(table, (*by, "agent", "step")).with_columns(polars.col("regret", "regret_ci95").round_sig_figs(DIGITS))
+    rows = rows.with_columns(
+        regret=polars.when(polars.col("env").is_in(without)).then(-polars.col("regret")).otherwise("regret")
+    )
+    curves = average(reward_for_regret(table), (*by, "agent", "step")).with_columns(
+        polars.col("regret", "regret_ci95").round_sig_figs(DIGITS)
+    )
     views = []
     for e, env in enumerate(config["envs"]):
         for i, name in enumerate([where(config, env), *instances]):

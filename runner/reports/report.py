@@ -17,9 +17,9 @@ from rich.text import Text
 from ...envs.files import write_whole
 from ..formats import duration, regret_text
 from ..results import read_results
-from ..statistics import summary
+from ..statistics import reward_for_regret, summary, without_regret
 from .exports import to_latex, to_markdown
-from .words import heading, what_is_told
+from .words import heading, measure_of, what_is_told, what_is_unknown
 
 __all__ = ["Format", "write_report"]
 
@@ -55,8 +55,9 @@ def write_report(
     folder = Path(folder)
     table, timings, config = read_results(folder)
     write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
-    console.print(_table(summary(table, timings), config))
-    if note := what_is_told(timings, config):
+    without = without_regret(table)
+    console.print(_table(summary(reward_for_regret(table, -1), timings), config, without))
+    for note in filter(None, (what_is_unknown(without), what_is_told(timings, config))):
         console.print(note, highlight=False, markup=False, emoji=False)
     theory = theory_of(config, instances) if bounds else None
     if theory is not None:
@@ -74,12 +75,12 @@ def write_report(
     console.print(f"Results in {folder}: {', '.join(written)}, results.parquet", highlight=False, markup=False, emoji=False)
 
 
-def _table(rows: polars.DataFrame, config: dict[str, Any]) -> Table:
+def _table(rows: polars.DataFrame, config: dict[str, Any], without: list[str]) -> Table:
     # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
-    table = Table(title=Text(heading(config)), box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(title=Text(heading(config, without)), box=box.SIMPLE_HEAD, title_style="bold")
     for name in ("environment", "agent"):
         table.add_column(name, no_wrap=True)
-    for name in ("regret", "reward / session", "time / session"):
+    for name in (measure_of(config["envs"], without), "reward / session", "time / session"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("engine")
     for env in config["envs"]:
@@ -88,7 +89,7 @@ def _table(rows: polars.DataFrame, config: dict[str, Any]) -> Table:
             table.add_row(
                 Text(env),
                 Text(row["agent"]),
-                regret_text(row["regret"], row["regret_ci95"]),
+                regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
                 f"{row['reward']:.4f}",
                 duration(row["ns_per_session"]),
                 row["engine"],

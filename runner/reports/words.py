@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 import polars
@@ -12,14 +13,17 @@ from ..make import PUBLISHED, parse_spec
 from ..statistics import LEVEL
 
 __all__ = [
+    "amount_of",
     "averaged",
     "by_default",
     "command_of",
     "heading",
     "is_told_optimum",
+    "measure_of",
     "unit_of",
     "what_is_tested",
     "what_is_told",
+    "what_is_unknown",
     "where",
 ]
 
@@ -80,18 +84,62 @@ def where(config: dict[str, Any], env: str | None = None) -> str:
     return instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
 
 
-def heading(config: dict[str, Any]) -> str:
+def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
+    """What tables and figures show: regret; reward, where it is unknown in all environments; or both.
+
+    Args:
+        envs: the environments.
+        without: those whose regret is unknown.
+
+    Example:
+        >>> measure_of(["A", "B"], []), measure_of(["A"], ["A"]), measure_of(["A", "B"], ["B"])
+        ('regret', 'total reward', 'regret or total reward')
+    """
+    return " or ".join(["regret"] * any(env not in without for env in envs) + ["total reward"] * bool(without))
+
+
+def amount_of(env: str, without: Sequence[str]) -> str:
+    """What the amounts of an environment are, and what they count.
+
+    Args:
+        env: the environment.
+        without: those whose regret is unknown.
+
+    Example:
+        >>> amount_of("PBMRank-v0", []), amount_of("PBMRank-v0", ["PBMRank-v0"]), amount_of("MyShop-v0", [])
+        ('regret (clicks)', 'reward', 'regret (reward)')
+    """
+    return "reward" if env in without else f"regret ({unit_of(env)})"
+
+
+def what_is_unknown(without: Sequence[str]) -> str:
+    """That agents are compared by reward in some environments; empty if there are none.
+
+    Args:
+        without: the environments whose regret is unknown.
+    """
+    if not without:
+        return ""
+    return (
+        f"Regret is unknown in {', '.join(without)}, where sessions do not tell it: agents are compared there by their "
+        "total reward, of which more is better."
+    )
+
+
+def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
     """What stands above a table of final regret.
 
     Args:
         config: as `read_results` returns it.
+        without: the environments whose regret is unknown.
 
     Example:
         >>> heading({"horizon": 100_000, "instances": ["yandex-9"], "runs": 5})
         'Regret after 100,000 sessions, yandex-9 (mean ± 95 % interval over 5 runs)'
     """
     interval = f"mean ± 95 % interval over {config['runs']} runs" if config["runs"] > 1 else "one run"
-    return f"Regret after {config['horizon']:,} sessions, {where(config)} ({interval})"
+    measure = measure_of(config["envs"], without).capitalize() if without else "Regret"
+    return f"{measure} after {config['horizon']:,} sessions, {where(config)} ({interval})"
 
 
 def is_told_optimum(agent: str) -> bool:
@@ -151,11 +199,12 @@ def unit_of(env: str) -> str:
     """What the regret of an environment counts.
 
     Args:
-        env: an id, perhaps with arguments.
+        env: an id, perhaps with arguments; of one of another origin nothing is known but that it pays rewards.
 
     Example:
         >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
         ('clicks', 'clicked lists', 'satisfied users')
     """
     name, arguments = parse_spec(env)
-    return UNITS[arguments.get("reward", (ENVIRONMENTS | CONTEXTUAL)[name].default_reward)]
+    known = (ENVIRONMENTS | CONTEXTUAL).get(name)
+    return UNITS[arguments.get("reward", known.default_reward)] if known else "reward"

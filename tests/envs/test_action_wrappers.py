@@ -33,7 +33,7 @@ from clickgym.envs import (
     ScoresVectorAction,
     check_ranking,
 )
-from clickgym.envs.wrappers.actions import MAX_LISTS
+from clickgym.envs.codecs import MAX_LISTS
 
 CODES = {"lehmer": (LehmerAction, LehmerVectorAction), "enumerated": (EnumeratedAction, EnumeratedVectorAction)}
 ALL = {**CODES, "scores": (ScoresAction, ScoresVectorAction)}

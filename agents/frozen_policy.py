@@ -1,0 +1,132 @@
+"""A trained policy as an agent that learns no more."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Dict, Discrete
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_count, check_positions, unknown
+from ..envs.codecs import CODECS, Draft, flat_draft, next_left
+from ..envs.spaces import RankedList
+from .agent import Agent, Seed
+from .learner import Actions
+
+__all__ = ["FrozenPolicy"]
+
+
+class FrozenPolicy(Agent):
+    """A trained policy, which ranks and learns no more: a model of stable-baselines3 or sb3-contrib, or any function.
+
+    The policy observes what the environment returns. One that was trained on a wrapper of observations (`HistoryObservation`)
+    wants the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``. One that chooses items
+    one by one is asked K times for each list, and observes what `ItemByItem` shows; or what the algorithms of this package are
+    trained on, which is one array, if its observation space is. The state of a recurrent policy is carried from session to
+    session, or from item to item where a list was an episode.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        model: an object with a method ``predict``, or a function; it is called with the observation, and of ``state``,
+            ``episode_start``, ``deterministic`` and (item by item) ``action_masks`` with those that it takes. It returns the
+            action; if it takes ``state``, a tuple of the action and the next state.
+        actions: how it names lists, that is the wrapper it was trained under: ``"codes"`` (`LehmerAction`), ``"scores"``
+            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`) or ``"items"`` (`ItemByItem`).
+        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it as
+            ``items``.
+        deterministic: take the likeliest action, or draw one.
+        seed: where actions are drawn, ``model.set_random_seed`` gets one of it before the first list. The libraries draw from
+            the global generators of the process.
+
+    Raises:
+        TypeError: ``model`` cannot predict.
+        ValueError: on a bad argument; on a model whose actions are not those of ``actions``; in ``rank``, on an observation
+            that is not what the model was trained on.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> agent = FrozenPolicy(10, 5, model=lambda observation: [9, 0, 0, 0, 0], actions="codes")
+        >>> agent.rank([0, 0, 0, 0, 0])
+        array([9, 0, 1, 2, 3])
+        >>> result = clickgym.run(agent, gym.make("PBMRank-v0"), 100, seed=0)
+        >>> result.agent, result.engine
+        ('FrozenPolicy', 'python')
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        model: Any,
+        actions: Actions = "codes",
+        items: ArrayLike | None = None,
+        deterministic: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
+        predict = getattr(model, "predict", model)
+        if isinstance(model, type) or not callable(predict):
+            raise TypeError(f"model is {model!r}; expected a trained model with a method predict, or a function")
+        if actions not in (*CODECS, "items"):
+            raise ValueError(unknown("actions", actions, (*CODECS, "items")))
+        self.model, self.actions, self.deterministic = model, actions, deterministic
+        self._predict: Callable[..., Any] = predict
+        parameters = inspect.signature(predict).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        named = ("state", "episode_start", "deterministic", "action_masks")
+        self._takes = {name for name in named if name in parameters or (takes_any and name != "action_masks")}
+        lists = RankedList(self.n_items, self.n_positions)
+        self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
+        expected = Discrete(self.n_items) if isinstance(self._codec, Draft) else self._codec.space
+        if getattr(model, "action_space", expected) != expected:
+            raise ValueError(
+                f"the actions of the model are {model.action_space}; actions={actions!r} for lists of {n_positions} out of "
+                f"{n_items} items are {expected}"
+            )
+        self._space = getattr(model, "observation_space", None)  # None: whatever it is given
+        self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
+        self._seed, self._begun = seed, False
+        self._state: Any = None
+
+    def rank(self, observation: Any) -> NDArray[np.int64]:
+        if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
+            self.model.set_random_seed(int(np.random.default_rng(self._seed).integers(2**31)))
+        if isinstance(self._codec, Draft):
+            ranking = self._item_by_item(self._codec, observation)
+        else:
+            ranking = self._codec.decode(self._act(observation, not self._begun))
+        self._begun = True
+        return ranking
+
+    def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
+        """Nothing: the policy is frozen."""
+
+    def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
+        draft.clear()
+        last = observation if isinstance(observation, Mapping) else {"observation": np.asarray(observation)}
+        while not draft.complete:
+            drafted = {**last, "placed": draft.placed.copy()}
+            left = draft.left
+            choice = np.asarray(self._act(flat_draft(drafted) if self._flat else drafted, draft.position == 0, left))
+            draft.place(next_left(choice.reshape(1), left[None])[0] if self._flat else choice)
+        return draft.rankings
+
+    def _act(self, observation: Any, begins: bool, left: NDArray[np.bool_] | None = None) -> Any:
+        if not self._begun and self._space is not None and not self._space.contains(observation):
+            shown = list(observation) if isinstance(observation, Mapping) else f"an array of shape {np.shape(observation)}"
+            raise ValueError(
+                f"the model was trained to observe {self._space}, and is shown {shown}: wrap the environment as in training"
+            )
+        known = {"state": self._state, "episode_start": np.array([begins]), "deterministic": self.deterministic}
+        if left is not None:
+            known["action_masks"] = left
+        answer = self._predict(observation, **{name: known[name] for name in self._takes & known.keys()})
+        if "state" in self._takes and isinstance(answer, tuple):
+            answer, self._state = answer
+        return answer

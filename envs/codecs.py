@@ -1,0 +1,262 @@
+"""How the actions of plain spaces stand for ranked lists: arrays in, arrays out, with no environment about."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from numpy.typing import ArrayLike, NDArray
+
+from .spaces import RankedList, check_ranking, decode_lehmer
+
+__all__ = [
+    "CODECS",
+    "MAX_LISTS",
+    "Codec",
+    "Draft",
+    "EnumerationCodec",
+    "LehmerCodec",
+    "ScoresCodec",
+    "flat_draft",
+    "next_left",
+    "order_of_items",
+]
+
+MAX_LISTS = 100_000
+"""The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing of one from another."""
+
+
+def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()) -> NDArray[np.int64]:
+    """The order in which numbers stand for items, checked.
+
+    Args:
+        items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is ``0..L-1``.
+        n_items: L.
+        streams: ``()``, or ``(B,)`` for a vector environment.
+
+    Returns:
+        ``(L,)``, or ``(B, L)`` with streams; read-only.
+
+    Raises:
+        TypeError, ValueError: ``items`` is not a permutation, or not one for each stream.
+    """
+    orders = np.arange(n_items) if items is None else np.asarray(items)
+    if streams and orders.ndim == 2 and len(orders) != streams[0]:
+        raise ValueError(f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows")
+    rows = orders if streams and orders.ndim == 2 else orders[None]
+    try:
+        checked = np.stack([check_ranking(row, n_items, n_items) for row in rows])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
+    return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
+
+
+def _ranked_lists(space: gym.Space, noun: str) -> RankedList:
+    if not isinstance(space, RankedList):
+        raise TypeError(f"{noun} stand for ranked lists, but the action space is {space}")
+    return space
+
+
+def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
+    """The stream of an entry of a batch, for messages."""
+    return f"environment {index[0]}: " if streams else ""
+
+
+# ------------------------------------------------------------------------------------------------- one action, one list
+
+
+class Codec(ABC):
+    """How the actions of a plain space stand for the lists of a `RankedList` space; ``streams`` as in `order_of_items`."""
+
+    noun: ClassVar[str]
+    """What its actions are, for messages."""
+    expected: ClassVar[str]
+    """What the array of an action is, for messages."""
+    dtype_kinds: ClassVar[str]
+    """The kinds of NumPy's types that such an array may have."""
+    space: gym.Space
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        lists = _ranked_lists(lists, self.noun)
+        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
+        self.items = order_of_items(items, self.n_items, streams)
+
+    def decode(self, actions: Any) -> NDArray[np.int64]:
+        """The ``(*streams, K)`` lists for which actions stand."""
+        actions = np.asarray(actions)
+        shape = (*self.streams, *(self.space.shape or ()))
+        if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
+            raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
+        return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
+
+    def encode(self, rankings: ArrayLike) -> Any:
+        """The inverse of `decode`."""
+        rankings = np.asarray(rankings)
+        if rankings.shape != (*self.streams, self.n_positions):
+            raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
+        for ranking in rankings.reshape(-1, self.n_positions):
+            check_ranking(ranking, self.n_items, self.n_positions)
+        return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
+
+    @abstractmethod
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        """The lists as numbers of items in the given order."""
+
+    @abstractmethod
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """The inverse of `_numbers`."""
+
+
+class LehmerCodec(Codec):
+    noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        self.sizes = self.n_items - np.arange(self.n_positions)
+        self.space = MultiDiscrete(self.sizes)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere((actions < 0) | (actions >= self.sizes))
+        if len(bad):
+            k = bad[0][-1]
+            where = _at(bad[0], self.streams)
+            raise ValueError(f"{where}code {actions[tuple(bad[0])]} at position {k} is not in 0 to {self.sizes[k] - 1}")
+        return decode_lehmer(actions)
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        codes = numbers.copy()
+        for k in range(1, self.n_positions):
+            codes[..., k] -= (numbers[..., :k] < numbers[..., k : k + 1]).sum(axis=-1)
+        return codes
+
+
+class EnumerationCodec(LehmerCodec):
+    """The digits of a Lehmer code read as one number."""
+
+    noun, expected = "Numbers of lists", "the number of a list is an integer array"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        n_lists = math.perm(self.n_items, self.n_positions)
+        if n_lists > MAX_LISTS:
+            raise ValueError(
+                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, more than the limit of "
+                f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
+            )
+        self.space: Discrete = Discrete(n_lists)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere((actions < 0) | (actions >= self.space.n))
+        if len(bad):
+            raise ValueError(f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}")
+        return decode_lehmer(np.stack(np.unravel_index(actions, self.sizes), axis=-1))
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(super()._actions(numbers), -1, 0)), self.sizes))
+
+
+class ScoresCodec(Codec):
+    noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        super().__init__(lists, items, streams)
+        self.space = Box(-1.0, 1.0, (self.n_items,), np.float32)
+
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        bad = np.argwhere(np.isnan(actions))
+        if len(bad):
+            raise ValueError(f"{_at(bad[0], self.streams)}score {bad[0][-1]} is nan")
+        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[..., : self.n_positions]
+
+    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
+        falling = 1 - 2 * np.arange(self.n_positions, dtype=np.float32) / self.n_positions
+        np.put_along_axis(scores, numbers, np.broadcast_to(falling, numbers.shape), axis=-1)
+        return scores
+
+
+CODECS: dict[str, type[Codec]] = {"codes": LehmerCodec, "scores": ScoresCodec, "lists": EnumerationCodec}
+"""By the names that generic RL has for them; ``"items"``, chosen one by one, have a `Draft`."""
+
+
+# --------------------------------------------------------------------------------------------------------- item by item
+
+
+class Draft:
+    """Lists under way, one on each stream and all equally far; ``streams`` as in `order_of_items`.
+
+    Attributes:
+        placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
+        position: which position is next.
+    """
+
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
+        lists = _ranked_lists(lists, "Items chosen one by one")
+        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
+        self.items = order_of_items(items, self.n_items, streams)
+        self.clear()
+
+    def clear(self) -> None:
+        self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
+        self.position = 0
+
+    def place(self, choices: Any) -> None:
+        choices = np.asarray(choices)
+        if choices.shape != self.streams or choices.dtype.kind not in "iu":
+            raise ValueError(
+                f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of shape {choices.shape}"
+            )
+        bad = np.argwhere((choices < 0) | (choices >= self.n_items))
+        if len(bad):
+            where = _at(bad[0], self.streams)
+            raise ValueError(f"{where}choice {choices[tuple(bad[0])]} is not in 0 to {self.n_items - 1}")
+        chosen = choices[..., None]
+        bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
+        if len(bad):
+            stream = tuple(bad[0])
+            choice, placed = choices[stream], self.placed[stream]
+            raise ValueError(
+                f"{_at(bad[0], self.streams)}choice {choice} (item {self.items[stream][choice]}) is forbidden at position "
+                f"{self.position}: position {placed[:, choice].argmax()} holds that item; action_masks() says what is left"
+            )
+        np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
+        self.position += 1
+
+    @property
+    def complete(self) -> bool:
+        return self.position == self.n_positions
+
+    @property
+    def left(self) -> NDArray[np.bool_]:
+        return np.logical_not(self.placed.any(axis=-2))
+
+    @property
+    def rankings(self) -> NDArray[np.int64]:
+        return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
+
+
+def next_left(choices: NDArray[np.integer], left: NDArray[np.bool_]) -> NDArray[np.integer]:
+    """What forbidden choices are taken for where a policy knows no masks: the next item in order that is left.
+
+    Args:
+        choices: ``(B,)``.
+        left: ``(B, L)`` which are allowed.
+
+    Example:
+        >>> next_left(np.array([1, 2]), np.array([[True, True, False], [True, False, False]])).tolist()
+        [1, 0]
+    """
+    cyclic = (choices[:, None] + np.arange(left.shape[1])) % left.shape[1]
+    return cyclic[np.arange(len(left)), np.argmax(np.take_along_axis(left, cyclic, axis=1), axis=1)]
+
+
+def flat_draft(observation: dict[str, Any]) -> NDArray[np.float32]:
+    """An observation of `ItemByItem` as one array: which items are on the list, which position is next, and the last
+    observation of the environment; of one stream or of several."""
+    placed, last = observation["placed"], observation["observation"]
+    position = placed.any(axis=-1)
+    return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)

@@ -1,0 +1,86 @@
+"""What the sessions of any environment tell, whoever wrote it: sizes, clicks, and regret where it is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+from gymnasium.spaces import Dict, MultiDiscrete
+
+from .click_env import ClickEnv
+
+__all__ = ["Sizes", "check_shows_clicks", "clicks_of", "regret_of", "sizes_of"]
+
+
+class Sizes(NamedTuple):
+    """What an agent is built for."""
+
+    n_items: int
+    n_positions: int
+    n_features: int
+    """Of each candidate, where they are observed; else 0."""
+
+
+def sizes_of(env: gym.Env) -> Sizes:
+    """The sizes of an environment, from its spaces; those of the core, if that is a `ClickEnv`.
+
+    Raises:
+        ValueError: actions are not ranked lists, or observations not clicks; naming what is expected.
+
+    Example:
+        >>> import clickgym
+        >>> sizes_of(gym.make("PBMRank-v0"))
+        Sizes(n_items=10, n_positions=5, n_features=0)
+    """
+    if isinstance(env.unwrapped, ClickEnv):
+        env = env.unwrapped
+    lists = env.action_space
+    if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or lists.start.any() or set(lists.nvec) != {lists.nvec[0]}:
+        raise ValueError(
+            f"the action space of {env} is {lists}; expected ranked lists: clickgym.envs.RankedList(n_items, n_positions) or "
+            "MultiDiscrete([n_items] * n_positions)"
+        )
+    n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
+    if n_positions > n_items:
+        raise ValueError(f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of {n_items}")
+    check_shows_clicks(env, n_positions)
+    features = env.observation_space.get("features") if isinstance(env.observation_space, Dict) else None
+    return Sizes(n_items, n_positions, 0 if features is None or features.shape is None else features.shape[-1])
+
+
+def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:
+    """Refuse an environment, not of this package, whose observations are no clicks.
+
+    Raises:
+        ValueError: naming what is expected.
+    """
+    space: gym.Space[Any] = env.observation_space
+    clicks = space.get("clicks", space) if isinstance(space, Dict) else space
+    shape, dtype = clicks.shape or (), clicks.dtype
+    if dtype is None or dtype.kind not in "biu" or len(shape) != 1 or shape[0] != (n_positions or shape[0]):
+        size = "n_positions" if n_positions is None else n_positions
+        raise ValueError(
+            f"the observation space of {env} is {space}; expected the clicks on the list: MultiBinary({size}), integers of "
+            'that shape, or a Dict that has them as "clicks"'
+        )
+
+
+def clicks_of(observation: Any) -> Any:
+    """The clicks in an observation."""
+    return observation["clicks"] if isinstance(observation, dict) else observation
+
+
+def regret_of(info: Mapping[str, Any]) -> float:
+    """The regret of a session by its info: its ``regret``, or ``optimal_reward`` - ``expected_reward``; nan where neither is.
+
+    Example:
+        >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75}), regret_of({"expected_reward": 0.5})
+        (0.25, nan)
+    """
+    regret = info.get("regret")
+    if regret is not None:
+        return regret
+    expected, optimum = info.get("expected_reward"), info.get("optimal_reward")
+    return math.nan if expected is None or optimum is None else optimum - expected

@@ -1,0 +1,195 @@
+"""Trained policies as agents: their lists are those that the wrapper they were trained under makes of their predictions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import FrozenPolicy
+from clickgym.envs import (
+    ClickEnv,
+    ContextualClickEnv,
+    EnumeratedAction,
+    HistoryObservation,
+    ItemByItem,
+    LehmerAction,
+    LinearModel,
+    PositionBasedModel,
+    ScoresAction,
+)
+
+pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
+
+SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
+ITEMS = [2, 0, 3, 1]
+WRAPPERS = {"codes": LehmerAction, "scores": ScoresAction, "lists": EnumeratedAction}
+
+
+class Stream:
+    """Clicks that no list had a part in."""
+
+    def __init__(self, n):
+        self.clicks = np.random.default_rng(0).integers(0, 2, (n, 3)).astype(np.int8)
+
+
+def trained(name, env, **arguments):
+    """A model of a few hundred steps."""
+    pytest.importorskip("stable_baselines3")
+    import stable_baselines3
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the networks are too small for more
+    library = stable_baselines3
+    if name in ("RecurrentPPO", "MaskablePPO"):
+        library = pytest.importorskip("sb3_contrib")
+    policies = {"RecurrentPPO": "MlpLstmPolicy"}
+    default = "MultiInputPolicy" if isinstance(env.observation_space, gym.spaces.Dict) else "MlpPolicy"
+    settings = {
+        "PPO": {"n_steps": 64, "n_epochs": 2},
+        "RecurrentPPO": {"n_steps": 64, "n_epochs": 2, "policy_kwargs": {"lstm_hidden_size": 8}},
+        "MaskablePPO": {"n_steps": 66, "batch_size": 33},
+        "SAC": {"learning_starts": 50, "train_freq": 25},
+        "DQN": {"learning_starts": 50},
+    }[name]
+    made = getattr(library, name)(policies.get(name, default), env, seed=0, device="cpu", **settings, **arguments)
+    made.learn(200)
+    torch.set_num_threads(threads)
+    return made
+
+
+@pytest.mark.parametrize(("name", "actions"), [("PPO", "codes"), ("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores")])
+def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
+    env = WRAPPERS[actions](ClickEnv(SMALL), ITEMS)
+    model = trained(name, env)
+    agent = FrozenPolicy(4, 3, model=model, actions=actions, items=ITEMS)
+    for clicks in Stream(20).clicks:
+        action, _ = model.predict(clicks, deterministic=True)
+        np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
+
+
+def test_the_state_of_a_recurrent_policy_is_carried_from_session_to_session():
+    env = LehmerAction(ClickEnv(SMALL), ITEMS)
+    model = trained("RecurrentPPO", env)
+    agent = FrozenPolicy(4, 3, model=model, actions="codes", items=ITEMS)
+    state, states = None, []
+    for number, clicks in enumerate(Stream(20).clicks):
+        action, state = model.predict(clicks, state, np.array([number == 0]), deterministic=True)
+        states.append(state[0].copy())
+        np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
+        np.testing.assert_array_equal(agent._state[0], state[0])
+    assert not np.array_equal(states[0], states[-1])
+
+
+def test_a_masked_policy_builds_its_list_item_by_item_within_one_session():
+    model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL), ITEMS))
+    agent = FrozenPolicy(4, 3, model=model, actions="items", items=ITEMS)
+    env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)), ITEMS)
+    observation, _ = env.reset(seed=0)
+    clicks = np.zeros(3, np.int8)
+    for _ in range(10):
+        shown = agent.rank(clicks)
+        done = False
+        while not done:
+            choice, _ = model.predict(observation, deterministic=True, action_masks=env.action_masks())
+            observation, _, done, _, _ = env.step(choice)
+        np.testing.assert_array_equal(shown, np.array(ITEMS)[observation["placed"].argmax(axis=1)])
+        clicks = observation["observation"]
+        observation, _ = env.reset()
+    assert env.env.meter.step == 10
+
+
+@pytest.mark.parametrize("name", ["PPO", "MaskablePPO", "DQN", "SAC", "RecurrentPPO"])
+def test_what_a_learner_has_learned_can_be_frozen(name):
+    pytest.importorskip("sb3_contrib")
+    env = ClickEnv(SMALL)
+    quick = {"n_envs": 8} | ({} if name in ("DQN", "SAC") else {"n_steps": 6, "batch_size": 24})
+    learner = clickgym.agents.LEARNERS[name](4, 3, seed=0, **quick)
+    clickgym.run(learner, env, 300, seed=0)
+    agent = FrozenPolicy(4, 3, model=learner.model, actions=learner.actions, items=learner.items)
+    result = clickgym.run(agent, env, 50, seed=0)
+    assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "python", 50)
+    again = FrozenPolicy(4, 3, model=learner.model, actions=learner.actions, items=learner.items)
+    np.testing.assert_array_equal(clickgym.run(again, env, 50, seed=0).regret, result.regret)
+
+
+def test_features_and_histories_are_observed_as_in_training():
+    users = LinearModel(PositionBasedModel([0, 0], [1.0, 0.5]), theta=[0.9, 0.1], items=[[1, 0], [0, 1], [0.5, 0.5]])
+    contextual = ContextualClickEnv(users)
+    agent = FrozenPolicy(2, 2, model=trained("PPO", LehmerAction(contextual)))
+    assert clickgym.run(agent, contextual, 20, seed=0).steps[-1] == 20
+    env = HistoryObservation(ClickEnv(SMALL))
+    model = trained("PPO", LehmerAction(env))
+    assert clickgym.run(FrozenPolicy(4, 3, model=model), env, 20, seed=0).steps[-1] == 20
+    with pytest.raises(ValueError, match=r"trained to observe Dict.*click_rate.*wrap the environment as in training"):
+        clickgym.run(FrozenPolicy(4, 3, model=model), ClickEnv(SMALL), 20, seed=0)
+
+
+def test_a_function_is_called_with_what_it_takes():
+    calls = []
+
+    def predict(observation, state=None, *, deterministic):
+        calls.append((state, deterministic))
+        return np.array([3, 0, 0]), len(calls)
+
+    agent = FrozenPolicy(4, 3, model=predict, deterministic=False)
+    for _ in range(3):
+        agent.rank(np.zeros(3, np.int8))
+    assert calls == [(None, False), (1, False), (2, False)]
+    assert FrozenPolicy(4, 3, model=lambda observation: [0.1, 0.4, 0.3, 0.2], actions="scores").rank(None).tolist() == [1, 2, 3]
+
+
+def test_a_function_that_chooses_items_sees_what_is_placed_and_what_is_left():
+    seen = []
+
+    def predict(observation, action_masks):
+        seen.append((observation["placed"].sum(), action_masks.sum()))
+        return int(np.flatnonzero(action_masks)[-1])
+
+    agent = FrozenPolicy(4, 3, model=predict, actions="items", items=ITEMS)
+    assert agent.rank(np.zeros(3, np.int8)).tolist() == [1, 3, 0]
+    assert seen == [(0, 4), (1, 3), (2, 2)]
+    with pytest.raises(ValueError, match="forbidden at position 1"):
+        FrozenPolicy(4, 3, model=lambda observation: 2, actions="items").rank(np.zeros(3, np.int8))
+
+
+def test_drawn_actions_repeat_with_the_seed():
+    model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
+
+    def lists(seed):
+        agent = FrozenPolicy(4, 3, model=model, deterministic=False, seed=seed)
+        return [agent.rank(clicks).tolist() for clicks in Stream(30).clicks]
+
+    assert lists(1) == lists(1) != lists(2)
+
+
+def test_it_is_made_for_an_environment_as_any_agent():
+    made = partial(FrozenPolicy, model=lambda observation: [1, 0, 0, 0, 0])
+    agent = clickgym.make_agent(made.func, gym.make("PBMRank-v0"), seed=0, **made.keywords)
+    assert agent.filled_in == {"n_items": 10, "n_positions": 5}
+    assert agent.rank(None).tolist() == [1, 0, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"model": 3}, TypeError, "model is 3; expected a trained model with a method predict"),
+        ({"model": print, "actions": "code"}, ValueError, "codes"),
+        ({"model": print, "items": [0, 1]}, ValueError, "all 4 items in some order"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, error, words):
+    with pytest.raises(error, match=words):
+        FrozenPolicy(4, 3, **arguments)
+
+
+def test_a_model_of_other_actions_or_sizes_is_refused():
+    model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
+    with pytest.raises(ValueError, match=r"MultiDiscrete\(\[4 3 2\]\); actions='scores' .* are Box"):
+        FrozenPolicy(4, 3, model=model, actions="scores")
+    with pytest.raises(ValueError, match="lists of 3 out of 5 items"):
+        FrozenPolicy(5, 3, model=model)

@@ -1,0 +1,307 @@
+"""Environments that are not ours, but take ranked lists and show clicks: measured by the same ruler, as far as they tell."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.wrappers import TimeLimit
+
+import clickgym
+from clickgym.agents import AGENTS
+from clickgym.envs import ClickEnv, PositionBasedModel, RankedList
+from clickgym.envs.guests import sizes_of
+from clickgym.runner.loop import why_not_compiled
+from clickgym.runner.statistics import ranked
+
+ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
+N_ITEMS, K = 4, 2
+LISTS = {"ranked": RankedList(N_ITEMS, K), "plain": MultiDiscrete([N_ITEMS] * K)}
+CLICKS = {
+    "binary": MultiBinary(K),
+    "integers": Box(0, 1, (K,), np.int64),
+    "mapping": Dict(clicks=MultiBinary(K), hour=Discrete(24)),
+}
+
+
+class Shop(gym.Env):
+    """Every item shown is clicked with its own probability; tells what ``tells`` says."""
+
+    def __init__(self, tells: str = "nothing", lists: str = "plain", clicks: str = "binary", every: int = 1) -> None:
+        self.action_space, self.observation_space = LISTS[lists], CLICKS[clicks]
+        self.tells, self.shows, self.every, self.steps = tells, clicks, every, 0
+        self.buffer = np.zeros(K, np.int64 if clicks == "integers" else np.int8)
+        self.resets = 0
+
+    def _observe(self) -> Any:
+        return {"clicks": self.buffer, "hour": 3} if self.shows == "mapping" else self.buffer
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.resets += 1
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        self.buffer[:] = self.np_random.random(K) < ATTRACTION[action]
+        expected, optimum = float(ATTRACTION[action].sum()), 1.2
+        info = {
+            "nothing": {},
+            "rewards": {"expected_reward": expected, "optimal_reward": optimum},
+            "regret": {"regret": optimum - expected},
+            "half": {"expected_reward": expected},
+        }[self.tells]
+        return self._observe(), float(self.buffer.sum()), False, False, info if self.steps % self.every == 0 else {}
+
+
+class Shelf(Shop):
+    """Has its own id in sweeps."""
+
+
+gym.register("GuestShop-v0", entry_point=Shop)
+gym.register("GuestShelf-v0", entry_point=Shelf, kwargs={"tells": "regret"})
+
+
+def agent(seed: int = 0) -> Any:
+    return clickgym.agents.TopRank(N_ITEMS, K, horizon=1000, seed=seed)
+
+
+@pytest.mark.parametrize("lists", LISTS)
+@pytest.mark.parametrize("clicks", CLICKS)
+def test_any_spaces_of_lists_and_clicks_are_played_alike(lists, clicks):
+    result = clickgym.run(agent(), Shop("regret", lists, clicks), 300, seed=1)
+    base = clickgym.run(agent(), Shop("regret"), 300, seed=1)
+    assert result.engine == "python"
+    np.testing.assert_array_equal(result.regret, base.regret)
+    np.testing.assert_array_equal(result.clicks, base.clicks)
+    np.testing.assert_array_equal(result.reward, base.clicks)
+
+
+@pytest.mark.parametrize("tells", ["regret", "rewards"])
+def test_regret_is_what_info_tells(tells):
+    result = clickgym.run(clickgym.agents.Fixed(N_ITEMS, K, ranking=[0, 1]), Shop(tells), 100, seed=0)
+    np.testing.assert_allclose(result.regret, 0.4 * result.steps)
+    assert result.to_frame()["regret"].null_count() == 0
+
+
+@pytest.mark.parametrize("tells", ["nothing", "half"])
+def test_regret_that_is_not_told_is_unknown_and_never_0(tells):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = clickgym.run(agent(), Shop(tells), 100, seed=0, metrics=["window_regret"])
+    assert np.isnan(result.regret).all()
+    assert result.reward[-1] > 0
+    frame = result.to_frame()
+    assert frame["regret"].null_count() == frame["window_regret"].null_count() == len(frame)
+    assert frame.schema["regret"] == polars.Float64
+    assert (result.env, result.instance) == ("Shop", "custom")
+
+
+@pytest.mark.parametrize("every", [2, 50])
+def test_regret_that_is_told_sometimes_is_unknown_from_the_start_with_one_warning(every):
+    with pytest.warns(RuntimeWarning, match="the regret of the run is unknown") as caught:
+        result = clickgym.run(agent(), Shop("regret", every=every), 100, seed=0)
+    assert len(caught) == 1
+    assert np.isnan(result.regret).all()
+
+    class Stops(Shop):
+        def step(self, action):
+            *others, info = super().step(action)
+            return *others, info if self.steps < 60 else {}
+
+    with pytest.warns(RuntimeWarning, match="session 60 ") as caught:
+        result = clickgym.run(agent(), Stops("regret"), 100, seed=0)
+    assert len(caught) == 1
+    assert np.isnan(result.regret).all()
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("Oracle", "Fixed", "BCMPTS")])
+def test_agents_are_made_by_name_and_play(name):
+    told = {"examination": [1.0, 0.5]} if "PBM" in name else {}
+    env = Shop("rewards")
+    made = clickgym.make_agent(name, env, horizon=100, seed=0, **told)
+    assert clickgym.run(made, env, 100, seed=0).regret[-1] > 0
+
+
+def test_what_a_paper_assumes_known_cannot_be_asked_of_a_guest():
+    with pytest.raises(ValueError, match="PBMUCB must be told examination, which Shop is no ClickEnv to ask for"):
+        clickgym.make_agent("PBMUCB", Shop(), seed=0)
+    with pytest.raises(ValueError, match="ranks by features"):
+        clickgym.make_agent("C2UCB", Shop(), seed=0)
+
+
+def test_a_guest_that_shows_features_is_ranked_by_them():
+    class Catalogue(Shop):
+        def __init__(self):
+            super().__init__("regret", clicks="mapping")
+            features = Box(-1, 1, (N_ITEMS, 3))
+            self.observation_space = Dict(clicks=MultiBinary(K), features=features)
+
+        def _observe(self):
+            return {"clicks": self.buffer, "features": np.eye(N_ITEMS, 3)}
+
+    env = Catalogue()
+    assert sizes_of(env) == (N_ITEMS, K, 3)
+    result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 50, seed=0)
+    assert result.regret[-1] >= 0
+
+
+def test_episodes_that_end_are_reset_and_the_totals_go_on():
+    env = Shop("regret")
+    result = clickgym.run(agent(), TimeLimit(env, 10), 95, seed=0)
+    assert env.resets == 10
+    assert result.steps[-1] == 95
+
+
+def test_why_a_guest_is_not_compiled():
+    assert "Shop is no ClickEnv" in why_not_compiled(agent(), Shop())
+    with pytest.raises(ValueError, match="engine='compiled' cannot serve this pair: Shop is no ClickEnv"):
+        clickgym.run(agent(), Shop(), 10, engine="compiled")
+    with pytest.raises(ValueError, match="Shop"):
+        clickgym.run(clickgym.make_agent("PPO", gym.make("PBMRank-v0")), Shop(), 10)
+
+
+def with_spaces(lists=None, clicks=None):
+    env = Shop()
+    env.action_space = lists or env.action_space
+    env.observation_space = clicks or env.observation_space
+    return env
+
+
+@pytest.mark.parametrize("door", ["run", "record", "make_agent"])
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (with_spaces(lists=Discrete(3)), r"expected ranked lists: .*MultiDiscrete\(\[n_items\] \* n_positions\)"),
+        (with_spaces(lists=MultiDiscrete([4, 3])), "expected ranked lists"),
+        (with_spaces(lists=MultiDiscrete([2, 2, 2])), "lists of 3 distinct items out of 2"),
+        (with_spaces(clicks=Box(0, 1, (K,))), r"expected the clicks on the list: MultiBinary\(2\)"),
+        (with_spaces(clicks=MultiBinary(3)), "expected the clicks on the list"),
+        (with_spaces(clicks=Dict(page=MultiBinary(K))), 'a Dict that has them as "clicks"'),
+    ],
+)
+def test_other_spaces_are_refused_by_what_is_expected(door, env, words):
+    doors = {
+        "run": lambda: clickgym.run(agent(), env, 10),
+        "record": lambda: clickgym.record(agent(), env, 10),
+        "make_agent": lambda: clickgym.make_agent("Random", env),
+    }
+    with pytest.raises(ValueError, match=words):
+        doors[door]()
+
+
+def test_an_agent_of_other_sizes_is_refused():
+    with pytest.raises(ValueError, match="n_items = 10, but the environment has 4"):
+        clickgym.run(clickgym.agents.Random(10, K), Shop(), 10)
+
+
+def test_metrics_of_the_model_are_refused_and_those_of_clicks_measured():
+    for name in ("ndcg", "violations", "optimal_lists"):
+        with pytest.raises(ValueError, match=f"the metric '{name}' needs the click model.*any_click can be measured"):
+            clickgym.run(agent(), Shop(), 10, metrics=[name])
+    result = clickgym.run(agent(), Shop(), 200, seed=0, metrics=["any_click"])
+    assert 0 < result.metrics["any_click"][-1] <= 200
+
+
+def test_record_regret_measures_a_guest():
+    for tells, known in (("rewards", True), ("nothing", False)):
+        env = clickgym.RecordRegret(Shop(tells, clicks="mapping"), checkpoints=[5, 10])
+        env.reset(seed=0)
+        for _ in range(10):
+            env.step(np.array([0, 1]))
+        assert env.meter.steps.tolist() == [5, 10]
+        assert env.meter.clicks[-1] == env.meter.reward[-1]
+        assert env.meter.regret.tolist() == pytest.approx([2.0, 4.0] if known else [math.nan] * 2, nan_ok=True)
+    with pytest.raises(ValueError, match="expected the clicks on the list"):
+        clickgym.RecordRegret(with_spaces(clicks=Box(0, 1, (K,))))
+
+
+def test_what_a_guest_showed_is_recorded():
+    log = clickgym.record(clickgym.agents.Random(N_ITEMS, K, seed=0), Shop(clicks="mapping"), 30, seed=0)
+    assert log.items.shape == log.clicks.shape == (30, K)
+    assert log.clicks.sum() > 0
+    assert log.item_labels == ("0", "1", "2", "3")
+    assert np.allclose(log.propensities, 0.25)
+
+
+# ------------------------------------------------------------------------------------------------------- sweeps, reports
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A folder: regret is known in one environment of two, or in none."""
+
+    def make(*envs: str):
+        out = tmp_path_factory.mktemp("sweep")
+        return out, clickgym.sweep(envs, ["Random", "TopRank"], 400, 3, out=out, n_jobs=1, engine="python")
+
+    return {"mixed": make("GuestShop-v0", "GuestShelf-v0"), "unknown": make("GuestShop-v0")}
+
+
+def test_the_table_of_a_sweep_has_no_regret_where_it_is_unknown(swept):
+    _, table = swept["mixed"]
+    assert table.filter(env="GuestShop-v0")["regret"].null_count() == len(table.filter(env="GuestShop-v0"))
+    assert table.filter(env="GuestShelf-v0")["regret"].null_count() == 0
+
+
+def test_agents_are_ranked_by_reward_where_regret_is_unknown(swept):
+    folder, table = swept["mixed"]
+    rows = ranked(table, polars.read_parquet(folder / "timings.parquet"))
+    for env in ("GuestShop-v0", "GuestShelf-v0"):
+        of_env = rows.filter(env=env)
+        assert of_env["agent"].to_list() == ["TopRank", "Random"]
+        assert of_env["reward"].is_sorted(descending=True)
+        assert of_env["place"].to_list() == [1, 2]
+
+
+@pytest.mark.parametrize("which", ["mixed", "unknown"])
+def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
+    from rich.console import Console
+
+    from clickgym.runner.reports.report import write_report
+
+    folder, table = swept[which]
+    console = Console(record=True, width=200)
+    write_report(folder, console, ("html", "md", "tex"), bounds=True)
+    total = table.filter(env="GuestShop-v0", agent="TopRank", step=400)["reward"].mean()
+    said = {"console": console.export_text()} | {
+        kind: (folder / f"report.{kind}").read_text() for kind in ("html", "md", "tex")
+    }
+    for kind, text in said.items():
+        assert "egret is unknown in GuestShop" in text.replace(r"\-", "-").replace("-{}", "-"), kind
+        assert f"{total:.1f}"[:3] in text, kind
+        assert "nan" not in text.replace("tenant", "").split("<script")[0], kind
+        assert "None" not in text.split("<script")[0], kind
+    summary = polars.read_csv(folder / "summary.csv")
+    assert summary.filter(env="GuestShop-v0")["regret"].null_count() == 2
+    svg = (folder / "regret.svg").read_text()
+    assert (folder / "regret.png").exists()
+    assert "<!-- cumulative reward -->" in svg
+    assert ("<!-- cumulative regret (reward) -->" in svg) == (which == "mixed")
+    heading = {"mixed": "Regret or total reward after 400 sessions", "unknown": "Total reward after 400 sessions"}[which]
+    assert heading in said["console"]
+    assert heading in said["md"]
+
+
+def test_progress_tells_reward_where_regret_is_unknown(tmp_path):
+    from rich.console import Console
+
+    from clickgym.runner.progress import Progress
+
+    console = Console(record=True, width=200)
+    with Progress(console) as progress:
+        clickgym.sweep(["GuestShop-v0"], ["Random"], 50, 2, out=tmp_path / "x", n_jobs=1, callback=progress)
+    assert "reward 0." in console.export_text()
+    assert "regret" not in console.export_text()
+
+
+def test_ours_is_measured_as_ever():
+    env = ClickEnv(PositionBasedModel(ATTRACTION, [1.0, 1.0]))
+    results = [clickgym.run(agent(), env, 200, seed=0, engine=engine) for engine in ("compiled", "python")]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
