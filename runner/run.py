@@ -18,7 +18,9 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..envs import ClickEnv
 from ..envs.checks import check_horizon, unknown
 from ..envs.wrappers.regret import Meter
+from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
+from .make import make_agent, make_env
 from .metrics import Metrics
 
 if TYPE_CHECKING:
@@ -82,8 +84,8 @@ class Result:
 
 
 def run(
-    agent: Agent | Learner,
-    env: gym.Env,
+    agent: Agent | Learner | AgentLike,
+    env: gym.Env | EnvLike,
     horizon: int,
     *,
     seed: int | None = None,
@@ -96,10 +98,12 @@ def run(
     """Let an agent rank for ``horizon`` sessions and measure it.
 
     Args:
-        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches.
-        env: an environment of this package, wrapped or not. It is reset first.
+        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches. Or what
+            `make_agent` takes, as ``"TopRank"``: then one is made, with ``seed``.
+        env: an environment of this package, wrapped or not; it is reset first. Or what `sweep` takes, as ``"PBMRank-v0"`` or a
+            click model: then one is made.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: of ``env.reset``; the agent has its own. None goes on with the environment's generator.
+        seed: of ``env.reset``; an agent that was made before has its own. None goes on with the environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
             later. The last is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
@@ -125,9 +129,14 @@ def run(
         >>> result = clickgym.run(agent, env, 1000, seed=0)
         >>> int(result.steps[-1]), result.engine
         (1000, 'compiled')
+        >>> clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1]
+        np.True_
     """
     measured = Metrics(metrics)
     meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.summed))
+    env = make_env(env)
+    if not isinstance(agent, (Agent, Learner)):
+        agent = make_agent(agent, env, horizon=meter.steps[-1].item(), seed=seed)
     used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
     if isinstance(agent, Learner):
         from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
