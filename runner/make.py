@@ -193,15 +193,15 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
 
 
-def _as_maker(found: Any, what: str = "") -> Callable[..., Agent | Learner]:
+def _as_maker(found: Any, what: str = "") -> Any:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
     what = what or repr(found)
+    if isinstance(found, type) and issubclass(found, (Agent, Learner)):
+        return found
+    if isinstance(found, type) and library is not None and issubclass(found, library.BaseAlgorithm):
+        return adopt(found)
     if isinstance(found, type):
-        if issubclass(found, (Agent, Learner)):
-            return found
-        if library is not None and issubclass(found, library.BaseAlgorithm):
-            return adopt(found)
         raise ValueError(
             f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
         )
@@ -275,9 +275,11 @@ def make_agent(
     for key, source in getattr(made, "told", {}).items():
         required = parameters[key].default is inspect.Parameter.empty
         if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
+            if not isinstance(env.unwrapped, ClickEnv):
+                raise ValueError(f"{name} must be told {key}, which {env.unwrapped} does not know: give {key}=...")
             filled_in[key] = _known(name, key, source, click_env)
     if "n_features" in parameters and "n_features" not in hyperparameters:
-        if not isinstance(click_env, ClickEnv) or not isinstance(click_env.model, ContextualModel):
+        if not isinstance(getattr(click_env, "model", None), ContextualModel):
             raise ValueError(f"{name} ranks by features, which only contextual environments have")
         filled_in["n_features"] = click_env.model.n_features
     if "horizon" in parameters:
@@ -288,7 +290,7 @@ def make_agent(
     built: Any = made(**filled_in, **hyperparameters, seed=seed)
     if not isinstance(built, (Agent, Learner)):
         raise TypeError(f"{name} returned {built!r}; expected an agent")
-    built.filled_in = filled_in
+    setattr(built, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
     return built
 
 
@@ -314,8 +316,6 @@ def list_sizes(env: gym.Env) -> tuple[int, int]:
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
-    if not isinstance(env, ClickEnv):
-        raise ValueError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
     known = None

@@ -129,14 +129,15 @@ def run(
         >>> result = clickgym.run(agent, env, 1000, seed=0)
         >>> int(result.steps[-1]), result.engine
         (1000, 'compiled')
-        >>> clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1]
-        np.True_
+        >>> bool(clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1])
+        True
     """
     measured = Metrics(metrics)
-    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.summed))
+    horizon = check_horizon(horizon)
+    meter = Meter(checkpoint_steps(horizon, checkpoints), len(measured.summed))
     env = make_env(env)
     if not isinstance(agent, (Agent, Learner)):
-        agent = make_agent(agent, env, horizon=meter.steps[-1].item(), seed=seed)
+        agent = make_agent(agent, env, horizon=horizon, seed=seed)
     used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
     if isinstance(agent, Learner):
         from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import polars
 
-from ...envs import CONTEXTUAL, ENVIRONMENTS
-from ..make import PUBLISHED, parse_spec
+from ...envs import CONTEXTUAL, ENVIRONMENTS, OWN
+from ..labels import PUBLISHED, parse_spec
 from ..statistics import LEVEL
 
 __all__ = [
@@ -23,16 +24,20 @@ __all__ = [
     "where",
 ]
 
+FROM_PYTHON = " (from Python)"
 UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
 def command_of(config: dict[str, Any]) -> str:
     """The command line that makes the results of a configuration again.
 
+    What only Python can pass, since it stands in a script, or under a label of a mapping, is marked ``(from Python)``.
+
     Args:
         config: as `read_results` returns it. Files of instances are named as their instances.
     """
-    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
+    known = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in {model.short for model in OWN}}
+    words = ["run", *_marked(config["envs"], known), "--agents", *_marked(config["agents"], PUBLISHED)]
     if not by_default(config):
         words += ["--instance", *config["instances"]]
     plain = str(config["horizon"])
@@ -43,7 +48,16 @@ def command_of(config: dict[str, Any]) -> str:
         words += ["--metrics", *config["metrics"]]
     if config.get("engine", "auto") != "auto":
         words += ["--engine", config["engine"]]
-    return shlex.join([*words, "--out", "results/again"])
+    words += ["--out", "results/again"]
+    return " ".join(["clickgym", *(word if word.endswith(FROM_PYTHON) else shlex.quote(word) for word in words)])
+
+
+def _marked(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
+    """The labels; those that are neither known by name nor in a module that can be imported are marked."""
+    for label in labels:
+        name = parse_spec(label)[0]
+        named = name in known or (":" in name and not name.startswith("__main__:"))
+        yield label if named else shlex.quote(label) + FROM_PYTHON
 
 
 def by_default(config: dict[str, Any]) -> bool:
@@ -148,14 +162,17 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
 
 
 def unit_of(env: str) -> str:
-    """What the regret of an environment counts.
+    """What the regret of an environment counts; where its label does not say so, ``"reward"``.
 
     Args:
-        env: an id, perhaps with arguments.
+        env: as a configuration names it.
 
     Example:
         >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
         ('clicks', 'clicked lists', 'satisfied users')
+        >>> unit_of("a label of your own")
+        'reward'
     """
     name, arguments = parse_spec(env)
-    return UNITS[arguments.get("reward", (ENVIRONMENTS | CONTEXTUAL)[name].default_reward)]
+    known = (ENVIRONMENTS | CONTEXTUAL).get(name)
+    return UNITS.get(arguments.get("reward", known.default_reward if known else ""), "reward")
