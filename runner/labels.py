@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -22,7 +23,19 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
 from ..envs import Users
 
-__all__ = ["PUBLISHED", "AgentLike", "EnvLike", "Spec", "by_label", "digest", "fingerprint", "own_label", "parse_spec", "split"]
+__all__ = [
+    "PUBLISHED",
+    "AgentLike",
+    "EnvLike",
+    "Spec",
+    "by_label",
+    "digest",
+    "fingerprint",
+    "own_label",
+    "parse_spec",
+    "source_digest",
+    "split",
+]
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
@@ -243,30 +256,32 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
+def source_digest(made: Any) -> str:
+    """Identifies the source of a user's class or function; for one in a module the whole file."""
+    return digest(_source(made))
+
+
 def fingerprint(thing: Any) -> str:
-    """Identifies what stands behind a label: results of two versions must not be mixed.
+    """Identifies what stands behind a label that does not say it, arguments and all, in every process alike.
 
     Args:
-        thing: a user's class or function: then it is of its source, and for one in a module of the whole file; or anything
-            else, with its arguments.
+        thing: an `AgentLike` or an `EnvLike`.
     """
-    if isinstance(thing, type | FunctionType):
-        return digest(_source(thing))
     return digest(_text(split(thing)).encode())
 
 
 def _source(made: Any) -> bytes:
     """A module's file; of what stands in a script or a notebook, the lines; and where there are none, or no name, the code."""
-    try:
-        if made.__module__ != "__main__":
-            return Path(inspect.getfile(made)).read_bytes() + b"".join(_values(made))
-        if "<" not in made.__qualname__:
+    named = "<" not in made.__qualname__
+    with contextlib.suppress(OSError, TypeError):
+        if named and made.__module__ != "__main__":
+            return Path(inspect.getfile(made)).read_bytes()
+        if named:
             return "".join(map(inspect.getsource, _bases_there(made))).encode()
-    except (OSError, TypeError):
-        pass
-    parts = [part for base in _bases_there(made) for part in vars(base).values()] if isinstance(made, type) else [made]
-    code = [part.__code__ for part in parts if isinstance(part, FunctionType)]
-    return b"".join(b"".join(_bytecode(each)) for each in code) + b"".join(_values(made))
+    if isinstance(made, type):
+        return b"".join(part for base in _bases_there(made) for value in vars(base).items() for part in _member(*value))
+    closure = [cell.cell_contents for cell in made.__closure__ or ()]  # what a nested function has taken from around it
+    return b"".join(_bytecode(made.__code__)) + _text([made.__defaults__, made.__kwdefaults__, closure]).encode()
 
 
 def _bases_there(made: Any) -> list[Any]:
@@ -274,19 +289,24 @@ def _bases_there(made: Any) -> list[Any]:
     return [base for base in made.__mro__ if base.__module__ == made.__module__] if isinstance(made, type) else [made]
 
 
+def _member(name: str, value: Any) -> Iterator[bytes]:
+    """A name of a class with the code or the constant that it stands for."""
+    for wrapped in ("__func__", "fget", "py_func"):  # of a static method, of a property, of a kernel
+        value = getattr(value, wrapped, value)
+    if isinstance(value, FunctionType):
+        yield name.encode()
+        yield from _bytecode(value.__code__)
+    elif isinstance(value, bool | int | float | str | tuple) and name not in ("__firstlineno__", "__doc__"):
+        yield f"{name}={value!r}".encode()
+
+
 def _bytecode(code: CodeType) -> Iterator[bytes]:
     yield code.co_code + repr(code.co_names).encode()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _bytecode(constant)
-        else:
-            yield repr(constant).encode()
-
-
-def _values(made: Any) -> Iterator[bytes]:
-    """What a nested function has taken from around it."""
-    for cell in getattr(made, "__closure__", None) or ():
-        yield _text(cell.cell_contents).encode()
+        else:  # the order of a set's strings is another in every process
+            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant).encode()
 
 
 def _text(value: Any) -> str:
@@ -300,8 +320,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, EnvSpec):
-        return [value.id, value.kwargs, [str(wrapper) for wrapper in value.additional_wrappers]]
+        return [value.id, value.entry_point, value.kwargs, [str(wrapper) for wrapper in value.additional_wrappers]]
     if isinstance(value, type | FunctionType):
         name = _name_of(value)
-        return name if name in PUBLISHED else [name, digest(_source(value))]
+        return name if name in PUBLISHED else [name, source_digest(value)]
     return digest(cloudpickle.dumps(value))

@@ -26,7 +26,7 @@ from ..envs import ClickEnv, Users
 from ..envs.checks import check_count, check_horizon, check_seed
 from ..envs.users import users_class
 from .cast import Cast
-from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec
+from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
 from .results import Trial, open_folder, read_finished, write_tables, write_trial
@@ -215,7 +215,7 @@ def _players(agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work
 def _version(env_label: str, passed: EnvLike, env: gym.Env) -> str:
     """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
     found = env.unwrapped
-    users = model_digest(found.model) if isinstance(found, ClickEnv) else fingerprint(type(found))
+    users = model_digest(found.model) if isinstance(found, ClickEnv) else source_digest(type(found))
     return users if env_label == own_label(passed) else digest(f"{users} {fingerprint(passed)}".encode())
 
 
@@ -248,7 +248,7 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
             yield agent_label, fingerprint(agent)
         elif parse_spec(agent_label)[0] not in PUBLISHED:
             made = agent_maker(agent)[0]
-            yield agent_label, fingerprint(getattr(made, "adopted", made))
+            yield agent_label, source_digest(getattr(made, "adopted", made))
 
 
 def model_digest(model: Users) -> str:

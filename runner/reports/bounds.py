@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from ...envs import load_instance
+from ...envs import ClickEnv, load_instance
 from ..make import make_env
 from ..sweep import model_digest
 from ..theory.applicable import BoundCurve, applicable_bounds
@@ -82,8 +82,10 @@ def _made_again(config: dict[str, Any], env: str, name: str, files: dict[str, st
     for instance in (None, files.get(name, name)):
         try:
             made: Any = make_env(env, instance)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, ImportError):
             continue
+        if not isinstance(made.unwrapped, ClickEnv):
+            return None
         if made.unwrapped.instance == name and model_digest(made.unwrapped.model) == config["models"][f"{env} {name}"]:
             return made
     return None

@@ -24,20 +24,20 @@ __all__ = [
     "where",
 ]
 
-FROM_PYTHON = " (from Python)"
 UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
 def command_of(config: dict[str, Any]) -> str:
     """The command line that makes the results of a configuration again.
 
-    What only Python can pass, since it stands in a script, or under a label of a mapping, is marked ``(from Python)``.
+    What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
 
     Args:
         config: as `read_results` returns it. Files of instances are named as their instances.
     """
-    known = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in {model.short for model in OWN}}
-    words = ["run", *_marked(config["envs"], known), "--agents", *_marked(config["agents"], PUBLISHED)]
+    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in {model.short for model in OWN}}
+    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
+    unnamed = [*_only_python(config["envs"], ids), *_only_python(config["agents"], PUBLISHED)]
     if not by_default(config):
         words += ["--instance", *config["instances"]]
     plain = str(config["horizon"])
@@ -48,16 +48,16 @@ def command_of(config: dict[str, Any]) -> str:
         words += ["--metrics", *config["metrics"]]
     if config.get("engine", "auto") != "auto":
         words += ["--engine", config["engine"]]
-    words += ["--out", "results/again"]
-    return " ".join(["clickgym", *(word if word.endswith(FROM_PYTHON) else shlex.quote(word) for word in words)])
+    command = shlex.join([*words, "--out", "results/again"])
+    return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
 
 
-def _marked(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
-    """The labels; those that are neither known by name nor in a module that can be imported are marked."""
+def _only_python(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
+    """The labels that are neither known by name nor name something in a module that can be imported."""
     for label in labels:
         name = parse_spec(label)[0]
-        named = name in known or (":" in name and not name.startswith("__main__:"))
-        yield label if named else shlex.quote(label) + FROM_PYTHON
+        if name not in known and (":" not in name or name.startswith("__main__:")):
+            yield label
 
 
 def by_default(config: dict[str, Any]) -> bool:
