@@ -131,7 +131,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
     Example:
         >>> make_env("PBMRank-v0:cutoff=3").action_space
-        RankedList(10, 5)
+        RankedList(n_items=10, n_positions=5)
     """
     if isinstance(env, gym.Env):
         return env
