@@ -145,6 +145,11 @@ def users_class(name: object) -> type[Users]:
     return found
 
 
+def make_known(name: str, found: type[Users]) -> None:
+    """Let `users_class` find a class by a name, in a process that was sent the class and cannot import it."""
+    Users._named[name] = found
+
+
 def canonical(kind: str) -> str:
     """A kind as it is called now: version 0.1 had the names of classes where short names stand.
 

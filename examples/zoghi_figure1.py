@@ -76,7 +76,7 @@ def main() -> None:
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (panel, (env, instance)) in zip(panels, PANELS.items(), strict=True):
         table = clickgym.sweep(
-            [env], AGENTS, horizon, arguments.runs, instances=[instance], checkpoints=steps,
+            [env], list(AGENTS), horizon, arguments.runs, instances=[instance], checkpoints=steps,
             out=arguments.out / instance,
         )  # fmt: skip
         print(f"{panel} {instance}: regret per step in the last {horizon // WINDOWS:,} of {horizon:,} sessions")

@@ -1,111 +1,181 @@
-"""Agents and environments by name, as the command line and sweeps write them."""
+"""Agents and environments from what is passed as one: a name, as the command line and sweeps write it, or an object."""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import importlib
 import inspect
-import json
-import re
+import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
+from ..agents import Agent, Learner
 from ..agents.generic_rl import adopt
-from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel
+from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel, Instance, Users
 from ..envs.checks import unknown
 from ..envs.guests import sizes_of
+from .labels import PUBLISHED, AgentLike, EnvLike, parse_spec, split
 
-__all__ = ["Spec", "agent_class", "make_agent", "make_env", "parse_spec"]
+__all__ = [
+    "PUBLISHED",
+    "agent_class",
+    "agent_maker",
+    "env_maker",
+    "looking_in",
+    "make_agent",
+    "make_env",
+    "parse_spec",
+]
 
-Spec = str | tuple[str, Mapping[str, Any]]
-"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
+
+@contextlib.contextmanager
+def looking_in(folder: str | Path) -> Iterator[None]:
+    """Look for modules in a folder, too."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
-PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
-
-
-def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
-    """Split a name from its arguments.
-
-    Args:
-        spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or ``(name, arguments)``. The name
-            may itself be ``module:Class``.
-
-    Returns:
-        The name and the arguments.
-
-    Example:
-        >>> parse_spec("CascadeKLUCB:feedback=first_click")
-        ('CascadeKLUCB', {'feedback': 'first_click'})
-        >>> parse_spec("BubbleRank:initial=[2,0,1],horizon=1000")
-        ('BubbleRank', {'initial': [2, 0, 1], 'horizon': 1000})
-        >>> parse_spec('PPO:policy_kwargs={"net_arch":[32,32],"ortho_init":false},n_steps=8')
-        ('PPO', {'policy_kwargs': {'net_arch': [32, 32], 'ortho_init': False}, 'n_steps': 8})
-        >>> parse_spec("my_module:MyAgent:alpha=0.5")
-        ('my_module:MyAgent', {'alpha': 0.5})
-        >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
-        ('PBMRank-v0', {'instance': 'uniform:seed=3'})
-    """
-    if not isinstance(spec, str):
-        name, arguments = spec
-        return name, dict(arguments)
-    # At the first colon before a key: what follows may have colons of its own.
-    parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
-    if parts is None:
-        return spec, {}
-    name, tail = parts.groups()
-    arguments = {}
-    for pair in re.split(r",(?![^\[]*\]|[^{]*\})", tail):  # not at the commas of a list or an object
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")
+def _module(what: str, name: str) -> ModuleType:
+    """Import the module of ``"module:..."``, also from the working folder."""
+    module, here = name.partition(":")[0], Path.cwd()
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName")
+    with looking_in(here):
         try:
-            arguments[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            arguments[key.strip()] = value.strip()
-    return name, arguments
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
+                raise  # the user's module was found, and lacks something of its own
+            raise ValueError(f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)") from None
 
 
-def label(spec: Spec) -> str:
-    """How tables and figures call a spec: the form that `parse_spec` reads."""
-    name, arguments = parse_spec(spec)
-    written = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v, separators=(',', ':'))}" for k, v in arguments.items())
-    return f"{name}:{written}" if written else name
+# ----------------------------------------------------------------------------------------------------------- environments
 
 
-def make_env(spec: Spec, instance: str | None = None) -> gym.Env:
-    """Make a registered environment from a spec.
+def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[str, Any]]:
+    """What makes an environment, and its arguments.
 
     Args:
-        spec: an id, with arguments of ``gym.make`` if any: ``"PBMRank-v0:reward=any_click"``.
-        instance: name or file of an instance; None takes the default.
+        env: as for `make_env`.
+
+    Raises:
+        ValueError: an unknown id, or a module that cannot be imported.
+        TypeError: it is no environment.
+    """
+    made, arguments = split(env)
+    if isinstance(made, str):
+        made = _env_named(made)
+    if isinstance(made, Users) or callable(made) or isinstance(made, EnvSpec):
+        if isinstance(made, type) and issubclass(made, Users):
+            raise TypeError(
+                f"{made.__name__} is a class; pass a model, {made.__name__}(...), or register an id for it, "
+                f'clickgym.register("MyRank-v0", {made.__name__})'
+            )
+        return made, arguments
+    advice = ""
+    if isinstance(made, Instance):
+        advice = '; an instance needs an id as well: ("PBMRank-v0", {"instance": ...}), or instances=[...]'
+    elif isinstance(made, gym.Env):
+        advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
+    raise TypeError(
+        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {made!r}{advice}"
+    )
+
+
+def _env_named(name: str) -> Any:
+    """What a name stands for: a registered id, one that a module registers, or a function of a module."""
+    if name in gym.registry:
+        return gym.registry[name]
+    module, colon, rest = name.partition(":")
+    if colon:
+        found = _module("environment", name)
+        if rest in gym.registry:
+            return gym.registry[rest]
+        try:
+            return operator.attrgetter(rest)(found)
+        except AttributeError:
+            raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
+    close = difflib.get_close_matches(name, gym.registry, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    ours = ", ".join(ENVIRONMENTS | CONTEXTUAL)
+    raise ValueError(
+        f"unknown environment {name!r}{hint} (there is: {ours}, and what else is registered with Gymnasium); one that a module "
+        "of your own registers is named module:Id-v0"
+    )
+
+
+def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
+    """Make an environment.
+
+    Args:
+        env: an id, with arguments of ``gym.make`` if any, ``"PBMRank-v0:reward=any_click"`` or ``("PBMRank-v0", {"reward":
+            "any_click"})``; ``"module:Id-v0"``, an id that a module registers; an ``EnvSpec``; a function that returns an
+            environment, itself or as ``"module:function"``; or the users of an environment, such as a click model. An
+            environment is returned as it is.
+        instance: what ``gym.make`` takes as one; None takes the default.
 
     Raises:
         ValueError, TypeError: on an unknown id or a bad argument.
+
+    Example:
+        >>> make_env("PBMRank-v0:cutoff=3").action_space
+        RankedList(n_items=10, n_positions=5)
     """
-    name, arguments = parse_spec(spec)
-    known = ENVIRONMENTS | CONTEXTUAL
-    if name not in known and name not in gym.registry:
-        raise ValueError(unknown("environment", name, known))
+    if isinstance(env, gym.Env):
+        return env
+    made, arguments = env_maker(env)
     if instance is not None:
+        if "instance" in arguments or isinstance(made, Users):
+            raise ValueError(f"the instance {instance!r} cannot be taken: the environment {env!r} has users of its own")
         arguments["instance"] = instance
-    return gym.make(name, **arguments)
+    if isinstance(made, Users):
+        return ClickEnv(made, **arguments)
+    try:
+        with looking_in(Path.cwd()):
+            found = gym.make(made, **arguments) if isinstance(made, EnvSpec) else made(**arguments)
+    except gym.error.Error as error:
+        raise ValueError(f"environment {getattr(made, 'id', made)}: {error}") from None
+    if not isinstance(found, gym.Env):
+        raise TypeError(f"{made!r} returned {found!r}; expected an environment")
+    return found
 
 
-def agent_class(name: str, folder: str | Path | None = None) -> type[Agent | Learner]:
+# ----------------------------------------------------------------------------------------------------------------- agents
+
+
+def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[str, Any]]:
+    """What makes an agent, a class or a function with its arguments, and its hyper-parameters.
+
+    Args:
+        agent: as for `make_agent`.
+
+    Raises:
+        ValueError, TypeError: there is no such agent, or it is none.
+    """
+    made, hyperparameters = split(agent)
+    return agent_class(made) if isinstance(made, str) else _as_maker(made), hyperparameters
+
+
+def agent_class(name: str) -> Callable[..., Agent | Learner]:
     """The class of an agent: a published one by name, or one's own as ``module:Class``.
 
     A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its ``BaseAlgorithm``, becomes a
     `Learner`.
 
     Args:
-        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``.
-        folder: where modules are also looked for; None is the working folder.
+        name: ``"BatchRank"``, ``"my_module:MyAgent"``, ``"my.package.module:MyAgent"``; modules are also looked for in the
+            working folder.
 
     Raises:
         ValueError: there is no such agent.
@@ -115,30 +185,42 @@ def agent_class(name: str, folder: str | Path | None = None) -> type[Agent | Lea
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
-    here = str(Path.cwd() if folder is None else folder)
-    sys.path.insert(0, here)
+    found = _module("agent", name)
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
-            raise  # the user's module was found, and lacks something of its own
-        raise ValueError(f"agent {name!r}: there is no module {module!r} (looked in {here}, too)") from None
+        return _as_maker(operator.attrgetter(attribute)(found), f"agent {name!r}")
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
-    finally:
-        sys.path.remove(here)
+
+
+def _as_maker(found: Any, what: str = "") -> Any:
+    """What was passed as an agent, if it can make one."""
+    library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
+    what = what or repr(found)
     if isinstance(found, type) and issubclass(found, (Agent, Learner)):
         return found
-    library = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
-    if library is not None and isinstance(found, type) and issubclass(found, library.BaseAlgorithm):
+    if isinstance(found, type) and library is not None and issubclass(found, library.BaseAlgorithm):
         return adopt(found)
-    raise ValueError(
-        f"agent {name!r} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
-    )
+    if isinstance(found, type):
+        raise ValueError(
+            f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
+        )
+    kind = type(found).__name__
+    if isinstance(found, (Agent, Learner)):
+        raise TypeError(
+            f"{what} is an agent already, and one is made anew for each run: pass the class, {kind}, or with hyper-parameters "
+            f"functools.partial({kind}, ...)"
+        )
+    if library is not None and isinstance(found, library.BaseAlgorithm):
+        raise TypeError(
+            f"{what} is an algorithm of stable-baselines3 already; pass its class, {kind}, which learns in each run"
+        )
+    if not callable(found):
+        raise TypeError(f"{what} is no agent; expected a name, a class, or a functools.partial of one")
+    return found
 
 
 def make_agent(
-    name: str | type[Agent | Learner],
+    agent: AgentLike,
     env: gym.Env,
     *,
     horizon: int | None = None,
@@ -152,11 +234,12 @@ def make_agent(
     stays hidden.
 
     Args:
-        name: as for the command line, or the class itself.
+        agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a class, of
+            `Agent`, `Learner` or stable-baselines3; a `functools.partial` of one; or a function with the same arguments.
         env: the environment the agent will face.
         horizon: T; goes only to agents that take one.
         seed: of the agent's own generator.
-        **hyperparameters: of the agent.
+        **hyperparameters: of the agent, beside those that ``agent`` brings.
 
     Returns:
         The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.
@@ -172,32 +255,40 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
-    made: Any = agent_class(name) if isinstance(name, str) else name
+    made, brought = agent_maker(agent)
+    name = getattr(made, "__name__", type(made).__name__)
+    hyperparameters = brought | hyperparameters
     parameters = inspect.signature(made).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for key in hyperparameters:
+        if key in ("horizon", "seed"):
+            raise ValueError(f"{name}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
+        if key in ("n_items", "n_positions"):
+            raise ValueError(f"{name}: {key} is set by the environment; it is no hyper-parameter")
         if key not in parameters and not takes_any:
-            own = [name for name in list(parameters)[2:] if name not in ("horizon", "seed")]
-            raise TypeError(f"{made.__name__}: " + unknown("hyper-parameter", key, own))
+            own = [other for other in list(parameters)[2:] if other not in ("horizon", "seed")]
+            raise TypeError(f"{name}: " + unknown("hyper-parameter", key, own))
     click_env: Any = env.unwrapped
     sizes = sizes_of(env)
     filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in getattr(made, "told", {}).items():
         required = parameters[key].default is inspect.Parameter.empty
         if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
-            filled_in[key] = _known(made.__name__, key, source, click_env)
+            filled_in[key] = _known(name, key, source, click_env)
     if "n_features" in parameters and "n_features" not in hyperparameters:
         if not sizes.n_features:
-            raise ValueError(f"{made.__name__} ranks by features, which only contextual environments have")
+            raise ValueError(f"{name} ranks by features, which only contextual environments have")
         filled_in["n_features"] = sizes.n_features
-    if "horizon" in parameters and "horizon" not in hyperparameters:
+    if "horizon" in parameters:
         if horizon is not None:
             filled_in["horizon"] = horizon
         elif parameters["horizon"].default is inspect.Parameter.empty:
-            raise ValueError(f"{made.__name__} needs a horizon")
-    agent: Any = made(**filled_in, **hyperparameters, seed=seed)
-    agent.filled_in = filled_in
-    return agent
+            raise ValueError(f"{name} needs a horizon")
+    built: Any = made(**filled_in, **hyperparameters, seed=seed)
+    if not isinstance(built, (Agent, Learner)):
+        raise TypeError(f"{name} returned {built!r}; expected an agent")
+    setattr(built, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
+    return built
 
 
 def _known(agent: str, key: str, source: str, env: Any) -> Any:

@@ -18,7 +18,9 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..envs.checks import check_horizon, unknown
 from ..envs.guests import sizes_of
 from ..envs.wrappers.regret import Meter
+from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
+from .make import make_agent, make_env
 from .metrics import Metrics
 
 if TYPE_CHECKING:
@@ -86,8 +88,8 @@ class Result:
 
 
 def run(
-    agent: Agent | Learner,
-    env: gym.Env,
+    agent: Agent | Learner | AgentLike,
+    env: gym.Env | EnvLike,
     horizon: int,
     *,
     seed: int | None = None,
@@ -100,12 +102,14 @@ def run(
     """Let an agent rank for ``horizon`` sessions and measure it.
 
     Args:
-        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches.
+        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches. Or what
+            `make_agent` takes, as ``"TopRank"``: then one is made, with ``seed``.
         env: an environment of this package, wrapped or not; or one of another origin, whose actions are ranked lists
             (`RankedList`, or ``MultiDiscrete([L] * K)``) and whose observation is the clicks, or a mapping with ``clicks``. It
-            tells regret if each ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``. It is reset first.
+            tells regret if each ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``. It is reset first. Or
+            what `sweep` takes, as ``"PBMRank-v0"`` or a click model: then one is made.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: of ``env.reset``; the agent has its own. None goes on with the environment's generator.
+        seed: of ``env.reset``; an agent that was made before has its own. None goes on with the environment's generator.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
             later. The last is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
@@ -131,9 +135,15 @@ def run(
         >>> result = clickgym.run(agent, env, 1000, seed=0)
         >>> int(result.steps[-1]), result.engine
         (1000, 'compiled')
+        >>> bool(clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1])
+        True
     """
     measured = Metrics(metrics)
-    meter = Meter(checkpoint_steps(check_horizon(horizon), checkpoints), len(measured.summed))
+    horizon = check_horizon(horizon)
+    meter = Meter(checkpoint_steps(horizon, checkpoints), len(measured.summed))
+    env = make_env(env)
+    if not isinstance(agent, (Agent, Learner)):
+        agent = make_agent(agent, env, horizon=horizon, seed=seed)
     used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
     if isinstance(agent, Learner):
         from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it

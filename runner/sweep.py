@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
 import os
 import platform
@@ -27,7 +25,9 @@ from ..agents import Agent, Learner
 from ..envs import ClickEnv, Users
 from ..envs.checks import check_count, check_horizon, check_seed
 from ..envs.users import users_class
-from .make import PUBLISHED, Spec, agent_class, label, make_agent, make_env, parse_spec
+from .cast import Cast
+from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
+from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
 from .results import Trial, open_folder, read_finished, write_tables, write_trial
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
@@ -53,14 +53,14 @@ class Callback:
 
 
 def sweep(
-    envs: Iterable[Spec],
-    agents: Iterable[Spec],
+    envs: Iterable[EnvLike] | Mapping[str, EnvLike],
+    agents: Iterable[AgentLike] | Mapping[str, AgentLike],
     horizon: int,
     runs: int,
     *,
     seed: int = 0,
     out: str | os.PathLike[str],
-    instances: Sequence[str] | None = None,
+    instances: Sequence[Any] | None = None,
     n_jobs: int = -1,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
@@ -72,16 +72,20 @@ def sweep(
 
     Every finished run is written at once, whole; a sweep that was stopped goes on where it was when called again with the
     same arguments, and ends with the same table. The numbers depend on the names of environment, instance, agent and run
-    and on ``seed``, not on their order, on ``n_jobs`` or on the engine.
+    and on ``seed``, not on their order, on ``n_jobs`` or on the engine. What is passed as an object goes by the name that it
+    could be passed by: the class `TopRank` by ``"TopRank"``, one of your own by ``"my_module:MyAgent"``. What has no such name
+    (a click model, a lambda, a partial with an array) is given one, in a mapping from labels.
 
     Args:
-        envs: ids or specs, as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``.
-        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``.
+        envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; an ``EnvSpec``,
+            a function that returns an environment, a click model; or a mapping from labels to such.
+        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; classes,
+            a `functools.partial` of one; or a mapping from labels to such.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         seed: of the whole sweep.
         out: the results folder; made if need be.
-        instances: names or files of instances, each taken for every environment; None takes the default instance.
+        instances: instances, by name, by file or themselves, each taken for every environment; None takes the default.
         n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
             ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
         checkpoints, engine, metrics: as in `run`.
@@ -110,11 +114,11 @@ def sweep(
     runs = check_count("runs", runs)
     if not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
-    env_specs, agent_specs = _distinct("environment", envs), _distinct("agent", agents)
-    plan = _plan(env_specs, [None] if instances is None else instances, agent_specs, runs, work)
+    envs, agents = by_label("environment", envs), by_label("agent", agents)
+    plan = _plan(envs, [None] if instances is None else instances, agents, runs, work)
     out = Path(out)
-    open_folder(out, _configuration(plan, list(env_specs), agent_specs, runs, work))
-    _play_all(plan, read_finished(out, plan.players), replace(work, instances=plan.instances), out, n_jobs, callback)
+    open_folder(out, _configuration(plan, agents, runs, work))
+    _play_all(plan, read_finished(out, plan.players), replace(work, cast=plan.cast), out, n_jobs, callback)
     return write_tables(out, plan.players, work.metrics)
 
 
@@ -132,7 +136,7 @@ class _Work:
     metrics: tuple[str, ...]
     folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
     tensorboard: Path | None
-    instances: dict[str, str | None] = field(default_factory=dict)  # what to pass to make_env, by the instance's name
+    cast: Cast = field(default_factory=Cast)
 
 
 class _Player(NamedTuple):
@@ -147,7 +151,7 @@ class _Plan:
     """What is played."""
 
     players: dict[Trial, _Player] = field(default_factory=dict)  # in the order of the table
-    instances: dict[str, str | None] = field(default_factory=dict)  # what to pass to make_env, by the instance's name
+    cast: Cast = field(default_factory=Cast)
     models: dict[str, str] = field(default_factory=dict)  # the digests of click models, by environment and instance
 
 
@@ -174,35 +178,25 @@ def _settings(
     )
 
 
-def _distinct(what: str, specs: Iterable[Spec]) -> dict[str, Spec]:
-    """The specs by label."""
-    if isinstance(specs, str):
-        raise TypeError(f"expected a list of {what}s, got the string {specs!r}")
-    labelled = [(label(spec), spec) for spec in specs]
-    if not labelled:
-        raise ValueError(f"no {what} was named")
-    for name, _ in labelled:
-        if sum(other == name for other, _ in labelled) > 1:
-            raise ValueError(f"{what} {name!r} is named twice")
-    return dict(labelled)
-
-
 def _plan(
-    envs: Mapping[str, Spec], instances: Sequence[str | None], agents: Mapping[str, Spec], runs: int, work: _Work
+    envs: Mapping[str, EnvLike], instances: Sequence[Any], agents: Mapping[str, AgentLike], runs: int, work: _Work
 ) -> _Plan:
     """Make every environment and every agent once, to see that they fit, and list the trials."""
     plan, measured = _Plan(), Metrics(work.metrics)
-    for env_label, spec in envs.items():
+    plan.cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
+    for env_label, passed in envs.items():
+        plan.cast.envs[env_label] = env_maker(passed)
         for instance in instances:
-            env: Any = make_env(spec, instance)
-            measured.contexts(env.unwrapped)
+            env = make_env(plan.cast.envs[env_label], instance)
+            users: Any = env.unwrapped
+            measured.contexts(users)
             name = instance_of(env)
             if f"{env_label} {name}" in plan.models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = _users_digest(env)
-            is_file = instance is not None and instance.endswith(".json")
-            plan.instances[name] = str(Path(instance).resolve()) if instance is not None and is_file else instance
-            for agent_label, player in _players(agents, env, env_label, work):
+            plan.models[f"{env_label} {name}"] = _version(env_label, passed, env)
+            is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
+            plan.cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
+            for agent_label, player in _players(plan.cast.agents, env, env_label, work):
                 for index in range(runs):
                     plan.players[Trial(env_label, name, agent_label, index)] = player
     if not plan.players:
@@ -210,23 +204,29 @@ def _plan(
     return plan
 
 
-def _players(agents: Mapping[str, Spec], env: gym.Env, env_label: str, work: _Work) -> Iterator[tuple[str, _Player]]:
-    for agent_label, spec in agents.items():
-        name, hyperparameters = parse_spec(spec)
-        agent = make_agent(name, env, horizon=work.horizon, seed=0, **hyperparameters)
+def _players(agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work) -> Iterator[tuple[str, _Player]]:
+    for agent_label, made in agents.items():
+        agent = make_agent(made, env, horizon=work.horizon, seed=0)
         engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 
 
-def _configuration(plan: _Plan, envs: list[str], agents: Mapping[str, Spec], runs: int, work: _Work) -> dict[str, Any]:
+def _version(env_label: str, passed: EnvLike, env: gym.Env) -> str:
+    """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
+    found = env.unwrapped
+    users = model_digest(found.model) if isinstance(found, ClickEnv) else source_digest(type(found))
+    return users if env_label == own_label(passed) else digest(f"{users} {fingerprint(passed)}".encode())
+
+
+def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work: _Work) -> dict[str, Any]:
     """What results depend on, and what they were made with; the results of two configurations are not mixed."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
     if any(player.learner for player in plan.players.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
     return {
         "clickgym": version("clickgym"),
-        "envs": envs,
-        "instances": list(plan.instances),
+        "envs": list(plan.cast.envs),
+        "instances": list(plan.cast.instances),
         "agents": list(agents),
         "horizon": work.horizon,
         "runs": runs,
@@ -235,20 +235,19 @@ def _configuration(plan: _Plan, envs: list[str], agents: Mapping[str, Spec], run
         "engine": work.engine,
         "metrics": list(work.metrics),
         "models": plan.models,
-        "sources": {name: _source_digest(spec) for name, spec in agents.items() if parse_spec(spec)[0] not in PUBLISHED},
+        "sources": dict(_sources(agents)),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
     }
 
 
-def _source_digest(spec: Spec) -> str:
-    """Identifies the source of a user's agent: results of two versions must not be mixed."""
-    return _digest(Path(inspect.getfile(agent_class(parse_spec(spec)[0]))).read_bytes())
-
-
-def _users_digest(env: gym.Env) -> str:
-    """Identifies the users of an environment: by their model, or by the source of one of another origin."""
-    core: Any = env.unwrapped
-    return model_digest(core.model) if isinstance(core, ClickEnv) else _digest(Path(inspect.getfile(type(core))).read_bytes())
+def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
+    """What is behind the labels of agents that are not published, or of which the label does not say all."""
+    for agent_label, agent in agents.items():
+        if agent_label != own_label(agent):
+            yield agent_label, fingerprint(agent)
+        elif parse_spec(agent_label)[0] not in PUBLISHED:
+            made = agent_maker(agent)[0]
+            yield agent_label, source_digest(getattr(made, "adopted", made))
 
 
 def model_digest(model: Users) -> str:
@@ -262,11 +261,7 @@ def model_digest(model: Users) -> str:
         named = {key: as_classes(entry) for key, entry in value.items()}
         return named | ({"model": users_class(named["model"]).__name__} if "model" in named else {})
 
-    return _digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+    return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
@@ -319,10 +314,10 @@ def _tell_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Ca
 
 
 def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
-    env = make_env(trial.env, work.instances[trial.instance])
-    name, hyperparameters = parse_spec(trial.agent)
-    made = agent_class(name, work.folder)
-    return env, make_agent(made, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1], **hyperparameters)
+    with looking_in(work.folder):
+        env = make_env(work.cast.envs[trial.env], work.cast.instances[trial.instance])
+        made = work.cast.agents[trial.agent]
+        return env, make_agent(made, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
 
 
 def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:

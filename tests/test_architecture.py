@@ -17,11 +17,12 @@ KERNELS = (
     "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
 )  # fmt: skip
 SESSIONS = (  # one pair
-    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.loop", "clickgym.runner.make",
-    "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay", "clickgym.runner.run",
+    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.labels", "clickgym.runner.loop",
+    "clickgym.runner.make", "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay",
+    "clickgym.runner.run",
 )  # fmt: skip
 SWEEPS = (  # many pairs, and what is told of them
-    *SESSIONS, "clickgym.runner.learners", "clickgym.runner.formats", "clickgym.runner.statistics",
+    *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.formats", "clickgym.runner.statistics",
     "clickgym.runner.results", "clickgym.runner.sweep", "clickgym.runner.progress",
 )  # fmt: skip
 LATER = {"clickgym.runner.run": ("clickgym.runner.learners.play",)}  # imports inside a function, of what needs torch

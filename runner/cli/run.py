@@ -18,7 +18,8 @@ def run(
     context: typer.Context,
     envs: Annotated[list[str], typer.Argument(
         metavar="ENVS...",
-        help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/].",
+        help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/], or your own "
+        "that a module registers, [bold]module:MyRank-v0[/].",
     )],
     agents: Annotated[list[str], typer.Option(
         "--agents", "-a", metavar="AGENT...",

@@ -82,7 +82,7 @@ def _made_again(config: dict[str, Any], env: str, name: str, files: dict[str, st
     for instance in (None, files.get(name, name)):
         try:
             made: Any = make_env(env, instance)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, ImportError):
             continue
         if not isinstance(made.unwrapped, ClickEnv):
             return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import polars
 
-from ...envs import CONTEXTUAL, ENVIRONMENTS
-from ..make import PUBLISHED, parse_spec
+from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS
+from ..labels import PUBLISHED, parse_spec
 from ..statistics import LEVEL
 
 __all__ = [
@@ -33,10 +33,15 @@ UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "sati
 def command_of(config: dict[str, Any]) -> str:
     """The command line that makes the results of a configuration again.
 
+    What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
+
     Args:
         config: as `read_results` returns it. Files of instances are named as their instances.
     """
+    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
+    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in own}
     words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
+    unnamed = [*_only_python(config["envs"], ids), *_only_python(config["agents"], PUBLISHED)]
     if not by_default(config):
         words += ["--instance", *config["instances"]]
     plain = str(config["horizon"])
@@ -47,7 +52,16 @@ def command_of(config: dict[str, Any]) -> str:
         words += ["--metrics", *config["metrics"]]
     if config.get("engine", "auto") != "auto":
         words += ["--engine", config["engine"]]
-    return shlex.join([*words, "--out", "results/again"])
+    command = shlex.join([*words, "--out", "results/again"])
+    return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
+
+
+def _only_python(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
+    """The labels that are neither known by name nor name something in a module that can be imported."""
+    for label in labels:
+        name = parse_spec(label)[0]
+        if name not in known and (":" not in name or name.startswith("__main__:")):
+            yield label
 
 
 def by_default(config: dict[str, Any]) -> bool:
@@ -196,7 +210,7 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
 
 
 def unit_of(env: str) -> str:
-    """What the regret of an environment counts.
+    """What the regret of an environment counts; where its label does not say so, ``"reward"``.
 
     Args:
         env: an id, perhaps with arguments; of one of another origin nothing is known but that it pays rewards.
@@ -204,7 +218,9 @@ def unit_of(env: str) -> str:
     Example:
         >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
         ('clicks', 'clicked lists', 'satisfied users')
+        >>> unit_of("a label of your own")
+        'reward'
     """
     name, arguments = parse_spec(env)
     known = (ENVIRONMENTS | CONTEXTUAL).get(name)
-    return UNITS[arguments.get("reward", known.default_reward)] if known else "reward"
+    return UNITS.get(arguments.get("reward", known.default_reward if known else ""), "reward")

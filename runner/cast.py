@@ -1,0 +1,62 @@
+"""What takes part in a sweep, and its way to other processes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+from gymnasium.envs.registration import EnvSpec
+
+from ..envs import Users
+from ..envs.users import make_known, users_class
+from .labels import AgentLike, EnvLike
+from .make import looking_in
+
+__all__ = ["Cast"]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """What is behind the labels of a sweep, as it is: in threads the very objects.
+
+    To another process it goes with the classes that its environments name, for a worker has registered nothing, and what
+    stands in a script or a notebook is sent by value.
+
+    Attributes:
+        envs, agents: what `make_env` and `make_agent` take, by label.
+        instances: what `make_env` takes as an instance, by its name.
+    """
+
+    envs: dict[str, EnvLike] = field(default_factory=dict)
+    agents: dict[str, AgentLike] = field(default_factory=dict)
+    instances: dict[str, Any] = field(default_factory=dict)
+
+    def __reduce__(self) -> Any:
+        return _arrive, (self._packed, str(Path.cwd()), tuple(sys.path))
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return cloudpickle.dumps((self.envs, self.agents, self.instances, dict(map(_named_users, self.envs.values()))))
+
+
+def _named_users(env: Any) -> tuple[str, type[Users] | None]:
+    """The class that the id of an environment names, if it is not one of the package."""
+    made = env[0]
+    name = made.kwargs.get("model") if isinstance(made, EnvSpec) else None
+    found = users_class(name) if isinstance(name, str) and str(made.entry_point).startswith("clickgym.") else None
+    return str(name), None if found is None or found.__module__.startswith("clickgym.") else found
+
+
+@lru_cache(maxsize=4)  # each trial brings it anew, and kernels are compiled once for each class
+def _arrive(packed: bytes, folder: str, path: tuple[str, ...]) -> Cast:
+    sys.path += [place for place in path if place not in sys.path]
+    with looking_in(folder):
+        envs, agents, instances, users = cloudpickle.loads(packed)
+    for name, found in users.items():
+        if found is not None:
+            make_known(name, found)
+    return Cast(envs, agents, instances)

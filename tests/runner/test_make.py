@@ -1,0 +1,345 @@
+"""What can be passed as agent and environment, and what it is called: one label for a name and for the object behind it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from polars.testing import assert_frame_equal
+
+import clickgym
+from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
+from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
+from clickgym.envs.guests import sizes_of
+from clickgym.runner.cli.app import main
+from clickgym.runner.labels import by_label, fingerprint, own_label
+from clickgym.runner.make import agent_class, make_env
+from clickgym.runner.reports.words import command_of, is_told_optimum, unit_of
+from clickgym.runner.results import read_results
+
+MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
+
+MINE = """
+import gymnasium as gym
+import numpy as np
+import clickgym
+from clickgym.agents import Agent
+
+class TopRank(Agent):  # named like one of the package
+    def __init__(self, n_items, n_positions, *, shift=1, seed=None):
+        self.items = np.random.default_rng(seed).permutation(n_items)
+        self.n_positions, self.shift = n_positions, shift
+
+    def rank(self, observation):
+        return self.items[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.items = np.roll(self.items, self.shift)
+
+class Outer:
+    class Inner(TopRank):
+        pass
+
+class MineModel(clickgym.envs.PositionBasedModel):
+    \"\"\"Users of a test.\"\"\"
+    short = "MINE"
+    title = "model of a test"
+    default_instance = None
+
+def easy(gap=0.4):
+    return gym.make("CMRank-v0", attraction=[0.5, 0.5 - gap, 0.5 - gap], n_positions=1)
+
+clickgym.register("MineRank-v0", MineModel)
+"""
+
+
+class Guest(gym.Env):
+    """Not ours, but it takes lists and returns clicks."""
+
+    action_space = gym.spaces.MultiDiscrete([4, 4])
+    observation_space = gym.spaces.MultiBinary(2)
+
+
+def a_function(gap=0.1):
+    return ClickEnv(PositionBasedModel([0.5, 0.5 - gap], [1.0]))
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """Work in a folder with a module of agents, models and environments; the module."""
+    (tmp_path / "label_mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    import label_mine
+
+    return label_mine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_module():
+    """The module is imported once: the short name of its model is that of one class."""
+    yield
+    sys.modules.pop("label_mine", None)
+
+
+def sweep(envs, agents, out, **arguments):
+    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments)
+
+
+# --------------------------------------------------------------------------------------------------------------- one label
+
+
+def test_the_label_of_an_object_is_the_name_by_which_it_could_be_passed(mine):
+    nested = functools.partial(functools.partial(CascadeKLUCB, feedback="last_click"), feedback="first_click")
+    wanted = {
+        "BatchRank": BatchRank,
+        "CascadeKLUCB:feedback=first_click": nested,
+        "label_mine:TopRank": mine.TopRank,
+        "label_mine:TopRank:shift=2": (mine.TopRank, {"shift": 2}),
+        "label_mine:Outer.Inner": mine.Outer.Inner,
+        'BatchRank:delta="0.5"': functools.partial(BatchRank, delta="0.5"),
+        "BubbleRank:initial=[2,0,1]": ("BubbleRank", {"initial": (2, 0, 1)}),
+        "label_mine:easy": mine.easy,
+        "label_mine:easy:gap=0.3": functools.partial(mine.easy, gap=0.3),
+        "PBMRank-v0": gym.spec("PBMRank-v0"),
+        "PBMRank-v0:reward=any_click": gym.make("PBMRank-v0", reward="any_click").spec,
+        "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]": gym.make(
+            "PBMRank-v0", attraction=[0.5, 0.4], examination=[1.0]
+        ).spec,
+    }
+    assert {label: own_label(thing) for label, thing in wanted.items()} == {label: label for label in wanted}
+    assert agent_class("label_mine:Outer.Inner") is mine.Outer.Inner
+
+
+def test_what_has_no_name_that_stays_the_same_has_no_label(mine):
+    class Local(Random):
+        """It stands in a function."""
+
+    wrapped = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+    things = [
+        lambda: gym.make("PBMRank-v0"), Local, functools.partial(Local), MODEL, wrapped.spec,
+        functools.partial(Fixed, ranking=np.array([1, 0])), functools.partial(BatchRank, delta="a,b=c"),
+        gym.make("PBMRank-v0", max_episode_steps=3).spec, ("PBMRank-v0", {"instance": load_instance("yandex-9")}),
+    ]  # fmt: skip
+    assert [own_label(thing) for thing in things] == [None] * len(things)
+
+
+def test_classes_of_stable_baselines3_are_called_as_its_documentation_calls_them():
+    sb3 = pytest.importorskip("stable_baselines3")
+    assert own_label(sb3.DDPG) == own_label(agent_class("stable_baselines3:DDPG")) == "stable_baselines3:DDPG"
+    assert type(clickgym.make_agent(sb3.DDPG, gym.make("PBMRank-v0"))).__name__ == "DDPG"
+
+
+def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_path):
+    names = ["PBMRank-v0:reward=any_click", "label_mine:easy"]
+    agents = ["TopRank", "CascadeKLUCB:feedback=first_click", "label_mine:TopRank:shift=2"]
+    objects = [gym.make("PBMRank-v0", reward="any_click").spec, mine.easy]
+    classes = [TopRank, functools.partial(CascadeKLUCB, feedback="first_click"), functools.partial(mine.TopRank, shift=2)]
+    by_name, by_object = sweep(names, agents, "a"), sweep(objects, classes, "b", n_jobs=2)
+    assert_frame_equal(by_object, by_name)
+    assert {file.name for file in (tmp_path / "a/cells").iterdir()} == {file.name for file in (tmp_path / "b/cells").iterdir()}
+    assert read_results("a")[2] == read_results("b")[2]
+    assert_frame_equal(sweep(objects, classes, "a"), by_name)
+    assert_frame_equal(sweep(names, agents, "b"), by_name)
+
+
+def test_a_label_of_a_mapping_stands_for_what_it_is_given(tmp_path):
+    factory = functools.partial(a_function, gap=0.2)
+    named = "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]"
+    fixed, made = functools.partial(Fixed, ranking=np.array([1])), lambda **sizes: TopRank(horizon=200, **sizes)
+    envs, agents = {"model": MODEL.with_positions(1), "function": lambda: factory(), "named": named}, {"made": made}
+    table = sweep(envs, agents | {"fixed": fixed}, tmp_path / "a", n_jobs=2)
+    assert table["env"].unique(maintain_order=True).to_list() == ["model", "function", "named"]
+    assert table["agent"].unique(maintain_order=True).to_list() == ["made", "fixed"]
+    assert table.filter(env="function", agent="fixed", step=200)["regret"].to_list() == pytest.approx([200 * 0.2] * 2)
+
+
+def test_a_label_of_a_mapping_cannot_be_the_name_of_something_else(tmp_path):
+    assert list(by_label("agent", {"TopRank": TopRank})) == ["TopRank"]
+    for label, thing in {"TopRank": BatchRank, "PBMRank-v0": MODEL, "a:b": TopRank}.items():
+        with pytest.raises(ValueError, match="is the name of something else; choose another"):
+            by_label("agent", {label: thing})
+    for label in ("", " ", "a\nb", 3):
+        with pytest.raises(ValueError, match="expected some words on one line"):
+            by_label("agent", {label: TopRank})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (functools.partial(Fixed, ranking=np.array([1, 0])), functools.partial(Fixed, ranking=np.array([0, 1]))),
+        (lambda **sizes: Random(**sizes), lambda **sizes: TopRank(horizon=200, **sizes)),
+        ("TopRank", "BatchRank"),
+        ("TopRank", functools.partial(TopRank, delta=0.1)),
+    ],
+)
+def test_two_agents_under_one_label_are_not_mixed(first, second, tmp_path):
+    sweep({"env": MODEL}, {"mine": first}, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"another configuration .*sources"):
+        sweep({"env": MODEL}, {"mine": second}, tmp_path / "out")
+
+
+def test_two_environments_under_one_label_are_not_mixed(tmp_path):
+    sweep({"mine": "PBMRank-v0"}, ["Random"], tmp_path / "out")
+    for other in ("PBMRank-v0:reward=any_click", lambda: gym.make("CMRank-v0")):
+        with pytest.raises(ValueError, match=r"another configuration .*models"):
+            sweep({"mine": other}, ["Random"], tmp_path / "out")
+
+
+def test_what_a_function_took_from_around_it_is_part_of_what_it_is():
+    def make(length):
+        return lambda n_items, n_positions, seed: Fixed(n_items, n_positions, ranking=list(range(length)))
+
+    assert fingerprint(make(3)) == fingerprint(make(3)) != fingerprint(make(4))
+
+
+# ---------------------------------------------------------------------------------------------------------- worker processes
+
+SCRIPT = (
+    MINE
+    + """
+import functools, sys
+
+if __name__ == "__main__":
+    envs = ["PBMRank-v0", "MineRank-v0:attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"]
+    agents = [TopRank, functools.partial(TopRank, shift=2), "__main__:Outer.Inner", "Random"]
+    for out, n_jobs in (("one", 1), ("two", 2)):
+        clickgym.sweep(envs, agents, 50, 2, out=out, n_jobs=n_jobs)
+    labelled = {"mine": MineModel([0.5, 0.4], [1.0]), "made": lambda: easy(0.2)}
+    clickgym.sweep(labelled, {"it": functools.partial(TopRank, shift=3)}, 50, 2, out="three", n_jobs=2)
+"""
+)
+
+
+@pytest.mark.parametrize("with_source", [True, False])
+def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp_path, with_source):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = ["script.py"] if with_source else ["-c", SCRIPT]
+    for _ in range(2):  # the second goes on with finished folders, so the same source is known by the same letters
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr
+    one, two, three = (read_results(tmp_path / out) for out in ("one", "two", "three"))
+    assert_frame_equal(one[0], two[0])
+    assert one[2]["agents"] == ["__main__:TopRank", "__main__:TopRank:shift=2", "__main__:Outer.Inner", "Random"]
+    assert three[0]["env"].unique(maintain_order=True).to_list() == ["mine", "made"]
+    assert (three[1]["engine"] == "python").all()
+
+
+def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp_path):
+    (tmp_path / "fresh_mine.py").write_text(MINE)
+    parameters = "attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
+    words = f"run fresh_mine:MineRank-v0:{parameters} fresh_mine:easy:gap=0.3 --agents Random fresh_mine:TopRank"
+    command = [
+        sys.executable,
+        "-m",
+        "clickgym",
+        *words.split(),
+        *["--horizon", "50", "--runs", "2", "--jobs", "2", "--out", "out"],
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert read_results(tmp_path / "out")[2]["envs"] == [f"fresh_mine:MineRank-v0:{parameters}", "fresh_mine:easy:gap=0.3"]
+    again = subprocess.run([*command[:3], "report", "out"], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert again.returncode == 0, again.stderr
+
+
+# --------------------------------------------------------------------------------------------------------------- one session
+
+
+def test_run_takes_what_a_sweep_takes():
+    made = clickgym.make_agent("TopRank", gym.make("PBMRank-v0"), horizon=300, seed=4)
+    wanted = clickgym.run(made, gym.make("PBMRank-v0"), 300, seed=4)
+    for agent, env in (
+        ("TopRank", "PBMRank-v0"),
+        (TopRank, gym.spec("PBMRank-v0")),
+        (functools.partial(TopRank), "PBMRank-v0"),
+    ):
+        result = clickgym.run(agent, env, 300, seed=4)
+        assert result.to_frame().equals(wanted.to_frame())
+    assert clickgym.run("Random", MODEL, 10, seed=0).instance == "custom"
+
+
+def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
+    assert sizes_of(Guest())[:2] == (4, 2)
+    agent = clickgym.make_agent("Random", Guest(), seed=0)
+    assert (agent.n_items, agent.n_positions) == (4, 2)
+    with pytest.raises(ValueError, match=r"Oracle must be told ranking, which .*Guest.* does not know: give ranking="):
+        clickgym.make_agent("Oracle", Guest())
+    with pytest.raises(ValueError, match="C2UCB ranks by features"):
+        clickgym.make_agent("C2UCB", Guest())
+    with pytest.raises(ValueError, match="expected ranked lists"):
+        sizes_of(gym.make("CartPole-v1"))
+    assert make_env("CartPole-v1").spec.id == "CartPole-v1"
+
+
+# ------------------------------------------------------------------------------------------------------------------ refusals
+
+
+REFUSED = [
+    (lambda: sweep(["PBMRank-v0"], TopRank, "new"), TypeError, "expected a list of agents, got <class"),
+    (lambda: sweep(MODEL, ["Random"], "new"), TypeError, "expected a list of environments, got PositionBasedModel"),
+    (lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"), ValueError, "has no name that stays the same"),
+    (lambda: sweep(["PBMRank-v0"], {"mine": TopRank(10, 5, horizon=9)}, "new"), TypeError, "pass the class, TopRank, or with"),
+    (lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"), ValueError, r'give it one, in a mapping \{"my agent": ...\}'),
+    (lambda: sweep([MODEL], ["Random"], "new"), ValueError, r'in a mapping \{"my environment": ...\} instead of the list'),
+    (lambda: sweep({"a": ClickEnv(MODEL)}, ["Random"], "new"), TypeError, "a sweep makes a new environment for each run"),
+    (lambda: sweep({"a": load_instance("yandex-9")}, ["Random"], "new"), TypeError, "an instance needs an id as well"),
+    (lambda: sweep([PositionBasedModel], ["Random"], "new"), TypeError, "PositionBasedModel is a class; pass a model"),
+    (lambda: sweep({"a": MODEL}, ["Random"], "new", instances=["yandex-9"]), ValueError, "has users of its own"),
+    (lambda: sweep({"a": lambda: 3}, ["Random"], "new"), TypeError, "returned 3; expected an environment"),
+    (lambda: sweep(["PBMRank-v0"], {"a": lambda **_: 3}, "new"), TypeError, "returned 3; expected an agent"),
+    (lambda: sweep(["PBMRank-v0"], [functools.partial(TopRank, 10)], "new"), ValueError, "arguments of a partial by keyword"),
+    (lambda: sweep(["PBMRank-v0"], [TopRank, "TopRank"], "new"), ValueError, "agent 'TopRank' is named twice"),
+    (lambda: sweep(["PBMRank-v0"], ["TopRank:horizon=5"], "new"), ValueError, "horizon is set by --horizon"),
+    (lambda: sweep(["PBMRank-v0"], ["Random:seed=5"], "new"), ValueError, "seed is set by --seed"),
+    (lambda: sweep(["PBMRank-v0"], ["Random:n_items=5"], "new"), ValueError, "n_items is set by the environment"),
+    (lambda: sweep(["PBMRank-v0:cutoff=1,cutoff=2"], ["Random"], "new"), ValueError, "cutoff is given twice"),
+    (lambda: sweep(["PBMRank-v0:instance=yandex-9"], ["Random"], "new", instances=["yandex-99"]), ValueError, "of its own"),
+    (lambda: sweep(["CartPol-v1"], ["Random"], "new"), ValueError, "did you mean 'CartPole-v1'.*is named module:Id-v0"),
+    (lambda: sweep(["no_module:My-v0"], ["Random"], "new"), ValueError, "there is no module 'no_module'"),
+    (lambda: sweep(["json:My-v0"], ["Random"], "new"), ValueError, "the module 'json' registers no 'My-v0'"),
+    (lambda: sweep(["PBMRank-v0"], ["../x:Y"], "new"), ValueError, "'../x' is no name of a module"),
+    (lambda: sweep(["PBMRank-v0"], ["json:dumps.nothing"], "new"), ValueError, "has no 'dumps.nothing'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_is_refused_with_what_can(call, error, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        call()
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_algorithm_that_is_there_already_is_refused_with_its_class():
+    sb3 = pytest.importorskip("stable_baselines3")
+    model = sb3.DDPG("MlpPolicy", clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
+    with pytest.raises(TypeError, match="an algorithm of stable-baselines3 already; pass its class, DDPG"):
+        clickgym.make_agent(model, gym.make("PBMRank-v0"))
+
+
+# ------------------------------------------------------------------------------------------------------------------- reports
+
+
+def test_reports_speak_of_every_label(mine, tmp_path, capsys):
+    sweep({"users": MODEL, "PBMRank-v0": "PBMRank-v0"}, {"a b": mine.TopRank, "Random": "Random"}, tmp_path / "out")
+    assert main(["report", str(tmp_path / "out"), "--html", "--markdown", "--latex", "--bounds"]) == 0
+    assert "a b" in capsys.readouterr().out
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert command_of(config).endswith("--out results/again (from Python: users, a b)")
+    assert [unit_of(env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
+        "reward", "reward", "clicks", "reward",
+    ]  # fmt: skip
+    assert not is_told_optimum("a b")
+
+
+def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):
+    config = {"envs": ["MineRank-v0", "label_mine:MineRank-v0"], "agents": ["__main__:A", "m:A"], "instances": ["custom"]}
+    text = command_of(config | {"horizon": 10, "runs": 1, "seed": 0})
+    assert text.startswith("clickgym run MineRank-v0 label_mine:MineRank-v0 --agents __main__:A m:A --horizon")
+    assert text.endswith("--out results/again (from Python: MineRank-v0, __main__:A)")
