@@ -112,6 +112,8 @@ class Codec(ABC):
 
 
 class LehmerCodec(Codec):
+    """Number k of an action picks one of the L - k items that are not yet on the list."""
+
     noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
@@ -160,6 +162,8 @@ class EnumerationCodec(LehmerCodec):
 
 
 class ScoresCodec(Codec):
+    """An action scores the items; the list shows those of the largest scores."""
+
     noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
@@ -201,10 +205,12 @@ class Draft:
         self.clear()
 
     def clear(self) -> None:
+        """Begin new lists."""
         self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
         self.position = 0
 
     def place(self, choices: Any) -> None:
+        """Put the items of the chosen numbers, ``streams``, on the next position; a forbidden one is refused by name."""
         choices = np.asarray(choices)
         if choices.shape != self.streams or choices.dtype.kind not in "iu":
             raise ValueError(
@@ -228,14 +234,17 @@ class Draft:
 
     @property
     def complete(self) -> bool:
+        """Whether all positions are filled."""
         return self.position == self.n_positions
 
     @property
     def left(self) -> NDArray[np.bool_]:
+        """``(*streams, L)`` which numbers are not yet placed."""
         return np.logical_not(self.placed.any(axis=-2))
 
     @property
     def rankings(self) -> NDArray[np.int64]:
+        """``(*streams, K)`` the lists, once they are complete."""
         return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
 
 

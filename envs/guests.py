@@ -39,8 +39,8 @@ def sizes_of(env: gym.Env) -> Sizes:
     lists = env.action_space
     if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or lists.start.any() or set(lists.nvec) != {lists.nvec[0]}:
         raise ValueError(
-            f"the action space of {env} is {lists}; expected ranked lists: clickgym.envs.RankedList(n_items, n_positions) or "
-            "MultiDiscrete([n_items] * n_positions)"
+            f"the action space of {env} is {lists}; expected an environment of clickgym, or another whose actions are ranked "
+            "lists: clickgym.envs.RankedList(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
     if n_positions > n_items:

@@ -178,8 +178,8 @@ def with_spaces(lists=None, clicks=None):
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        (with_spaces(lists=Discrete(3)), r"expected ranked lists: .*MultiDiscrete\(\[n_items\] \* n_positions\)"),
-        (with_spaces(lists=MultiDiscrete([4, 3])), "expected ranked lists"),
+        (with_spaces(lists=Discrete(3)), r"ranked lists: .*MultiDiscrete\(\[n_items\] \* n_positions\)"),
+        (with_spaces(lists=MultiDiscrete([4, 3])), "actions are ranked lists"),
         (with_spaces(lists=MultiDiscrete([2, 2, 2])), "lists of 3 distinct items out of 2"),
         (with_spaces(clicks=Box(0, 1, (K,))), r"expected the clicks on the list: MultiBinary\(2\)"),
         (with_spaces(clicks=MultiBinary(3)), "expected the clicks on the list"),
