@@ -12,8 +12,9 @@ hash; nor are those of the package where they are called with a type from outsid
 load. What is damaged is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
 again; those of other source states go when none has used them for `MAX_AGE` days.
 
-What is relied upon of numba beyond its documented interface is in `_DiskCache` and `_Entry`: that a compiled function keeps
-what it is loaded from and saved to in ``_cache``, and the two methods that it calls there.
+What is relied upon of numba beyond its documented interface: that a compiled function keeps what it is loaded from and saved
+to in ``_cache``, and the two methods that it calls there (`_DiskCache`, `_Entry`); that it compiles by its ``compile``, and
+that an error which is not numba's own passes through the compilation of callers (`_explain`).
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _is_own(signature: Any) -> bool:
     """Whether the types of a signature can be loaded without anything from outside the package."""
     try:
         _OwnNames(io.BytesIO(dumps(signature))).load()
-    except pickle.UnpicklingError:
+    except Exception:  # refused, or what cannot even be written
         return False
     return True
 
