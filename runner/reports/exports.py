@@ -10,7 +10,7 @@ import polars
 
 from ..formats import duration, markdown_table, regret_text
 from ..statistics import ranked
-from .words import command_of, heading, unit_of, what_is_tested, what_is_told
+from .words import commands_of, heading, unit_of, what_is_tested, what_is_told
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
@@ -37,7 +37,9 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
     for title, rows in _tables(table, timings, config):
         escaped = [[_markdown(cell) for cell in row] for row in rows]
         lines += [_markdown(title), "", *markdown_table([HEADINGS, *escaped], SIDES), ""]
-    return "\n".join([*lines, _markdown(_note(timings, config)), "", f"    {command_of(config)}", ""])
+    return "\n".join(
+        [*lines, _markdown(_note(timings, config)), "", *(f"    {command}" for command in commands_of(config)), ""]
+    )
 
 
 def _note(timings: polars.DataFrame, config: dict[str, Any]) -> str:
@@ -51,7 +53,7 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
     lines = [
-        rf"% clickgym {config['clickgym']}: {_one_line(command_of(config))}",
+        *(rf"% clickgym {config['clickgym']}: {_one_line(command)}" for command in commands_of(config)),
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         rf"\caption{{{_latex(heading(config))}. {_latex(_note(timings, config))}}}",
