@@ -7,6 +7,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
@@ -35,12 +36,12 @@ class Progress(Callback):
 
     Attributes:
         started: whether the arguments were accepted and work began.
-        drawn: whether there is a bar: the console is a terminal or a notebook.
+        drawn: whether there is a bar: the console is a terminal, or a notebook with ipywidgets.
     """
 
     def __init__(self, console: Console, lines: bool = True) -> None:
         self.started = False
-        self.drawn = console.is_terminal or console.is_jupyter
+        self.drawn = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0

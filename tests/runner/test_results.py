@@ -408,7 +408,9 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
         assert bool(terminal.getvalue()) == (progress is not False)
         terminal.seek(0)
         terminal.truncate()
-    assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
+    for installed in (True, None):
+        monkeypatch.setattr("clickgym.runner.progress.find_spec", lambda _, found=installed: found)
+        assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn == bool(installed)
     with pytest.raises(ValueError, match="give one of the two"):
         sweep(None, **FIRST, progress=True, callback=Callback())
 
