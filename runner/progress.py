@@ -1,4 +1,4 @@
-"""What sweeps show as they go: a bar with rate and time left, and one line for every finished pair."""
+"""What sweeps show as they go, in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
@@ -27,7 +28,7 @@ LONG = 600.0
 
 
 class Progress(Callback):
-    """Shows sweeps on a console, each by a bar; without a terminal, only the lines of finished pairs.
+    """Shows sweeps on a console, each by a bar; in a file or a pipe, only the lines of finished pairs.
 
     Args:
         console: where to.
@@ -35,10 +36,12 @@ class Progress(Callback):
 
     Attributes:
         started: whether the arguments were accepted and work began.
+        drawn: whether there is a bar: the console is a terminal, or a notebook with ipywidgets.
     """
 
     def __init__(self, console: Console, lines: bool = True) -> None:
         self.started = False
+        self.drawn = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
@@ -50,7 +53,7 @@ class Progress(Callback):
             rich.progress.TimeRemainingColumn(),
             rich.progress.TextColumn("left"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not self.drawn,
             transient=True,
         )
 

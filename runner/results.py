@@ -1,11 +1,17 @@
-"""The folder of a sweep's results: configuration, a file for each finished run, and the tables of a finished sweep."""
+"""The folder of a sweep's results: configuration, a file for each finished run, and the tables; how it grows, and merges.
+
+The configuration is a list of parts, each the arguments of one sweep and what it was made with: enough to run it again.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +20,32 @@ import polars
 
 from ..envs.files import write_whole
 
-__all__ = ["Trial", "make_folder", "open_folder", "read_finished", "read_results", "write_tables", "write_trial"]
+__all__ = [
+    "Trial",
+    "by_default",
+    "check_agreement",
+    "make_folder",
+    "merge",
+    "open_folder",
+    "read_parts",
+    "read_results",
+    "table_of",
+    "trials_of",
+    "write_tables",
+    "write_trial",
+]
 
 CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
 TIMED = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
+
+FORMAT = 2
+"""Of configuration and trials. In format 1, that of version 0.1, the configuration is a single part, and trials have neither
+format nor checksum."""
+SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
+"""What all parts of a folder have in common."""
+
+Part = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -52,97 +79,317 @@ def make_folder(out: Path) -> None:
         raise ValueError(f"{out} is a file, or below one; the results need a folder") from None
 
 
-def open_folder(out: Path, config: dict[str, Any]) -> None:
-    """Make the folder and write the configuration, or check that the folder holds the same.
+def trials_of(parts: Sequence[Part]) -> list[Trial]:
+    """The trials of some parts, each once, in the order of the table.
+
+    Args:
+        parts: of one configuration; the order is that of a single sweep over all that they name.
+    """
+    runs: dict[tuple[str, str, str], int] = {}
+    for part in parts:
+        for env in part["envs"]:
+            for instance in part["instances"]:
+                if f"{env} {instance}" in part["models"]:
+                    for agent in part["agents"]:
+                        runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
+    places = [{name: place for place, name in enumerate(_union(parts, key))} for key in ("envs", "instances", "agents")]
+    pairs = sorted(runs, key=lambda pair: [place[name] for place, name in zip(places, pair, strict=True)])
+    return [Trial(*pair, index) for pair in pairs for index in range(runs[pair])]
+
+
+def by_default(config: Part) -> bool:
+    """Whether each environment has an instance of its own: its default, or one that its arguments make.
+
+    Args:
+        config: a part, or what `read_results` returns.
+    """
+    instances = config["instances"]
+    return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) == len(config["envs"]))
+
+
+def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
+    """Check that a part may stand beside others.
+
+    Args:
+        where: whose parts those are.
+        parts: the others.
+        new: the part.
 
     Raises:
-        ValueError: the folder holds something else, or results of another configuration.
+        ValueError: it has another horizon, seed, checkpoints, engine or metrics; or a model or an agent that has the same name
+            there is another one.
+    """
+    for part in parts:
+        pairs = {key: (part.get(key), new[key]) for key in SHARED}
+        for key in ("models", "sources"):
+            both = part[key].keys() & new[key].keys()
+            pairs |= {f"{key}, {name}": (part[key][name], new[key][name]) for name in sorted(both)}
+        changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+        if changed:
+            what = "; ".join(f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in changed.items())
+            raise ValueError(f"{where} holds results of another configuration ({what}); choose another folder")
+
+
+def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
+    """Make the folder, or open one that holds results to which those of another sweep may be added.
+
+    Nothing is written where all its runs are finished.
+
+    Args:
+        out: the folder.
+        part: the sweep's configuration. It is added to that of the folder, unless it is there already.
+
+    Returns:
+        The tables of those trials of the sweep that are finished.
+
+    Raises:
+        ValueError: the folder holds something else, results that contradict, or a damaged file.
     """
     make_folder(out)
-    if any(out.iterdir()):
-        before = _read_config(out)
-        changed = [key for key in config if before.get(key) != config[key]]
-        if changed:
-            what = "; ".join(f"{key}: {_short(before.get(key))} there, {_short(config[key])} now" for key in changed)
-            raise ValueError(f"{out} holds results of another configuration ({what}); choose another folder")
-    else:
-        write_whole(out / CONFIG, lambda path: path.write_text(json.dumps(config, indent=1) + "\n"))
-    (out / TRIALS).mkdir(exist_ok=True)
+    parts = read_parts(out / CONFIG) if any(out.iterdir()) else []
+    check_agreement(str(out), parts, part)
+    trials = trials_of([part])
+    done = _read_finished(out, trials, parts)
+    if len(done) < len(trials):
+        if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
+            _write_trials(out, _read_finished(out, trials_of(parts), parts))
+        (out / TRIALS).mkdir(exist_ok=True)
+        if not any(_without_time(part) == _without_time(other) for other in parts):
+            _warn_of_versions(out, parts, part)
+            _write_config(out, [*parts, part])
+    return done
+
+
+def _warn_of_versions(out: Path, parts: Sequence[Part], new: Part) -> None:
+    before = {name: version for part in parts for name, version in _versions(part).items()}
+    changed = [
+        f"{name} {before[name]} there, {version} now"
+        for name, version in _versions(new).items()
+        if before.get(name, version) != version
+    ]
+    if changed:
+        text = f"{out} holds results made with other versions ({'; '.join(changed)}), which config.json tells apart"
+        warnings.warn(text, stacklevel=5)
+
+
+def _versions(part: Part) -> dict[str, str]:
+    return {"clickgym": part["clickgym"], **part["versions"]}
+
+
+def _without_time(part: Part) -> Part:
+    return {key: value for key, value in part.items() if key != "made"}
+
+
+def _write_config(out: Path, parts: Sequence[Part]) -> None:
+    text = json.dumps({"format": FORMAT, "parts": parts}, indent=1) + "\n"
+    write_whole(out / CONFIG, lambda path: path.write_text(text))
 
 
 def write_trial(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
-    """Write the table of a finished trial."""
-    write_whole(out / TRIALS / trial.file, frame.write_parquet)
+    """Write the table of a finished trial, with a checksum."""
+    metadata = {"clickgym_format": str(FORMAT), "clickgym_checksum": _checksum(frame)}
+    write_whole(out / TRIALS / trial.file, lambda path: frame.write_parquet(path, metadata=metadata))
 
 
-def read_finished(out: Path, trials: Iterable[Trial]) -> dict[Trial, polars.DataFrame]:
-    """The tables of those trials that are finished.
+def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
+    """Write many trials, all or none."""
+    with tempfile.TemporaryDirectory(dir=out) as draft:
+        (Path(draft) / TRIALS).mkdir()
+        for trial, frame in frames.items():
+            write_trial(Path(draft), trial, frame)
+        (Path(draft) / TRIALS).rename(out / TRIALS)
 
-    Raises:
-        ValueError: a file is damaged.
-    """
-    return {trial: _read_trial(out, trial) for trial in trials if (out / TRIALS / trial.file).exists()}
+
+def _checksum(frame: polars.DataFrame) -> str:
+    """Of the values, which neither polars nor Parquet's compression may change."""
+    digest = hashlib.sha256()
+    for column in frame:
+        digest.update(f"\n{column.name} {len(column)} ".encode())
+        text = column.dtype == polars.String
+        digest.update("\n".join(column.fill_null("")).encode() if text else column.to_numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
-def _read_trial(out: Path, trial: Trial) -> polars.DataFrame:
+def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
+    """The tables of those trials that are finished; a folder without files of trials stands by its tables."""
+    if not parts:
+        return {}
+    if (out / TRIALS).exists():
+        steps = parts[0]["checkpoints"]
+        return {trial: _read_trial(out, trial, steps) for trial in trials if (out / TRIALS / trial.file).exists()}
+    if not (out / TABLE).exists():
+        return {}
+    table, timings = _read_tables(out)
+    both = table.join(timings, on=list(Trial._fields), how="left", maintain_order="left")
+    frames = both.partition_by(Trial._fields, as_dict=True)
+    return {trial: frames[tuple(trial)] for trial in trials if tuple(trial) in frames}
+
+
+def _read_trial(out: Path, trial: Trial, steps: Sequence[int]) -> polars.DataFrame:
     path = out / TRIALS / trial.file
     try:
-        frame = _read(path)
+        frame, metadata = _read(path), polars.read_parquet_metadata(path)
+        if int(metadata.get("clickgym_format", 1)) > FORMAT:
+            raise ValueError("a later version of clickgym wrote it")
+        if metadata.get("clickgym_checksum", "") != (_checksum(frame) if "clickgym_format" in metadata else ""):
+            raise ValueError("its checksum is another")
         if frame.select(Trial._fields).row(0) != tuple(trial):
             raise ValueError("it belongs to another run")
+        if frame["step"].to_list() != steps:
+            raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
         return frame
     except (OSError, ValueError, polars.exceptions.PolarsError) as error:
         raise ValueError(f"{path} is damaged ({error}); delete it to have {trial} computed again") from None
 
 
-def write_tables(out: Path, trials: Iterable[Trial], metrics: Iterable[str]) -> polars.DataFrame:
-    """Put the tables of all trials together, and write them and their times.
+def table_of(frames: Iterable[polars.DataFrame], metrics: Iterable[str]) -> polars.DataFrame:
+    """The table of some trials.
 
     Args:
-        out: the folder, where every trial is finished.
-        trials: in the order of the table.
-        metrics: the further columns of the table.
+        frames: theirs, in the order of the table.
+        metrics: its further columns.
+    """
+    return polars.concat([frame.select(*COLUMNS, *metrics) for frame in frames])
+
+
+def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
+    """Put the tables of all trials together, and write them and their times, where they are not what is there already.
+
+    Args:
+        out: the folder. Of a part that is not finished, only those trials count that other parts have, too.
 
     Returns:
-        The table.
+        All trials that are finished, with their tables.
     """
-    frames = [_read_trial(out, trial) for trial in trials]
-    table = polars.concat([frame.select(*COLUMNS, *metrics) for frame in frames])
-    timings = polars.concat([frame.select(TIMED).head(1) for frame in frames])
-    write_whole(out / TIMINGS, timings.write_parquet)
-    write_whole(out / TABLE, table.write_parquet)
-    return table
+    parts = read_parts(out / CONFIG)
+    frames = _read_finished(out, trials_of(parts), parts)
+    trials = trials_of(_complete(parts, frames))
+    table = table_of([frames[trial] for trial in trials], parts[0]["metrics"])
+    timings = polars.concat([frames[trial].select(TIMED).head(1) for trial in trials])
+    for name, content in ((TIMINGS, timings), (TABLE, table)):
+        if not ((out / name).exists() and _read(out / name).equals(content)):
+            write_whole(out / name, content.write_parquet)
+    return frames
+
+
+def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
+    return [part for part in parts if all(trial in trials for trial in trials_of([part]))]
 
 
 def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
-    """The table, the timings and the configuration of a finished sweep.
+    """The table, the timings and the configuration of a finished sweep, or of all that were finished into a folder.
 
     Args:
         folder: what `sweep` was given as ``out``.
+
+    Returns:
+        The two tables; and the configuration: the one part there is, or of several what they say together, with ``runs``, the
+        most of any pair, ``fewest_runs``, and ``parts``.
 
     Raises:
         ValueError: the folder is not one of finished results.
     """
     folder = Path(folder)
-    config = _read_config(folder)
+    parts = read_parts(folder / CONFIG)
     if not (folder / TABLE).exists():
         raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
+    table, timings = _read_tables(folder)
+    finished = dict.fromkeys(Trial(*row) for row in timings.select(Trial._fields).iter_rows())
+    return table, timings, _together(_complete(parts, finished) or parts)
+
+
+def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
     try:
-        return _read(folder / TABLE), _read(folder / TIMINGS), config
+        return _read(folder / TABLE), _read(folder / TIMINGS)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise ValueError(f"{folder} holds a damaged table: {error}") from None
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _together(parts: Sequence[Part]) -> dict[str, Any]:
+    """What all parts say, in the keys of one; what they were made with is the last one's."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = Counter(trial[:3] for trial in trials_of(parts)).values()
+    lists = {key: _union(parts, key) for key in ("envs", "instances", "agents")}
+    digests = {key: {name: digest for part in parts for name, digest in part[key].items()} for key in ("models", "sources")}
+    return {**parts[-1], **lists, **digests, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
+
+
+def _union(parts: Iterable[Part], key: str) -> list[str]:
+    return list(dict.fromkeys(name for part in parts for name in part[key]))
+
+
+def read_parts(file: Path) -> list[Part]:
+    """The parts of a configuration.
+
+    Args:
+        file: ``config.json`` of a results folder.
+
+    Raises:
+        ValueError: there is none, or it cannot be read.
+    """
     try:
-        config = json.loads((folder / CONFIG).read_text())
+        config = json.loads(file.read_text())
     except FileNotFoundError:
-        raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
+        raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / CONFIG} cannot be read: {error}") from None
-    if not isinstance(config, dict) or "clickgym" not in config:
-        raise ValueError(f"{folder / CONFIG} is not the configuration of a sweep")
-    return config
+        raise ValueError(f"{file} cannot be read: {error}") from None
+    if isinstance(config, dict) and config.get("format", 1) not in (1, FORMAT):
+        raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
+    parts = config.get("parts", [config]) if isinstance(config, dict) else []
+    if not parts or not all(isinstance(part, dict) and "clickgym" in part for part in parts):
+        raise ValueError(f"{file} is not the configuration of a sweep")
+    return parts
+
+
+def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> polars.DataFrame:
+    """Make one results folder of several; they stay as they are.
+
+    Args:
+        folders: of finished sweeps that `sweep` could have put into one folder. A run that several have counts once.
+        out: the new folder.
+
+    Returns:
+        The table, which is also in ``out/results.parquet``.
+
+    Raises:
+        ValueError: a folder is not one of finished results; two contradict; ``out`` holds something already.
+
+    Example:
+        >>> import tempfile, clickgym
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for agent in ("Random", "TopRank"):
+        ...         _ = clickgym.sweep(["PBMRank-v0"], [agent], 1000, 2, out=f"{folder}/{agent}", checkpoints=[500])
+        ...     table = merge([f"{folder}/Random", f"{folder}/TopRank"], f"{folder}/both")
+        >>> table.shape
+        (8, 8)
+    """
+    out = Path(out)
+    if not folders:
+        raise ValueError("no folder was named")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out} holds something already; choose another folder")
+    parts: list[Part] = []
+    frames: dict[Trial, polars.DataFrame] = {}
+    origin: dict[Trial, Path] = {}
+    for folder in map(Path, folders):
+        own = read_parts(folder / CONFIG)
+        for part in parts:
+            check_agreement(str(folder), own, part)
+        finished = _read_finished(folder, trials_of(own), own)
+        if len(_complete(own, finished)) < len(own):
+            raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
+        for trial, frame in finished.items():
+            both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
+            if not both[0].equals(both[1]):
+                raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
+            origin.setdefault(trial, folder)
+        parts += [part for part in own if all(_without_time(part) != _without_time(other) for other in parts)]
+    make_folder(out)
+    _write_trials(out, frames)
+    _write_config(out, parts)
+    finished = write_tables(out)
+    return table_of([finished[trial] for trial in trials_of(parts)], parts[0]["metrics"])
 
 
 def _read(path: Path) -> polars.DataFrame:

@@ -77,7 +77,7 @@ def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
     """Regret and reward averaged over runs, with a confidence interval.
 
     Where a group covers several instances, each run is first averaged over them: the interval says how surely that average is
-    known for these very instances, not how others would differ.
+    known for these very instances, not how others would differ. Runs that some of these instances have not are left out.
 
     Args:
         table: rows of a sweep.
@@ -89,17 +89,23 @@ def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
         single run); ``reward``, cumulative. The regret of a group is null where any of it is unknown.
     """
     regret = polars.when(col("regret").null_count() == 0).then(col("regret").mean())
-    of_runs = table.group_by([*by, "run"], maintain_order=True).agg(
-        polars.len().alias("instances"), regret, col("reward").mean()
-    )
-    half = half_width(of_runs["run"].n_unique())
-    return of_runs.group_by(by, maintain_order=True).agg(
-        polars.col("instances").first(),
+    of_runs = _of_runs(table, by, polars.len().alias("instances"), regret, col("reward").mean())
+    groups = of_runs.group_by(by, maintain_order=True).agg(
+        col("instances").first(),
         polars.len().alias("runs"),
         regret,
-        polars.when(col("regret").null_count() == 0).then(col("regret").std() * half).alias("regret_ci95"),
-        polars.col("reward").mean(),
+        polars.when(col("regret").null_count() == 0).then(col("regret").std()).alias("regret_ci95"),
+        col("reward").mean(),
     )
+    counts = groups["runs"].unique()
+    halves = polars.DataFrame({"runs": counts}).with_columns(half=counts.map_elements(half_width, polars.Float64))
+    return groups.join(halves, on="runs", maintain_order="left").with_columns(col("regret_ci95") * col("half")).drop("half")
+
+
+def _of_runs(table: polars.DataFrame, by: Sequence[str], *means: polars.Expr) -> polars.DataFrame:
+    """Each run averaged over the instances of its group, where it has them all."""
+    runs = table.group_by([*by, "run"], maintain_order=True).agg(*means, rows=polars.len())
+    return runs.filter(col("rows") == col("rows").max().over(by)).drop("rows")
 
 
 def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env", "agent")) -> polars.DataFrame:
@@ -136,8 +142,9 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 
     For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's,
     two-sided, over runs, which are independent: each has seeds of its own. Where a group covers several instances, each run is
-    first averaged over them. Holm's correction is over the pairs of a group, so that the chance of calling any two equal ones
-    in it different is at most `LEVEL`, as far as regrets are normal.
+    first averaged over them; agents of different instances, or with a single run, are not compared. Holm's correction is over
+    the pairs of a group, so that the chance of calling any two equal ones in it different is at most `LEVEL`, as far as regrets
+    are normal.
 
     Args:
         table: rows of a sweep.
@@ -145,8 +152,8 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 
     Returns:
         One row per pair, in each group from the lowest regrets up: the columns of ``by``; ``better`` and ``worse``, the agents;
-        ``difference``, of their mean regrets; ``p``, corrected; ``differ``, whether it is below `LEVEL`. With one run nothing
-        can be said, and both are null. Where neither regret varies between runs there is nothing to test: ``p`` is null, and
+        ``difference``, of their mean regrets; ``p``, corrected; ``differ``, whether it is below `LEVEL`. Where they are not
+        compared, both are null. Where neither regret varies between runs there is nothing to test: ``p`` is null, and
         they differ or not as they stand.
 
     Example:
@@ -158,25 +165,30 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
     """
     from scipy.stats import ttest_ind_from_stats  # slow to load
 
-    last = reward_for_regret(table.filter(col("step") == table["step"].max()), -1)
-    of_runs = last.group_by([*by, "agent", "run"], maintain_order=True)
-    regrets = of_runs.agg(col("regret").mean().round(DECIMALS))
+    final = reward_for_regret(table.filter(col("step") == table["step"].max()), -1)
+    places = col("instance").sort().str.join("\n") if "instance" in table.columns else polars.lit("")
     agents = (
-        regrets.group_by([*by, "agent"], maintain_order=True)
-        .agg(col("regret").mean().alias("mean"), col("regret").std().alias("spread"))
+        _of_runs(final, [*by, "agent"], col("regret").mean().round(DECIMALS), places.alias("places"))
+        .group_by([*by, "agent"], maintain_order=True)
+        .agg(
+            col("regret").mean().alias("mean"),
+            col("regret").std().alias("spread"),
+            polars.len().alias("n"),
+            col("places").first(),
+        )
         .sort("mean", maintain_order=True)
         .with_columns(rank=polars.int_range(polars.len()).over(by))
     )
     pairs = agents.join(agents, on=list(by), suffix="_worse", maintain_order="left_right").filter(
         col("rank") < col("rank_worse")
     )
-    n_runs = regrets["run"].n_unique()
     with np.errstate(invalid="ignore", divide="ignore"):  # where nothing varies; see below
         test = ttest_ind_from_stats(
-            *(pairs[name].to_numpy() for name in ("mean", "spread")), n_runs,
-            *(pairs[name].to_numpy() for name in ("mean_worse", "spread_worse")), n_runs, equal_var=False,
+            *(pairs[name].to_numpy() for name in ("mean", "spread", "n")),
+            *(pairs[name].to_numpy() for name in ("mean_worse", "spread_worse", "n_worse")), equal_var=False,
         )  # fmt: skip
-    varies, differs = col("spread") + col("spread_worse") > 0, col("mean") < col("mean_worse")
+    alike = (col("n") > 1) & (col("n_worse") > 1) & (col("places") == col("places_worse"))
+    varies, differs = alike & (col("spread") + col("spread_worse") > 0), col("mean") < col("mean_worse")
     n_tests, place = col("p").count(), col("p").rank("ordinal")
     return (
         pairs.with_columns(p=polars.when(varies).then(polars.Series(test.pvalue)))
@@ -184,7 +196,7 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
         .select(
             *by, col("agent").alias("better"), col("agent_worse").alias("worse"),
             (col("mean_worse") - col("mean")).alias("difference"), "p",
-            polars.when(varies).then(col("p") < LEVEL).otherwise(differs if n_runs > 1 else None).alias("differ"),
+            polars.when(varies).then(col("p") < LEVEL).when(alike).then(differs).alias("differ"),
         )
     )  # fmt: skip
 
@@ -209,10 +221,11 @@ def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str]
         .sort("regret", maintain_order=True)
         .with_columns(place=places)
     )
-    close = pairwise(table, by).filter(~col("differ"))
+    close = pairwise(table, by).filter(~col("differ").fill_null(False))
     both_ways = polars.concat(
         [close.select(*by, agent=col(one), other=col(two)) for one, two in (("better", "worse"), ("worse", "better"))]
     )
     alike = both_ways.join(rows.select(*by, other="agent", alike="place"), on=[*by, "other"])
     alike = alike.group_by([*by, "agent"]).agg(col("alike").sort())
-    return rows.join(alike, on=[*by, "agent"], how="left", maintain_order="left")
+    told = rows.join(alike, on=[*by, "agent"], how="left", maintain_order="left")
+    return told.with_columns(polars.when(col("runs") > 1).then(col("alike")))

@@ -6,10 +6,13 @@ import json
 import os
 import platform
 import re
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +23,7 @@ import numpy as np
 import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
 
 from ..agents import Agent, Learner
 from ..envs import ClickEnv, Users
@@ -29,10 +33,19 @@ from .cast import Cast
 from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
-from .results import Trial, open_folder, read_finished, write_tables, write_trial
+from .results import (
+    Trial,
+    by_default,
+    check_agreement,
+    open_folder,
+    read_parts,
+    table_of,
+    write_tables,
+    write_trial,
+)
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
-__all__ = ["Callback", "model_digest", "sweep"]
+__all__ = ["Callback", "model_digest", "sweep", "sweep_again"]
 
 
 class Callback:
@@ -59,13 +72,14 @@ def sweep(
     runs: int,
     *,
     seed: int = 0,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     instances: Sequence[Any] | None = None,
     n_jobs: int = -1,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     callback: Callback | None = None,
+    progress: bool | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
 ) -> polars.DataFrame:
     """Run every agent in every environment several times and tabulate.
@@ -74,7 +88,8 @@ def sweep(
     same arguments, and ends with the same table. The numbers depend on the names of environment, instance, agent and run
     and on ``seed``, not on their order, on ``n_jobs`` or on the engine. What is passed as an object goes by the name that it
     could be passed by: the class `TopRank` by ``"TopRank"``, one of your own by ``"my_module:MyAgent"``. What has no such name
-    (a click model, a lambda, a partial with an array) is given one, in a mapping from labels.
+    (a click model, a lambda, a partial with an array) is given one, in a mapping from labels. A folder grows: what it holds is
+    not run again, and further environments, instances, agents and runs are added to it.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; an ``EnvSpec``,
@@ -84,42 +99,98 @@ def sweep(
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         seed: of the whole sweep.
-        out: the results folder; made if need be.
+        out: the results folder; made if need be. None leaves no files.
         instances: instances, by name, by file or themselves, each taken for every environment; None takes the default.
         n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
             ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
         checkpoints, engine, metrics: as in `run`.
         callback: is told of the progress, and what the learners among the agents will cost: each plays for about a second to
             find out.
+        progress: show a bar on stderr; where none can be drawn, a line for each finished pair. None shows it in a terminal and
+            in a notebook only, and where there is no ``callback``.
         tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
 
     Returns:
         The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics. It is also in
-        ``out/results.parquet``, with the configuration and versions in ``out/config.json`` and the time of each run in
-        ``out/timings.parquet``.
+        ``out/results.parquet``, beside whatever else the folder holds, with the configuration and versions in
+        ``out/config.json`` and the time of each run in ``out/timings.parquet``.
 
     Raises:
-        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results of
-            another configuration.
+        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results that
+            contradict: of another horizon, seed, checkpoints, engine or metrics, of another click model or another source of
+            an agent.
         AgentError: an agent proposed a bad list; all runs finished before are kept.
 
+    Warns:
+        UserWarning: the folder holds results made with other versions of packages.
+
     Example:
-        >>> import tempfile, clickgym
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, out=folder, checkpoints=[500])
+        >>> import clickgym
+        >>> table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
         >>> table.shape
         (8, 8)
     """
-    work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
-    runs = check_count("runs", runs)
-    if not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
-    envs, agents = by_label("environment", envs), by_label("agent", agents)
-    plan = _plan(envs, [None] if instances is None else instances, agents, runs, work)
-    out = Path(out)
-    open_folder(out, _configuration(plan, agents, runs, work))
-    _play_all(plan, read_finished(out, plan.players), replace(work, cast=plan.cast), out, n_jobs, callback)
-    return write_tables(out, plan.players, work.metrics)
+    _check_workers(n_jobs)
+    job = _prepare(envs, agents, horizon, runs, seed, instances, checkpoints, engine, metrics, tensorboard)
+    with _told(progress, callback) as told:
+        if out is not None:
+            return _into(Path(out), job, n_jobs, told)
+        with tempfile.TemporaryDirectory() as folder:
+            return _into(Path(folder), job, n_jobs, told)
+
+
+def sweep_again(
+    config: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    n_jobs: int = -1,
+    callback: Callback | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
+) -> None:
+    """Run all parts of a configuration again.
+
+    Args:
+        config: ``config.json`` of a results folder.
+        out: the folder to run them into, as in `sweep`: it may be that of the configuration.
+        n_jobs, callback, tensorboard: as in `sweep`.
+
+    Raises:
+        ValueError, TypeError: the configuration cannot be run again, for it is none, or an instance or an agent has changed
+            since; or as in `sweep`.
+        AgentError: as in `sweep`.
+    """
+    _check_workers(n_jobs)
+    jobs = []
+    for part in read_parts(Path(config)):
+        given = part.get("given", {})
+        instances = None if by_default(part) else [given.get(name, name) for name in part["instances"]]
+        names = ("envs", "agents", "horizon", "runs", "seed", "checkpoints", "engine", "metrics")
+        jobs.append(_prepare(**{name: part[name] for name in names}, instances=instances, tensorboard=tensorboard))
+        check_agreement(str(config), [part], jobs[-1].part)
+    for job in jobs:
+        _into(Path(out), job, n_jobs, callback)
+
+
+def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
+    """Play what is not done, write it, and return the table of all that was asked for."""
+    done = open_folder(out, job.part)
+    _play_all(job.plan, done, replace(job.work, cast=job.plan.cast), out, n_jobs, callback)
+    frames = write_tables(out)
+    return table_of([frames[trial] for trial in job.plan.players], job.work.metrics)
+
+
+def _told(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
+    """Who is told of the progress."""
+    if callback is not None:
+        if progress:
+            raise ValueError("progress is shown by the callback, if there is one; give one of the two")
+        return nullcontext(callback)
+    from .progress import Progress  # imports this module
+
+    bar = Progress(Console(stderr=True), lines=False)
+    if progress or (progress is None and bar.drawn):
+        return bar if bar.drawn else Progress(Console(stderr=True, width=1000))
+    return nullcontext()
 
 
 # ------------------------------------------------------------------------------------------------- before any work starts
@@ -147,12 +218,46 @@ class _Player(NamedTuple):
 
 
 @dataclass(frozen=True)
+class _Job:
+    """A sweep, ready to be played."""
+
+    work: _Work
+    plan: _Plan
+    part: dict[str, Any]  # of the configuration
+
+
+@dataclass(frozen=True)
 class _Plan:
     """What is played."""
 
     players: dict[Trial, _Player] = field(default_factory=dict)  # in the order of the table
     cast: Cast = field(default_factory=Cast)
     models: dict[str, str] = field(default_factory=dict)  # the digests of click models, by environment and instance
+
+
+def _prepare(
+    envs: Iterable[EnvLike] | Mapping[str, EnvLike],
+    agents: Iterable[AgentLike] | Mapping[str, AgentLike],
+    horizon: int,
+    runs: int,
+    seed: int,
+    instances: Sequence[Any] | None,
+    checkpoints: ArrayLike | None,
+    engine: Engine,
+    metrics: Sequence[str],
+    tensorboard: str | os.PathLike[str] | None,
+) -> _Job:
+    """Check all arguments, and make everything once."""
+    work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    runs = check_count("runs", runs)
+    envs, agents = by_label("environment", envs), by_label("agent", agents)
+    plan = _plan(envs, [None] if instances is None else instances, agents, runs, work)
+    return _Job(work, plan, _configuration(plan, agents, runs, work))
+
+
+def _check_workers(n_jobs: int) -> None:
+    if not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
 
 
 def _settings(
@@ -219,14 +324,16 @@ def _version(env_label: str, passed: EnvLike, env: gym.Env) -> str:
 
 
 def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work: _Work) -> dict[str, Any]:
-    """What results depend on, and what they were made with; the results of two configurations are not mixed."""
+    """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
     if any(player.learner for player in plan.players.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
     return {
         "clickgym": version("clickgym"),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "envs": list(plan.cast.envs),
         "instances": list(plan.cast.instances),
+        "given": {name: given for name, given in plan.cast.instances.items() if isinstance(given, str) and given != name},
         "agents": list(agents),
         "horizon": work.horizon,
         "runs": runs,

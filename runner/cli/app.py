@@ -1,4 +1,5 @@
-"""The command line: ``clickgym list``, ``show``, ``run``, ``study``, ``fit``, ``features``, ``evaluate`` and ``report``.
+"""The command line: ``clickgym list``, ``show``, ``run``, ``merge``, ``study``, ``fit``, ``features``, ``evaluate`` and
+``report``.
 
 Each command is a file: it parses, calls one Python function, and prints. What they raise is told here, and only here.
 """
@@ -19,17 +20,15 @@ from .evaluate import evaluate
 from .features import features
 from .fit import fit
 from .listing import list_
+from .merge import merge
 from .report import report
-from .run import run
+from .run import USAGE_ERROR, run
 from .show import show
 from .study import study
 
 __all__ = ["main"]
 
 BAD_INPUT, AGENT_FAULT, INTERRUPTED = 2, 1, 130
-
-# Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
-UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -111,7 +110,7 @@ def _offline_names() -> dict[str, str]:
 
 
 app.command("list", cls=_Command)(list_)
-for command in (show, run, study, evaluate, fit, features, report):
+for command in (show, run, merge, study, evaluate, fit, features, report):
     app.command(cls=_Command)(command)
 
 
@@ -127,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
-    except UsageError as error:
+    except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from rich.console import Console
 
-__all__ = ["bold", "errors", "output"]
+__all__ = ["bold", "errors", "one_line_warnings", "output"]
 
 
 def output() -> Console:
@@ -22,6 +27,18 @@ def _wide(console: Console) -> Console:
     if not console.is_terminal:
         console.width = 1000
     return console
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print warnings without the place in the code, of which a command says nothing."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        errors().print(f"clickgym: {message}", highlight=False, markup=False, emoji=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def bold(word: str) -> str:

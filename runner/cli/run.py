@@ -9,9 +9,12 @@ import typer
 
 from ..metrics import DERIVED, METRICS
 from ..run import ENGINES
-from .console import bold, errors, output
+from .console import bold, errors, one_line_warnings, output
 
 __all__ = ["run"]
+
+# Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
+USAGE_ERROR: Any = typer.BadParameter.__base__
 
 
 def run(
@@ -19,15 +22,21 @@ def run(
     envs: Annotated[list[str], typer.Argument(
         metavar="ENVS...",
         help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/], or your own "
-        "that a module registers, [bold]module:MyRank-v0[/].",
+        "that a module registers, [bold]module:MyRank-v0[/]; or the [bold]config.json[/] of a results folder, all of it run "
+        "again.",
     )],
-    agents: Annotated[list[str], typer.Option(
-        "--agents", "-a", metavar="AGENT...",
+    out: Annotated[Path, typer.Option(
+        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun. More agents, environments, "
+        "instances and runs are added to what it holds.",
+    )],
+    agents: Annotated[list[str] | None, typer.Option(
+        "--agents", "-a", metavar="AGENT...", show_default=False,
         help="One or more agents, as [bold]BatchRank[/], with arguments [bold]CascadeKLUCB:feedback=first_click[/], or "
         "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
-    )],
-    horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.")],
+    )] = None,
+    horizon: Annotated[str | None, typer.Option(
+        metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
+    )] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
     instance: Annotated[list[str] | None, typer.Option(
         "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query",
@@ -59,22 +68,38 @@ def run(
 
       clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
 
-    [bold]Stopping[/]
+    [bold]Stopping, and adding[/]
 
-    Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. When an agent fails in mid-run,
+    Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. With other agents, environments,
+    instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent fails in mid-run,
     its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
     """
     from ..progress import Progress
     from ..reports.report import write_report
-    from ..sweep import sweep
+    from ..sweep import sweep, sweep_again
 
     progress = context.obj = Progress(errors())
-    with progress:
-        sweep(
-            envs, agents, _number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-            engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
-        )  # fmt: skip
+    with progress, one_line_warnings():
+        if again := _configuration(context, envs):
+            sweep_again(again, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
+        else:
+            sweep(
+                envs, agents or (), _number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+                engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
+            )  # fmt: skip
     write_report(out, output(), bounds=bounds, instances=instance or ())
+
+
+def _configuration(context: typer.Context, envs: list[str]) -> str | None:
+    """The configuration to be run again, if one was named; and the options that there must or must not be, with it."""
+    again = envs[0] if len(envs) == 1 and envs[0].endswith(".json") else None
+    for option in ("agents", "horizon"):
+        if again is None and not context.params[option]:
+            raise USAGE_ERROR(f"Missing option '--{option}'.", context)
+    for option in ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"):
+        if again is not None and getattr(context.get_parameter_source(option), "name", "DEFAULT") != "DEFAULT":
+            raise USAGE_ERROR(f"{again} says what is run; --{option} cannot be given with it", context)
+    return again
 
 
 def _number(text: str) -> Any:

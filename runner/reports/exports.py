@@ -10,7 +10,7 @@ import polars
 
 from ..formats import duration, markdown_table, regret_text
 from ..statistics import ranked, without_regret
-from .words import command_of, heading, measure_of, unit_of, what_is_tested, what_is_told, what_is_unknown
+from .words import commands_of, heading, measure_of, unit_of, what_is_tested, what_is_told, what_is_unknown
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
@@ -38,7 +38,9 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
         escaped = [[_markdown(cell) for cell in row] for row in rows]
         headings = _headings(measure_of([env], [name for name in without if name == env]))
         lines += [_markdown(title), "", *markdown_table([headings, *escaped], SIDES), ""]
-    return "\n".join([*lines, _markdown(_note(timings, config, without)), "", f"    {command_of(config)}", ""])
+    return "\n".join(
+        [*lines, _markdown(_note(timings, config, without)), "", *(f"    {command}" for command in commands_of(config)), ""]
+    )
 
 
 def _headings(measure: str) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
     without = without_regret(table)
     headings = _headings(measure_of(config["envs"], without))
     lines = [
-        rf"% clickgym {config['clickgym']}: {_one_line(command_of(config))}",
+        *(rf"% clickgym {config['clickgym']}: {_one_line(command)}" for command in commands_of(config)),
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         rf"\caption{{{_latex(heading(config, without))}. {_latex(_note(timings, config, without))}}}",

@@ -20,7 +20,7 @@ from ...envs.files import write_whole
 from ..statistics import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
-from .words import amount_of, command_of, measure_of, where
+from .words import amount_of, commands_of, measure_of, number_of_runs, where
 
 __all__ = ["outside", "regret_figure", "save_figure"]
 
@@ -66,12 +66,9 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
         panel.set_ylabel(f"cumulative {amount_of(env, without)}")
     for panel in panels[len(envs) :]:
         panel.remove()
-    runs = config["runs"]
-    band = f"mean and 95 % confidence band of {runs} runs" if runs > 1 else "one run"
-    figure.suptitle(
-        _wrapped(f"{measure_of(envs, without).capitalize()}, {where(config)} ({band})", int(11 * figure.get_figwidth())),
-        fontsize=11,
-    )
+    band = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    measure = measure_of(envs, without).capitalize()
+    figure.suptitle(_wrapped(f"{measure}, {where(config)} ({band})", int(11 * figure.get_figwidth())), fontsize=11)
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     handles = [
         Line2D([], [], **_look(agents, agent), label=_literal(agent))
@@ -83,10 +80,11 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     # A curve without the version and the command that made it cannot be checked.
-    source = [f"clickgym {config['clickgym']}: {command_of(config)}"]
-    if theory is not None:
-        source = [*([HOW_TO_READ] if bounds else []), *beyond, f"{source[0]} --bounds"]
     width = int(16 * figure.get_figwidth())
+    commands = [f"{command}{' --bounds' if theory is not None else ''}" for command in commands_of(config)]
+    if len(commands) > 1:
+        commands = [textwrap.shorten(command, width - 20, placeholder=" ...") for command in commands]
+    source = [*([HOW_TO_READ] if bounds else []), *beyond, *(f"clickgym {config['clickgym']}: {each}" for each in commands)]
     figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
@@ -160,7 +158,8 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
 def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
-    for agent in agents:
+    run = set(curves["agent"])
+    for agent in filter(run.__contains__, agents):
         curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > FLOOR))
         step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
         dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
@@ -168,7 +167,9 @@ def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str
         panel.fill_between(
             step, np.maximum(mean - half, FLOOR), mean + half, color=_look(agents, agent)["color"], alpha=0.2, linewidth=0
         )
-    faultless = [agent for agent in agents if (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()]
+    faultless = [
+        agent for agent in agents if agent in run and (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()
+    ]
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)

@@ -45,7 +45,7 @@ function draw(panel, now) {
   const dark = !printing && (now.theme === "dark" || (now.theme === "system" && darkSystem.matches));
   const curves = data.curves[`${env}-${now.instance}`];
   const last = (agent) => curves[agent].mean.at(-1);
-  const order = now.agents.toSorted((a, b) => last(b) - last(a));
+  const order = now.agents.filter((agent) => curves[agent].mean.length).toSorted((a, b) => last(b) - last(a));
   const seen = []; // what decides the range of the regret: means, for a band may reach down to zero
   const none = [];
   const bands = [], lines = [];

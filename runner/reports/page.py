@@ -24,10 +24,11 @@ from .figures import COLOURS, DASHES, FLOOR, ZOOM
 from .words import (
     amount_of,
     averaged,
-    command_of,
+    commands_of,
     heading,
     is_told_optimum,
     measure_of,
+    number_of_runs,
     unit_of,
     what_is_tested,
     what_is_told,
@@ -93,8 +94,9 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         tested=what_is_tested(config),
         told=what_is_told(timings, config),
         level=f"{LEVEL:.0%}",
-        command=command_of(config),
-        config_text=json.dumps(config, indent=1, ensure_ascii=False),
+        n_runs=number_of_runs(config),
+        command="\n".join(commands_of(config)),
+        config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
         data={  # what the script draws
             "envs": [{"name": env, "amount": amount_of(env, without)} for env in config["envs"]],
             "agents": agents,
@@ -142,7 +144,7 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
                     "pairs": pairs.filter(env=env, view=i).to_dicts(),
                     "curves": [
                         {"mean": one["regret"].to_list(), "half": one["regret_ci95"].to_list()}
-                        for one in (of_agents[(agent,)] for agent in config["agents"])
+                        for one in (of_agents.get((agent,), curves.clear()) for agent in config["agents"])
                     ],
                 }
             )

@@ -47,6 +47,8 @@ def write_report(
 
     Raises:
         ValueError: the folder is not one of finished results.
+
+    Into a folder that may only be read nothing is written, and formats are refused by the system.
     """
     # matplotlib and plotly are slow to load, and bad input should be named before.
     from .bounds import theory_of
@@ -54,7 +56,6 @@ def write_report(
 
     folder = Path(folder)
     table, timings, config = read_results(folder)
-    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
     without = without_regret(table)
     console.print(_table(summary(reward_for_regret(table, -1), timings), config, without))
     for note in filter(None, (what_is_unknown(without), what_is_told(timings, config))):
@@ -63,6 +64,9 @@ def write_report(
     if theory is not None:
         for note in (*outside(table, config, theory), *theory.notes):
             console.print(note, highlight=False, markup=False, emoji=False)
+    if not formats and not os.access(folder, os.W_OK):
+        return
+    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
     written = [*(picture.name for picture in save_figure(regret_figure(table, config, theory), folder / "regret")), SUMMARY]
     if formats:
         from .page import to_html

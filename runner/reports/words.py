@@ -10,16 +10,18 @@ import polars
 
 from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS
 from ..labels import PUBLISHED, parse_spec
+from ..results import by_default, trials_of
 from ..statistics import LEVEL
 
 __all__ = [
     "amount_of",
     "averaged",
-    "by_default",
     "command_of",
+    "commands_of",
     "heading",
     "is_told_optimum",
     "measure_of",
+    "number_of_runs",
     "unit_of",
     "what_is_tested",
     "what_is_told",
@@ -30,13 +32,22 @@ __all__ = [
 UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
-def command_of(config: dict[str, Any]) -> str:
-    """The command line that makes the results of a configuration again.
+def commands_of(config: dict[str, Any]) -> list[str]:
+    """The command lines that make the results of a configuration again, one after the other.
 
     What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
 
     Args:
-        config: as `read_results` returns it. Files of instances are named as their instances.
+        config: as `read_results` returns it.
+    """
+    return list(dict.fromkeys(map(command_of, config.get("parts", [config]))))
+
+
+def command_of(config: dict[str, Any]) -> str:
+    """The command line that makes the results of one part of a configuration again.
+
+    Args:
+        config: the part. Files of instances are named as their instances.
     """
     own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
     ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in own}
@@ -64,16 +75,6 @@ def _only_python(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
             yield label
 
 
-def by_default(config: dict[str, Any]) -> bool:
-    """Whether each environment has an instance of its own: its default, or one that its arguments make.
-
-    Args:
-        config: as `read_results` returns it.
-    """
-    instances = config["instances"]
-    return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) < len(config["envs"]) * len(instances))
-
-
 def averaged(config: dict[str, Any]) -> list[str]:
     """The instances over which results are averaged, if there are several.
 
@@ -91,11 +92,29 @@ def where(config: dict[str, Any], env: str | None = None) -> str:
         env: where each environment has an instance of its own, that of which; None says so.
     """
     instances = config["instances"]
-    if len(instances) > 1 and by_default(config):
-        if env is None:
-            return "each environment's own instance"
-        instances = [name for name in instances if f"{env} {name}" in config["models"]]
-    return instances[0] if len(instances) == 1 else f"mean over {len(instances)} instances"
+    if len(instances) == 1:
+        return instances[0]
+    if env is None and by_default(config):
+        return "each environment's own instance"
+    envs = config["envs"] if env is None else [env]
+    names = [[name for name in instances if f"{one} {name}" in config["models"]] for one in envs]
+    if env is not None and len(names[0]) == 1:
+        return names[0][0]
+    return f"mean over {_span(map(len, names))} instances"
+
+
+def _span(numbers: Iterable[int]) -> str:
+    least, *more = sorted(set(numbers))
+    return f"{least} to {more[-1]}" if more else str(least)
+
+
+def number_of_runs(config: dict[str, Any]) -> str:
+    """How many runs there are of each agent: a number, or the least and the most.
+
+    Args:
+        config: as `read_results` returns it.
+    """
+    return _span([config["runs"], config.get("fewest_runs", config["runs"])])
 
 
 def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
@@ -151,7 +170,7 @@ def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
         >>> heading({"horizon": 100_000, "instances": ["yandex-9"], "runs": 5})
         'Regret after 100,000 sessions, yandex-9 (mean ± 95 % interval over 5 runs)'
     """
-    interval = f"mean ± 95 % interval over {config['runs']} runs" if config["runs"] > 1 else "one run"
+    interval = f"mean ± 95 % interval over {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
     measure = measure_of(config["envs"], without).capitalize() if without else "Regret"
     return f"{measure} after {config['horizon']:,} sessions, {where(config)} ({interval})"
 
@@ -183,16 +202,17 @@ def what_is_tested(config: dict[str, Any]) -> str:
     means = ", each averaged over the instances" if averaged(config) else ""
     n_pairs = n_agents * (n_agents - 1) // 2
     return (
-        f"Tied agents are not told apart by the Welch t-test, two-sided, over {runs} independent runs of each{means}. The "
-        f"null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The Holm correction "
-        f"is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal pair of them "
-        f"apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the runs, the larger "
-        f"a difference must be to be seen."
+        f"Tied agents are not told apart by the Welch t-test, two-sided, over {number_of_runs(config)} independent runs of "
+        f"each{means}. The null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The "
+        f"Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal "
+        f"pair of them apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the "
+        f"runs, the larger a difference must be to be seen."
     )
 
 
 def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    """What some agents of a table had that the others had not: the optimum, or training before; empty if none had.
+    """What some agents of a table had that the others had not: the optimum, training before, or other instances; empty if none
+    had.
 
     Args:
         timings, config: as `read_results` returns them.
@@ -206,6 +226,11 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
             f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
             "regret does not count: it was told more than the others."
         )
+    places: dict[tuple[str, str], set[str]] = {}
+    for trial in trials_of(config.get("parts", [])):
+        places.setdefault((trial.env, trial.agent), set()).add(trial.instance)
+    if any(where != places[other] for (env, _), where in places.items() for other in places if other[0] == env):
+        notes.append("Not all agents were run on the same instances: those on others are not compared.")
     return " ".join(notes)
 
 

@@ -143,7 +143,8 @@ def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_p
     by_name, by_object = sweep(names, agents, "a"), sweep(objects, classes, "b", n_jobs=2)
     assert_frame_equal(by_object, by_name)
     assert {file.name for file in (tmp_path / "a/cells").iterdir()} == {file.name for file in (tmp_path / "b/cells").iterdir()}
-    assert read_results("a")[2] == read_results("b")[2]
+    one, other = (read_results(folder)[2] for folder in ("a", "b"))
+    assert one | {"made": ""} == other | {"made": ""}
     assert_frame_equal(sweep(objects, classes, "a"), by_name)
     assert_frame_equal(sweep(names, agents, "b"), by_name)
 
@@ -268,11 +269,11 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
     assert sizes_of(Guest())[:2] == (4, 2)
     agent = clickgym.make_agent("Random", Guest(), seed=0)
     assert (agent.n_items, agent.n_positions) == (4, 2)
-    with pytest.raises(ValueError, match=r"Oracle must be told ranking, which .*Guest.* does not know: give ranking="):
+    with pytest.raises(ValueError, match=r"Oracle must be told ranking, which .*Guest.*: give ranking="):
         clickgym.make_agent("Oracle", Guest())
     with pytest.raises(ValueError, match="C2UCB ranks by features"):
         clickgym.make_agent("C2UCB", Guest())
-    with pytest.raises(ValueError, match="expected ranked lists"):
+    with pytest.raises(ValueError, match="whose actions are ranked lists"):
         sizes_of(gym.make("CartPole-v1"))
     assert make_env("CartPole-v1").spec.id == "CartPole-v1"
 
@@ -331,7 +332,7 @@ def test_reports_speak_of_every_label(mine, tmp_path, capsys):
     assert main(["report", str(tmp_path / "out"), "--html", "--markdown", "--latex", "--bounds"]) == 0
     assert "a b" in capsys.readouterr().out
     config = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert command_of(config).endswith("--out results/again (from Python: users, a b)")
+    assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users, a b)")
     assert [unit_of(env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
         "reward", "reward", "clicks", "reward",
     ]  # fmt: skip

@@ -54,7 +54,7 @@ def results(tmp_path_factory):
             folder / file
         )
     config = json.loads((folder / "config.json").read_text())
-    config["agents"][2] = HOSTILE
+    config["parts"][0]["agents"][2] = HOSTILE
     (folder / "config.json").write_text(json.dumps(config))
     return read_results(folder)
 

@@ -1,0 +1,423 @@
+"""Results folders: they grow and merge without a changed number, refuse what contradicts, and notice damage."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+import polars
+import pytest
+from polars.testing import assert_frame_equal
+from rich.console import Console
+from scipy.stats import ttest_ind
+
+import clickgym
+from clickgym.__main__ import main
+from clickgym.runner.progress import Progress
+from clickgym.runner.reports.figures import regret_figure
+from clickgym.runner.reports.page import to_html
+from clickgym.runner.reports.words import commands_of, heading, what_is_tested, what_is_told
+from clickgym.runner.results import Trial, merge, read_parts, read_results, trials_of
+from clickgym.runner.statistics import average, half_width, pairwise, ranked
+from clickgym.runner.sweep import Callback, sweep_again
+
+V01 = Path(__file__).parents[1] / "data" / "v0.1" / "sweep"
+ENVS, AGENTS, INSTANCES = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], ["yandex-9", "yandex-990"]
+ALL = {"envs": ENVS, "agents": AGENTS, "runs": 3, "instances": INSTANCES}
+FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
+
+
+def sweep(out, **changed):
+    """A small sweep of everything, in one thread, with some arguments changed."""
+    arguments = {"horizon": 300, "seed": 5, "checkpoints": [10, 300], "n_jobs": 1, **ALL, **changed}
+    return clickgym.sweep(arguments.pop("envs"), arguments.pop("agents"), out=out, **arguments)
+
+
+class Played(Callback):
+    """What was played, in order; a run may be interrupted."""
+
+    def __init__(self, at_most=None):
+        self.trials, self.at_most = [], at_most
+
+    def finished(self, trial, frame, counted):
+        self.trials.append(trial)
+        if len(self.trials) == self.at_most:
+            raise KeyboardInterrupt
+
+
+def files(folder):
+    """Every file with its bytes and when it was written."""
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of one sweep over everything."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    sweep(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A folder of parts with other numbers of runs, and an agent that is in one environment only."""
+    folder = tmp_path_factory.mktemp("mixed") / "out"
+    sweep(folder, runs=2)
+    sweep(folder, envs=ENVS[:1], agents=["TopRank", "Oracle", "EpsilonGreedy"], runs=4)
+    return folder
+
+
+# ---------------------------------------------------------------------------------------------------------------- growing
+
+
+@pytest.mark.parametrize("key", ["envs", "agents", "runs", "instances"])
+def test_a_folder_that_grew_is_that_of_one_sweep(whole, tmp_path, key):
+    sweep(tmp_path / "out", **{key: FIRST[key]})
+    before = read_results(tmp_path / "out")[0]
+    played = Played()
+    returned = sweep(tmp_path / "out", callback=played)
+    table, timings, config = read_results(tmp_path / "out")
+    wanted = read_results(whole)[0]
+    assert_frame_equal(table, wanted)
+    assert_frame_equal(returned, wanted)
+    assert timings.height == 24
+    assert not set(played.trials) & {Trial(*row) for row in before.select(Trial._fields).iter_rows()}
+    assert len(played.trials) == 24 - before.filter(step=300).height
+    assert [part[key] for part in config["parts"]] == [FIRST[key], ALL[key]]
+    assert {key: config[key] for key in ALL} == ALL
+
+
+def test_a_sweep_returns_what_it_was_asked_for_and_the_folder_holds_all(whole):
+    before = files(whole)
+    table = sweep(whole, **FIRST)
+    assert_frame_equal(
+        table, read_results(whole)[0].filter(env=ENVS[0], agent=AGENTS[0], instance=INSTANCES[0]).filter(polars.col("run") < 2)
+    )
+    assert files(whole) == before
+
+
+def test_growth_that_was_interrupted_goes_on(whole, tmp_path):
+    sweep(tmp_path / "out", agents=AGENTS[:1])
+    first = read_results(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "out", callback=Played(at_most=5))
+    table, _, config = read_results(tmp_path / "out")  # what was finished before is still there to be reported
+    assert_frame_equal(table, first[0])
+    assert config == first[2]
+    played = Played()
+    sweep(tmp_path / "out", callback=played)
+    assert len(played.trials) == 12 - 5
+    assert_frame_equal(read_results(tmp_path / "out")[0], read_results(whole)[0])
+    assert len(read_parts(tmp_path / "out" / "config.json")) == 2
+
+
+def test_growth_beside_an_unfinished_part_counts_what_is_finished(tmp_path):
+    sweep(tmp_path / "out", **FIRST)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "out", callback=Played(at_most=3))
+    sweep(tmp_path / "out", **FIRST | {"agents": ["Oracle"]})
+    table, _, config = read_results(tmp_path / "out")
+    assert table["agent"].unique(maintain_order=True).to_list() == config["agents"] == ["TopRank", "Oracle"]
+
+
+def test_a_finished_sweep_is_not_written_again(whole, capsys):
+    words = ["run", *ENVS, "--agents", *AGENTS, "--instance", *INSTANCES, "--horizon", "300", "--runs", "3", "--seed", "5"]
+    before = files(whole)
+    assert_frame_equal(sweep(whole), read_results(whole)[0])
+    assert files(whole) == before
+    assert main([*words, "--out", str(whole)]) == 2
+    assert "another configuration (checkpoints: " in capsys.readouterr().err
+
+
+def test_a_folder_that_may_only_be_read_is_reported(tmp_path, monkeypatch, capsys):
+    words = ["run", *ENVS, "--agents", *AGENTS, "--horizon", "300", "--runs", "2", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
+    for name in ("write_text", "replace", "rename"):
+        monkeypatch.setattr(Path, name, lambda *_: pytest.fail("something is written"))
+    assert main(words) == 0
+    again = capsys.readouterr().out
+    assert again.strip()
+    assert printed.startswith(again)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"horizon": 301}, "horizon: 300 there, 301 now"),
+        ({"seed": 6}, "seed: 5 there, 6 now"),
+        ({"checkpoints": [20, 300]}, r"checkpoints: \[10, 300\] there, \[20, 300\] now"),
+        ({"engine": "python"}, 'engine: "auto" there, "python" now'),
+        ({"metrics": ["ndcg"]}, r'metrics: \[\] there, \["ndcg"\] now'),
+    ],
+)
+def test_what_contradicts_is_refused(whole, changed, message):
+    before = files(whole)
+    with pytest.raises(ValueError, match=f"holds results of another configuration .*{message}.*; choose another folder"):
+        sweep(whole, **changed)
+    assert files(whole) == before
+
+
+def test_another_query_of_the_same_name_is_refused(tmp_path):
+    def query(attraction):
+        text = {"model": "CascadeModel", "attraction": attraction, "n_positions": 2}
+        (tmp_path / "mine.json").write_text(json.dumps(text))
+        return {"envs": ["CMRank-v0"], "instances": [str(tmp_path / "mine.json")]}
+
+    sweep(tmp_path / "out", **query([0.5, 0.4, 0.3]))
+    sweep(tmp_path / "out", **query([0.5, 0.4, 0.3]), runs=4)
+    with pytest.raises(ValueError, match=r"another configuration \(models, CMRank-v0 mine: .* there, .* now\)"):
+        sweep(tmp_path / "out", **query([0.5, 0.4, 0.2]), runs=5)
+    with pytest.raises(ValueError, match=r"config.json holds results of another configuration \(models"):
+        sweep_again(tmp_path / "out" / "config.json", out=tmp_path / "again")
+    query([0.5, 0.4, 0.3])  # a part knows its files
+    sweep_again(tmp_path / "out" / "config.json", out=tmp_path / "again")
+    assert_frame_equal(read_results(tmp_path / "again")[0], read_results(tmp_path / "out")[0])
+
+
+def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
+    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "50", "--out", str(tmp_path / "out"), "--runs"]
+    assert main([*words, "1"]) == 0
+    file = tmp_path / "out" / "config.json"
+    config = json.loads(file.read_text())
+    now = config["parts"][0]["versions"]["numpy"]
+    config["parts"][0]["versions"]["numpy"] = "1.0"
+    file.write_text(json.dumps(config))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 1, out=tmp_path / "out")  # nothing is added
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    with pytest.warns(UserWarning, match=f"made with other versions .numpy 1.0 there, {now} now") as caught:
+        clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "copy")
+    assert [warning.filename for warning in caught] == [__file__]
+    capsys.readouterr()
+    assert main([*words, "3"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("made with other versions" in line for line in lines) == 1
+    assert [part["versions"]["numpy"] for part in read_parts(file)] == ["1.0", now]
+
+
+def test_a_configuration_of_a_later_format_is_named(tmp_path):
+    (tmp_path / "config.json").write_text('{"format": 3, "parts": []}')
+    with pytest.raises(ValueError, match="is of format 3, of a later version of clickgym; expected at most 2"):
+        read_results(tmp_path)
+
+
+# -------------------------------------------------------------------------------------------------------- of version 0.1
+
+
+def as_then(folder, cells):
+    """A folder that version 0.1 left, with or without the files of its trials."""
+    shutil.copytree(V01, folder)
+    both = polars.read_parquet(folder / "results.parquet").join(
+        polars.read_parquet(folder / "timings.parquet"), on=list(Trial._fields), maintain_order="left"
+    )
+    if cells:
+        (folder / "cells").mkdir()
+        for key, frame in both.partition_by(Trial._fields, as_dict=True).items():
+            frame.write_parquet(folder / "cells" / Trial(*key).file)
+    return folder
+
+
+@pytest.mark.parametrize("cells", [True, False])
+@pytest.mark.filterwarnings("ignore:.*made with other versions")
+def test_a_folder_of_version_0_1_grows(tmp_path, cells):
+    folder = as_then(tmp_path / "out", cells)
+    then, _, before = read_results(folder)
+    arguments = {"horizon": 2000, "metrics": ["any_click", "ndcg"]}
+    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **arguments)
+    assert_frame_equal(same, then)
+    assert json.loads((folder / "config.json").read_text()) == before
+    played = Played()
+    agents = [*before["agents"], "TopRank"]
+    clickgym.sweep(before["envs"], agents, runs=3, out=folder, callback=played, **arguments)
+    table, _, config = read_results(folder)
+    assert len(played.trials) == 3 * (3 + 3)
+    assert config["parts"][0] == before
+    assert_frame_equal(table.join(then.select(Trial._fields).unique(), on=Trial._fields, how="semi"), then)
+    assert_frame_equal(table, clickgym.sweep(before["envs"], agents, runs=3, **arguments))
+
+
+# ---------------------------------------------------------------------------------------------------------------- damage
+
+
+def rewritten(change, keep_metadata=True):
+    def damage(path):
+        metadata = polars.read_parquet_metadata(path) if keep_metadata else {}
+        metadata.pop("ARROW:schema", None)
+        change(polars.read_parquet(path)).write_parquet(path, metadata=metadata)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-7]), ""),
+        (rewritten(lambda frame: frame.with_columns(polars.col("regret") + 1e-9)), "its checksum is another"),
+        (rewritten(lambda frame: frame.with_columns(run=7), keep_metadata=False), "it belongs to another run"),
+        (rewritten(lambda frame: frame.head(1), keep_metadata=False), "its steps are not the checkpoints of config.json"),
+    ],
+)
+def test_a_damaged_trial_is_named_with_the_cure(tmp_path, damage, message):
+    table = sweep(tmp_path / "out", **FIRST)
+    path = tmp_path / "out" / "cells" / Trial(ENVS[0], INSTANCES[0], AGENTS[0], 1).file
+    damage(path)
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged \(.*{message}.*\); delete it to have Trial"):
+        sweep(tmp_path / "out", **FIRST)
+    path.unlink()
+    assert_frame_equal(sweep(tmp_path / "out", **FIRST), table)
+
+
+# ----------------------------------------------------------------------------------------------------- again, and merging
+
+
+def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, capsys):
+    config = str(mixed / "config.json")
+    assert main(["run", config, "--out", str(tmp_path / "again"), "--jobs", "1"]) == 0
+    assert_frame_equal(read_results(tmp_path / "again")[0], read_results(mixed)[0])
+    assert "over 2 to 4 runs" in capsys.readouterr().out
+    assert main(["run", config, "--out", str(tmp_path / "again"), "--runs", "3"]) == 2
+    assert "config.json says what is run; --runs cannot be given with it" in capsys.readouterr().err
+
+
+def test_folders_merge_into_that_of_one_sweep(whole, tmp_path, capsys):
+    sweep(tmp_path / "a", agents=AGENTS[:1])
+    sweep(tmp_path / "b", envs=ENVS[:1], instances=INSTANCES[:1])  # some of it is in the others, too
+    sweep(tmp_path / "c", agents=AGENTS[1:])
+    before = [files(tmp_path / name) for name in "abc"]
+    assert main(["merge", *(str(tmp_path / name) for name in "abc"), "--out", str(tmp_path / "all")]) == 0
+    assert f"Results in {tmp_path / 'all'}" in capsys.readouterr().out
+    assert_frame_equal(read_results(tmp_path / "all")[0], read_results(whole)[0])
+    assert [files(tmp_path / name) for name in "abc"] == before
+    played = Played()
+    sweep(tmp_path / "all", callback=played)
+    assert played.trials == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 6}, "b holds results of another configuration .seed: 6 there, 5 now"),
+        ({"horizon": 301, "checkpoints": [10, 301]}, "b holds results of another configuration .horizon"),
+    ],
+)
+def test_folders_that_contradict_do_not_merge(tmp_path, changed, message):
+    sweep(tmp_path / "a", **FIRST)
+    sweep(tmp_path / "b", **FIRST | changed)
+    with pytest.raises(ValueError, match=message):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_run_that_is_another_in_two_folders_is_named(tmp_path):
+    sweep(tmp_path / "a", **FIRST)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    trial = Trial(ENVS[0], INSTANCES[0], AGENTS[0], 1)
+    rewritten(lambda frame: frame.with_columns(polars.col("regret") + 1), keep_metadata=False)(
+        tmp_path / "b" / "cells" / trial.file
+    )
+    with pytest.raises(ValueError, match=r"Trial\(.*run=1\) is another in .*b than in .*a"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
+    with pytest.raises(ValueError, match="b holds something already; choose another folder"):
+        merge([tmp_path / "a"], tmp_path / "b")
+    (tmp_path / "b" / "cells" / trial.file).unlink()
+    with pytest.raises(ValueError, match="b holds an unfinished sweep"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
+
+
+# ------------------------------------------------------------------------------------------------- reports of what grew
+
+
+def test_each_agent_has_the_interval_of_its_own_runs(mixed):
+    table = read_results(mixed)[0].filter(env=ENVS[0], step=300)
+    rows = {row["agent"]: row for row in average(table, ["env", "agent"]).iter_rows(named=True)}
+    values = {agent: table.filter(agent=agent).group_by("run").agg(polars.col("regret").mean())["regret"] for agent in rows}
+    assert {agent: row["runs"] for agent, row in rows.items()} == {"TopRank": 4, "Random": 2, "Oracle": 4, "EpsilonGreedy": 4}
+    for agent, row in rows.items():
+        assert row["regret_ci95"] == pytest.approx(values[agent].std() * half_width(len(values[agent])))
+    pairs = pairwise(table)
+    raw = [
+        ttest_ind(values[row["better"]], values[row["worse"]], equal_var=False).pvalue for row in pairs.iter_rows(named=True)
+    ]
+    assert pairs["p"].min() == pytest.approx(len(raw) * min(raw), rel=1e-3)
+
+
+def test_what_cannot_be_compared_is_not(tmp_path):
+    sweep(tmp_path / "out", envs=ENVS[:1])
+    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Oracle"], instances=INSTANCES[:1])
+    sweep(tmp_path / "out", envs=ENVS[:1], agents=["EpsilonGreedy"], runs=1)
+    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Fixed"], runs=2, instances=INSTANCES[:1])
+    sweep(tmp_path / "out", envs=ENVS[:1], agents=["Fixed"], runs=1)
+    table, timings, config = read_results(tmp_path / "out")
+    rows = {row["agent"]: row for row in ranked(table, timings).iter_rows(named=True)}
+    assert rows["Oracle"]["instances"] == 1
+    assert (rows["Fixed"]["instances"], rows["Fixed"]["runs"]) == (2, 1)  # its second run is on one of two instances only
+    assert rows["EpsilonGreedy"]["alike"] is None
+    tested = pairwise(table).filter(polars.col("differ").is_not_null())
+    assert tested.select("better", "worse").rows() == [("TopRank", "Random")]
+    assert rows["Oracle"]["alike"] == sorted(row["place"] for agent, row in rows.items() if agent != "Oracle")
+    assert "Not all agents were run on the same instances" in what_is_told(timings, config)
+    assert "are not compared; they count as tied" in to_html(table, timings, config)
+
+
+def test_reports_speak_of_all_parts(mixed, capsys):
+    table, timings, config = read_results(mixed)
+    commands = commands_of(config)
+    assert len(commands) == 2
+    assert "over 2 to 4 runs" in heading(config)
+    assert "over 2 to 4 independent runs of each" in what_is_tested(config)
+    figure = regret_figure(table, config)
+    assert figure.get_supxlabel().count("clickgym run") == 2
+    assert "2 to 4 runs" in figure.get_suptitle()
+    assert [len(panel.get_lines()) for panel in figure.axes] == [4, 2]
+    assert not [text for panel in figure.axes[1:] for text in panel.texts]  # an agent that is not there has not "no regret"
+    page = to_html(table, timings, config)
+    assert "these commands make the same numbers" in page
+    assert "2 to 4 runs of each of 4 agents" in page
+    assert main(["report", str(mixed), "--html", "--markdown", "--latex"]) == 0
+    for name in ("report.md", "report.tex"):
+        assert (mixed / name).read_text().count("clickgym run ") == 2
+
+
+# -------------------------------------------------------------------------------------------------------------- in memory
+
+
+def test_a_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert_frame_equal(sweep(None), read_results(whole)[0])
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
+    sweep(None, **FIRST, progress=True)
+    assert capsys.readouterr().err.startswith("PBMRank-v0  TopRank  regret ")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    for progress in (None, True, False):
+        monkeypatch.setattr(sys, "stderr", terminal)
+        sweep(None, **FIRST, progress=progress)
+        assert bool(terminal.getvalue()) == (progress is not False)
+        terminal.seek(0)
+        terminal.truncate()
+    for installed in (True, None):
+        monkeypatch.setattr("clickgym.runner.progress.find_spec", lambda _, found=installed: found)
+        assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn == bool(installed)
+    with pytest.raises(ValueError, match="give one of the two"):
+        sweep(None, **FIRST, progress=True, callback=Callback())
+
+
+def test_trials_of_parts_are_in_the_order_of_one_sweep():
+    part = {"envs": ["e"], "instances": ["i"], "agents": ["a"], "runs": 1, "models": {"e i": ""}}
+    other = part | {"envs": ["f", "e"], "agents": ["b", "a"], "models": {"e i": "", "f i": ""}, "runs": 2}
+    assert ["".join(map(str, trial)) for trial in trials_of([part, other])] == [
+        f"{env}i{agent}{run}" for env in "ef" for agent in "ab" for run in range(2)
+    ]  # fmt: skip
