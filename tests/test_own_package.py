@@ -23,7 +23,36 @@ pytestmark = pytest.mark.xdist_group("own_package")  # one cache, which the firs
 REGISTRATION = """
 import clickgym
 
+import gymnasium
+
 clickgym.register("OwnRank-v0", "ownpkg.models:FadingModel")
+gymnasium.register("Shop-v0", "ownpkg.shop:Shop")
+"""
+
+SHOP = """
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import MultiBinary, MultiDiscrete
+
+
+class Shop(gym.Env):
+    \"\"\"Sells by rules of its own: an environment of another kind, which tells its regret.\"\"\"
+
+    action_space = MultiDiscrete([4, 4])
+    observation_space = MultiBinary(2)
+
+    def __init__(self, tells=True):
+        self.tells = tells
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.int8), {}
+
+    def step(self, action):
+        chance = np.array([0.1, 0.3, 0.5, 0.7])[action]
+        clicks = (self.np_random.random(2) < chance).astype(np.int8)
+        info = {"expected_reward": chance.sum(), "optimal_reward": 1.2} if self.tells else {}
+        return clicks, float(clicks.sum()), False, False, info
 """
 
 OTHERS = '''
@@ -122,11 +151,16 @@ if __name__ == "__main__":
     assert gym.make("OwnRank-v0", instance="own.json").unwrapped.model == users
     agent.save("own.npz")
 
-    # Environments of one's own enter sweeps with labels that can be passed on.
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
     table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=sys.argv[1], n_jobs=2)
     last = table.filter(table["step"] == 200).sort("agent", "run")
     told["sweep"] = [last["agent"].to_list(), last["regret"].to_list()]
+    # Environments of one's own: by Gymnasium's own notation, and one of another kind; the folder grows.
+    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=sys.argv[1], n_jobs=2)
+    told["shop"] = more.filter(more["step"] == 200)["regret"].to_list()
+    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=sys.argv[1], instances=["own.json"], n_jobs=2)
+    told["own"] = own.filter(own["step"] == 200)["regret"].to_list()
+    assert clickgym.run("ownpkg.agents:Optimist", users, 200, seed=0).engine == "compiled"
     print(json.dumps(told))
 """
 
@@ -162,6 +196,7 @@ def shop(tmp_path_factory):
         "models": files["fading"],
         "agents": files["optimist"] + OTHERS,
         "metrics": METRIC,
+        "shop": SHOP,
     }
     (folder / "lib" / "ownpkg").mkdir(parents=True)
     (folder / "work").mkdir()
@@ -206,6 +241,8 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
     ]
     assert regret[4] == regret[5], "always the same list"
     assert len(set(regret)) == 5
+    assert [value is None for value in told["shop"]] == [False] * 4 + [True] * 4, "regret is known where it is told"
+    assert len(told["own"]) == 4
 
 
 @pytest.mark.usefixtures("printed")
@@ -221,7 +258,58 @@ def test_the_command_line_runs_own_agents_by_name(shop):
     shown = command(shop, *words, "three").stdout
     assert all(name in shown for name in names)
     script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "three"))
+    script = script.filter(polars.col("env") == "PBMRank-v0")
     assert line["regret"].to_list() == script["regret"].to_list()
+
+
+@pytest.mark.usefixtures("printed")
+def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(shop):
+    words = ["run", "ownpkg:OwnRank-v0", "--instance", "own.json", "--agents", "TopRank", "ownpkg.agents:TopRank"]
+    shown = command(shop, *words, "--horizon", "200", "--runs", "2", "--out", "five").stdout
+    assert "ownpkg:OwnRank-v0" in shown
+    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "five"))
+    own = script.filter(polars.col("env") == "ownpkg:OwnRank-v0")
+    assert line["regret"].to_list() == own["regret"].to_list()
+    words = ["run", "ownpkg:Shop-v0:tells=false", "--agents", "ownpkg.agents:TopRank", "--horizon", "200", "--runs", "2"]
+    shown = command(shop, *words, "--out", "six").stdout
+    assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in shown
+    assert "reward" in command(shop, "report", "six", "--markdown").stdout
+
+
+NOTEBOOK = """
+import json
+import clickgym
+from clickgym.agents import Agent
+class Mine(Agent):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_positions = n_positions
+    def rank(self, observation):
+        return list(range(self.n_positions))
+    def update(self, observation, ranking, clicks, reward):
+        pass
+from ownpkg.models import FadingModel
+users = FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
+table = clickgym.sweep({"mine": users}, [Mine, clickgym.agents.TopRank], 200, 2, n_jobs=2)
+print(table.filter(table["step"] == 200)["agent"].to_list())
+"""
+
+
+@pytest.mark.usefixtures("printed")
+def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
+    """Skipped where what runs notebooks is not installed: nbclient and ipykernel."""
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    cells = [nbformat.v4.new_code_cell(cell) for cell in NOTEBOOK.split("from ownpkg", 1)[:1]]
+    cells.append(nbformat.v4.new_code_cell("from ownpkg" + NOTEBOOK.split("from ownpkg", 1)[1]))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), shop / "work" / "own.ipynb")
+    code = (
+        "import nbformat, nbclient; notebook = nbformat.read('own.ipynb', 4); "
+        "nbclient.NotebookClient(notebook, timeout=200, kernel_name='python3').execute(); "
+        "print(''.join(output.get('text', '') for cell in notebook.cells for output in cell.outputs))"
+    )
+    printed = python(shop, "-c", code).stdout
+    assert "'__main__:Mine', '__main__:Mine', 'TopRank', 'TopRank'" in printed
 
 
 @pytest.mark.usefixtures("printed")
