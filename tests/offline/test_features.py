@@ -262,7 +262,7 @@ def test_the_most_rated_items_only():
     ("arguments", "message"),
     [
         ({"models": ("DBN",)}, "unknown model 'DBN'"),
-        ({"models": ("UBM", "UBM")}, "expected one or more of CM, PBM, DCM, UBM, CCM, each once"),
+        ({"models": ("UBM", "UBM")}, "expected one or more of CM, PBM, DCM, UBM, CCM, TPBM, each once"),
         ({"reduce": "pca"}, "unknown reduction 'pca'"),
         ({"reduce": "svd"}, "ratings have no features to reduce"),
         ({"floor": 1.5}, "floor is 1.5; expected a probability"),
