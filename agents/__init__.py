@@ -1,21 +1,46 @@
 """What ranks: the interface of agents and the published algorithms."""
 
-from .agent import Agent, CompiledAgent, ContextualAgent
-from .baselines import EpsilonGreedy, Fixed, Oracle, Random
-from .batch_rank import BatchRank
-from .bubble_rank import BubbleRank
-from .cascade import CascadeTS, CascadeUCB1
-from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from .frozen_policy import FrozenPolicy
-from .generic_rl import A2C, DQN, PPO, SAC, TD3, MaskablePPO, RecurrentPPO, StableBaselines
-from .kl_ucb import DCMKLUCB, CascadeKLUCB
-from .learner import Learner
-from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearEpsilonGreedy, LinearTS, PBMLinUCB, UBMLinUCB
-from .pie import PIE
-from .position_based import PBMPIE, PBMUCB
-from .position_based_ts import BCMPTS, PBMTS
-from .ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1
-from .top_rank import TopRank
+from .agent import Agent as Agent
+from .agent import CompiledAgent as CompiledAgent
+from .agent import ContextualAgent as ContextualAgent
+from .baselines import EpsilonGreedy as EpsilonGreedy
+from .baselines import Fixed as Fixed
+from .baselines import Oracle as Oracle
+from .baselines import Random as Random
+from .batch_rank import BatchRank as BatchRank
+from .bubble_rank import BubbleRank as BubbleRank
+from .cascade import CascadeTS as CascadeTS
+from .cascade import CascadeUCB1 as CascadeUCB1
+from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
+from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
+from .frozen_policy import FrozenPolicy as FrozenPolicy
+from .generic_rl import A2C as A2C
+from .generic_rl import DQN as DQN
+from .generic_rl import PPO as PPO
+from .generic_rl import SAC as SAC
+from .generic_rl import TD3 as TD3
+from .generic_rl import MaskablePPO as MaskablePPO
+from .generic_rl import RecurrentPPO as RecurrentPPO
+from .generic_rl import StableBaselines as StableBaselines
+from .kl_ucb import DCMKLUCB as DCMKLUCB
+from .kl_ucb import CascadeKLUCB as CascadeKLUCB
+from .learner import Learner as Learner
+from .linear import C2UCB as C2UCB
+from .linear import CMLinUCB as CMLinUCB
+from .linear import DCMLinUCB as DCMLinUCB
+from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
+from .linear import LinearTS as LinearTS
+from .linear import PBMLinUCB as PBMLinUCB
+from .linear import UBMLinUCB as UBMLinUCB
+from .pie import PIE as PIE
+from .position_based import PBMPIE as PBMPIE
+from .position_based import PBMUCB as PBMUCB
+from .position_based_ts import BCMPTS as BCMPTS
+from .position_based_ts import PBMTS as PBMTS
+from .ranked_bandits import RankedExp3 as RankedExp3
+from .ranked_bandits import RankedKLUCB as RankedKLUCB
+from .ranked_bandits import RankedUCB1 as RankedUCB1
+from .top_rank import TopRank as TopRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
     agent.__name__: agent

@@ -71,5 +71,5 @@ __all__ = [
     "list_instances",
     "load_instance",
     "register",
-    *(_model.__name__ for _model in CLICK_MODELS.values()),
 ]
+__all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

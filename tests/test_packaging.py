@@ -154,3 +154,31 @@ def test_every_dependency_is_pinned():
 def test_the_version_is_the_same_everywhere(file):
     version = re.escape(PYPROJECT["project"]["version"])
     assert re.search(rf"^(## |version: ){version}\b", (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+TYPED = """
+import gymnasium as gym
+import clickgym
+
+table = clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 1)
+log: clickgym.offline.ClickLog = clickgym.record(clickgym.agents.Random(10, 5, seed=0), gym.make("PBMRank-v0"), 5)
+env = clickgym.envs.ClickEnv(clickgym.envs.PositionBasedModel([0.5], [1.0]))
+clickgym.replay(clickgym.agents.C2UCB(4, 2, n_features=5, seed=0), log)
+clickgym.nonsense(3)
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_the_public_names_and_no_others(tmp_path):
+    (tmp_path / "clickgym").mkdir()
+    folders = {name.rpartition(".")[2]: folder for name, folder in PACKAGE_FOLDERS.items() if name != "clickgym"}
+    for name, target in folders.items() | {(file.name, file) for file in (ROOT / "src" / "clickgym").iterdir()}:
+        (tmp_path / "clickgym" / name).symlink_to(ROOT / target)
+    (tmp_path / "typed.py").write_text(TYPED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--explicit-package-bases", "--follow-imports=silent", "typed.py"],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[:-1] == ['typed.py:9: error: Module has no attribute "nonsense"  [attr-defined]'], (
+        done.stdout
+    )

@@ -36,11 +36,13 @@ __all__ = [
 _LATER = {"offline": ".offline", "record": ".runner.record", "replay": ".runner.replay", "sweep": ".runner.sweep"}
 
 
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(_LATER[name], __name__)
-    return module if name == "offline" else getattr(module, name)
+if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = importlib.import_module(_LATER[name], __name__)
+        return module if name == "offline" else getattr(module, name)
 
 
 def __dir__() -> list[str]:
