@@ -32,6 +32,7 @@ from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
+from .merge_rank import MergeRank as MergeRank
 from .pie import PIE as PIE
 from .position_based import PBMPIE as PBMPIE
 from .position_based import PBMUCB as PBMUCB
@@ -58,6 +59,7 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         RankedUCB1,
         RankedKLUCB,
         BatchRank,
+        MergeRank,
         TopRank,
         BubbleRank,
         CascadeDUCB,

@@ -1,0 +1,238 @@
+"""MergeRank against a slow reference, and against each other reading of the released code: all are told apart."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_agents import MODELS, lower_bound, upper_bound
+from scipy.stats import chisquare
+
+from clickgym.agents import MergeRank
+from clickgym.envs import PositionBasedModel
+
+FALSE_ALARM = 1e-5
+
+
+class Batch:
+    """Items, and what is known of them."""
+
+    def __init__(self, items, delta=0.5, counts=None):
+        self.items, self.delta = list(items), delta
+        self.counts = counts or dict.fromkeys(items, (0, 0))  # C and N
+
+
+class MergeRankReference:
+    """MergeRank in plain Python, by the description in ALGORITHMS.md. It does not draw: it is told the list and learns from it.
+
+    The keyword arguments are the readings that it is not.
+    """
+
+    def __init__(
+        self,
+        n_items,
+        n_positions,
+        horizon,
+        *,
+        halve=True,
+        keep_counts=True,
+        cut_everywhere=True,
+        drop=True,
+        fillers_count=True,
+        restart_delta=True,
+        level=None,
+    ):
+        self.batches, self.n_positions = [Batch(range(n_items))], n_positions
+        self.level = math.log(n_items * horizon) if level is None else level
+        self.halve, self.keep_counts, self.cut_everywhere, self.drop = halve, keep_counts, cut_everywhere, drop
+        self.fillers_count, self.restart_delta = fillers_count, restart_delta
+
+    def structure(self):
+        """The batches from top to bottom: their items, each with C and N, and δ."""
+        return [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
+
+    def allows(self, ranking):
+        start = 0
+        for batch in self.batches:
+            shown = set(ranking[start : start + len(batch.items)])
+            if not shown <= set(batch.items):
+                return False
+            start += len(batch.items)
+        return True
+
+    def learn(self, ranking, clicks):
+        batches = []
+        for batch in self.batches:
+            least = min(n for _, n in batch.counts.values())
+            for item, click in zip(ranking, clicks, strict=True):
+                if item in batch.counts and len(batch.items) > 1:
+                    clicked, n = batch.counts[item]
+                    if self.fillers_count or n == least:
+                        batch.counts[item] = clicked + int(click), n + 1
+            batches += self.tested(batch, sum(len(other.items) for other in batches))
+        self.batches = batches
+
+    def tested(self, batch, first):
+        """What a batch that begins at place ``first`` becomes."""
+        if len(batch.items) == 1 or min(n for _, n in batch.counts.values()) < self.level / batch.delta**2:
+            return [batch]
+        upper, lower = {}, {}
+        for item, (clicked, n) in batch.counts.items():
+            upper[item], lower[item] = upper_bound(clicked / n, self.level / n), lower_bound(clicked / n, self.level / n)
+
+        items = sorted(batch.items, key=lambda item: -lower[item])
+        shown = self.n_positions - first
+        if self.drop and len(items) > shown:
+            last = lower[items[shown - 1]]
+            items = items[:shown] + [item for item in items[shown:] if upper[item] >= last]
+        places = [
+            place
+            for place in range(1, len(items))
+            if min(lower[item] for item in items[:place]) > max(upper[item] for item in items[place:])
+        ]
+        if not self.cut_everywhere:
+            places = places[-1:]
+        if len(items) == len(batch.items) and not places:
+            delta = batch.delta / 2 if self.halve else batch.delta
+            return [Batch(batch.items, delta, batch.counts if self.keep_counts else None)]
+        bounds = [0, *places, len(items)]
+        delta = 0.5 if self.restart_delta else batch.delta
+        return [Batch(items[a:b], delta) for a, b in itertools.pairwise(bounds)]
+
+
+def structure(agent):
+    """As `MergeRankReference.structure`, of the agent."""
+    state, found = agent.state, []
+    for b in range(state.n_batches[0]):
+        items = sorted(state.items[state.first[b] : state.first[b + 1]].tolist())
+        found.append(({d: (int(state.clicks[d]), int(state.observed[d])) for d in items}, 2.0 ** -(state.halvings[b] + 1)))
+    return found
+
+
+def follow(agent, references, model, rng, sessions):
+    """Play; the names of the references that were in the agent's state all the time."""
+    agreed = set(references)
+    for _ in range(sessions):
+        ranking = agent.rank(None)
+        clicks = model.sample(ranking, rng)
+        for name in list(agreed):
+            if not references[name].allows(ranking.tolist()):
+                agreed.discard(name)
+                continue
+            references[name].learn(ranking.tolist(), clicks)
+        agent.update(None, ranking, clicks)
+        agreed = {name for name in agreed if references[name].structure() == structure(agent)}
+    return agreed
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("horizon", [1, 50, 10**6])
+def test_it_follows_the_reference_in_every_click_model(name, horizon):
+    model, rng = MODELS[name], np.random.default_rng(1)
+    agent = MergeRank(model.n_items, model.n_positions, horizon=horizon, seed=2)
+    reference = MergeRankReference(model.n_items, model.n_positions, horizon)
+    assert follow(agent, {"as released": reference}, model, rng, 1500)
+
+
+@given(st.integers(1, 7), st.data())
+def test_it_follows_the_reference_at_all_sizes_and_attractions(n_items, data):
+    """From certain and impossible clicks to close ones: drops, several cuts at once, and cuts of batches that were cut."""
+    n_positions = data.draw(st.integers(1, n_items))
+    attraction = data.draw(st.lists(st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.9]), min_size=n_items, max_size=n_items))
+    model, rng = PositionBasedModel(attraction, np.ones(n_positions)), np.random.default_rng(3)
+    agent = MergeRank(n_items, n_positions, horizon=data.draw(st.sampled_from([1, 4, 100])), seed=4)
+    reference = MergeRankReference(n_items, n_positions, agent.hyperparameters["horizon"])
+    assert follow(agent, {"as released": reference}, model, rng, 250)
+
+
+READINGS = {
+    "fillers are not counted": {"fillers_count": False},
+    "δ is not halved": {"halve": False},
+    "counts are cleared where nothing changed": {"keep_counts": False},
+    "one cut only": {"cut_everywhere": False},
+    "nothing is dropped": {"drop": False},
+    "the pieces keep δ": {"restart_delta": False},
+    "the level is log T": {"level": math.log(1000)},
+    "the level is that of BatchRank": {"level": math.log(1000) + 3 * math.log(math.log(1000))},
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_each_other_reading_is_told_apart(reading):
+    """By groups with close items, more than there are positions; or by evenly spaced ones that are cut apart in one test."""
+    told_apart = []
+    for attraction, n_positions in (([0.99, 0.97, 0.5, 0.45, 0.03, 0.02, 0.01], 4), ([0.9, 0.6, 0.4, 0.1], 4)):
+        n_items = len(attraction)
+        model, rng = PositionBasedModel(attraction, np.ones(n_positions)), np.random.default_rng(5)
+        agent = MergeRank(n_items, n_positions, horizon=1000, seed=6)
+        references = {
+            "as released": MergeRankReference(n_items, n_positions, 1000),
+            reading: MergeRankReference(n_items, n_positions, 1000, **READINGS[reading]),
+        }
+        agreed = follow(agent, references, model, rng, 3000)
+        assert "as released" in agreed
+        told_apart.append(reading not in agreed)
+    assert any(told_apart)
+
+
+def test_lists_are_uniform_within_batches_and_not_by_least_observed():
+    """Null: each session's list is a uniform ordered choice of 2 of 4 items, whatever was shown before; 6,000 sessions.
+
+    Of 12 lists, and of 12 × 12 pairs of successive lists; chi-square at a false-alarm rate of 1e-5 each.
+    """
+    agent = MergeRank(4, 2, horizon=10**9, seed=8)
+    lists = []
+    for _ in range(6000):
+        ranking = agent.rank(None)
+        lists.append(tuple(ranking.tolist()))
+        agent.update(None, ranking, [0, 0])
+    assert agent.state.n_batches[0] == 1
+    single, pairs = Counter(lists), Counter(itertools.pairwise(lists))
+    assert chisquare([single[value] for value in single]).pvalue > FALSE_ALARM
+    assert len(single) == 12
+    assert chisquare([pairs[a, b] for a in single for b in single]).pvalue > FALSE_ALARM
+    assert np.ptp(agent.state.observed) > 1, "least observed first would keep the counts within one"
+
+
+def test_nothing_is_shuffled_after_the_horizon_and_tests_go_on():
+    model, rng = PositionBasedModel([0.1, 0.9, 0.5], [1.0, 1.0, 1.0]), np.random.default_rng(9)
+    agent = MergeRank(3, 3, horizon=5, seed=10)
+    lists, batches = [], []
+    for _ in range(400):
+        ranking = agent.rank(None)
+        lists.append(tuple(ranking.tolist()))
+        batches.append(structure(agent))
+        agent.update(None, ranking, model.sample(ranking, rng))
+    changes = [session for session in range(5, 400) if lists[session] != lists[session - 1]]
+    assert changes, "a test put the batch in order"
+    assert all(len(batches[session]) > len(batches[session - 1]) for session in changes)
+    assert len(set(lists[5:11])) == 1
+    assert len(set(lists[:5])) > 1
+
+
+def test_an_item_hidden_at_the_horizon_is_never_tested():
+    """The batch waits for an item that is not shown any more."""
+    agent = MergeRank(3, 2, horizon=1, seed=11)
+    for _ in range(500):
+        agent.update(None, agent.rank(None), [1, 0])
+    assert sorted(agent.state.observed.tolist())[0] <= 1
+    assert structure(agent)[0][1] == 0.5
+
+
+def test_counts_and_delta_start_again_after_a_drop():
+    """Items at 0.9 on the only position and one never clicked: the first test drops it, and clears the other's counts."""
+    agent = MergeRank(2, 1, horizon=100, seed=12)
+    needed = math.ceil(4 * math.log(200))
+    for _ in range(1000):
+        ranking = agent.rank(None)
+        before = agent.state.observed.copy()
+        agent.update(None, ranking, [int(ranking[0] == 0)])
+        if agent.state.first[1] == 1:
+            break
+    assert structure(agent) == [({0: (0, 0)}, 0.5)]
+    assert sorted((before + (np.arange(2) == ranking[0])).tolist())[0] >= needed
