@@ -20,6 +20,7 @@ LOOKS: dict[str, tuple[str, Any]] = {
     LAST: (ORANGE, "-"),
     FIRST: (ORANGE, (0, (4, 1.5))),
     "BatchRank": (BLUE, "-"),
+    "MergeRank": (BLUE, (0, (4, 1.5))),
     "RankedExp3": (GREY, "-"),
     "TopRank": (GREEN, "-"),
     "BubbleRank": (PURPLE, "-"),
@@ -39,7 +40,7 @@ LOOKS: dict[str, tuple[str, Any]] = {
     "DCMLinUCB": (GREEN, "-"),
     "PBMLinUCB": (PURPLE, "-"),
 }
-"""An agent looks the same in all figures; the two readings of several clicks share a colour."""
+"""An agent looks the same in all figures; two readings of the same algorithm share a colour."""
 
 
 def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
