@@ -120,11 +120,13 @@ def _file_error(path: Path, error: OSError, needed: int | None = None) -> FileEr
         errno.EFBIG: "the file is larger than the system allows",
         errno.EROFS: "the file system is read-only",
     }.get(error.errno or 0, error.strerror or str(error))
+    sizes = []
     if needed is not None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        reason += f": {in_bytes(needed)} are needed"
-        if error.errno == errno.ENOSPC:
-            free = shutil.disk_usage(_existing(path)).free
-            reason += f", {in_bytes(free)} are free" + (" and no file can be added" if free >= needed else "")
+        sizes.append(f"{in_bytes(needed)} are needed")
+    if error.errno == errno.ENOSPC:
+        free = shutil.disk_usage(_existing(path)).free
+        sizes.append(f"{in_bytes(free)} are free" + (" and no file can be added" if free >= (needed or 1) else ""))
+    reason += f": {', '.join(sizes)}" if sizes else ""
     told = FileError(f"{path} cannot be written: {reason}")
     told.errno = error.errno
     return told

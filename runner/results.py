@@ -409,16 +409,24 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
     make_folder(out)
     remove_drafts(out)
     if not _is_empty(out):
-        if not (out / CONFIG).exists() or read_parts(out / CONFIG) != parts:
+        if not _is_of(out, parts, frames):
             raise ValueError(f"{out} holds something already; choose another folder")
     else:
         _write_config(out, parts)
     _make_trials(out)
     for trial, frame in frames.items():
-        if not (out / TRIALS / trial.file).exists():  # or a merge that was stopped has it
+        if not (out / TRIALS / trial.file).exists():
             write_trial(out, trial, frame)
     finished = write_tables(out)
     return table_of([finished[trial] for trial in trials_of(parts)], parts[0]["metrics"])
+
+
+def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:
+    """Whether a folder is that of the same merge, which was finished or stopped."""
+    if not (out / CONFIG).exists() or read_parts(out / CONFIG) != parts:
+        return False
+    there = _read_finished(out, trials_of(parts), parts)
+    return all(frame.equals(frames[trial]) for trial, frame in there.items())
 
 
 def _is_empty(out: Path) -> bool:
