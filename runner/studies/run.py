@@ -22,7 +22,7 @@ from ...envs import list_instances, load_instance
 from ...envs.checks import check_seed, unknown
 from ...envs.files import make_folder, write_whole
 from ...envs.instances import DEFAULT_INSTANCE
-from ..formats import clock, markdown_table
+from ..formats import clock, markdown_table, markdown_text, one_line
 from ..make import make_agent, make_env, parse_spec
 from ..run import run
 from ..sweep import Callback, sweep
@@ -254,7 +254,7 @@ def _as_printed(title: str, rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    return markdown_table([[cell.replace("|", r"\|") for cell in row] for row in rows])
+    return markdown_table([list(map(markdown_text, row)) for row in rows])
 
 
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
@@ -273,7 +273,8 @@ def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, numb
     if numbers is not None:
         lines += ["", f"{numbers[0]}:", "", *_in_markdown(numbers[1])]
     setting = [f"- {words(each)}" for each in plans]
-    text = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}", "", *setting, "", f"`{command}`", "", *lines, ""]
+    head = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}"]
+    text = [*head, "", *setting, "", f"    {one_line(command)}", "", *lines, ""]
     write_whole(out / f"{name}.md", "\n".join(text))
     content = {
         "study": name,
