@@ -211,7 +211,7 @@ def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
         sent.close()
         try:
             for done in range(number):
-                if not results.poll(PATIENCE + 60 * (done == 0)):
+                if not results.poll(PATIENCE * (10 if done == 0 else 1)):  # at first everything is written, and compiled
                     yield "broken", f"flip {done}: no answer in {PATIENCE:.0f} s"
                     return
                 try:

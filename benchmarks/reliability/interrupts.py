@@ -72,13 +72,12 @@ class Case:
 
 
 SWEEP = ("results.parquet",)
+STUDY = ("pbm-small/results.parquet", "pbm-realistic/results.parquet", "pbm-synthetic.json")
 CASES = {
     "run": Case("run PBMRank-v0 CMRank-v0 --agents TopRank Random --horizon 3e5 --runs 10 --jobs 2 --out out", SWEEP),
     "run, in processes": Case("run PBMRank-v0 --agents mine:Slow Random --horizon 200 --runs 4 --jobs 2 --out out", SWEEP),
     "merge": Case("merge a b --out out", SWEEP),
-    "study": Case(
-        "study pbm-synthetic --scale 0.0001 --jobs 2 --out out", ("pbm-synthetic/results.parquet", "pbm-synthetic.json")
-    ),
+    "study": Case("study pbm-synthetic --scale 0.0001 --jobs 2 --out out", STUDY),
     "fit": Case("fit log.csv --model PBM CM UBM --out out/query.json", ("query.json",)),
     "features": Case("features ratings.csv --positions 3 --dimension 4 --out out/films.json", ("films.json",)),
     "evaluate": Case("evaluate log.csv --policy uniform --estimator pbm dcm", ("stdout",)),
@@ -163,7 +162,7 @@ def run(words: str, folder: Path, sent: signal.Signals | None = None, after: flo
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
 
     began = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
     process = subprocess.Popen(
         [*COMMAND, *words.split()], cwd=folder, env=environment, start_new_session=True, preexec_fn=limit,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
