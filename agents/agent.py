@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs.checks import check_count, check_positions
-from ..envs.files import write_whole
+from ..envs.files import read_arrays, write_whole
 from ..envs.kernels import specialise, static_kernels
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
@@ -159,11 +160,9 @@ class CompiledAgent(Agent):
         }
         arrays = {f"state_{name}": value for name, value in self.state._asdict().items() if _is_array(value)}
 
-        def write(partial: Path) -> None:
-            with partial.open("wb") as file:  # to a name, NumPy would add its own ending
-                np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
-
-        write_whole(Path(path), write)
+        file = io.BytesIO()
+        np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
+        write_whole(Path(path), file.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -179,9 +178,8 @@ class CompiledAgent(Agent):
             ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
-                description = json.loads(str(file["description"]))
-                arrays = {name: file[name] for name in file.files}
+            arrays = read_arrays(path)
+            description = json.loads(str(arrays["description"]))
             agent_class = _saved_class(description.get("module"), description["agent"])
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
@@ -197,7 +195,7 @@ class CompiledAgent(Agent):
         except ImportError as error:
             raise ValueError(f"{path} holds an agent of a class that cannot be found: {error}") from None
         except Exception as error:
-            raise ValueError(f"{path} is not a saved agent: {error!r}") from None
+            raise ValueError(f"{path} is not a saved agent, or damaged: {error!r}; take a copy of it") from None
         if not isinstance(agent, cls):
             raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
         return agent

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import inspect
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -22,6 +23,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from ..envs.checks import check_at_least, check_count, check_positions, probability, unknown
+from ..envs.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
 
@@ -74,6 +76,27 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def _logger(log: Path | None) -> Iterator[Any]:
+    from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+
+    if log is None:  # given no logger, the library makes a folder for every run in that of temporary files
+        yield Logger(None, [])
+        return
+
+    def not_twice(failed: threading.ExceptHookArgs) -> None:
+        if not isinstance(failed.exc_value, OSError):
+            before(failed)
+
+    # TensorBoard writes in a thread of its own; what fails there is printed, and raised in the next call.
+    before, threading.excepthook = threading.excepthook, not_twice
+    try:
+        with writing(log), contextlib.closing(Logger(None, [TensorBoardOutputFormat(str(log))])) as logger:
+            yield logger
+    finally:
+        threading.excepthook = before
 
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
@@ -196,11 +219,8 @@ class StableBaselines(Learner):
         return {name: value for name, value in always.items() if taken is None or name in taken} | given
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
-        from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
         from stable_baselines3.common.utils import set_random_seed
 
-        # Given no logger, the library makes a folder for every run in that of temporary files.
-        logger = Logger(None, [] if log is None else [TensorBoardOutputFormat(str(log))])
         every = max(sessions // 200, 1)
         choices = self.n_positions if self.actions == "items" else 1
         logged, regret = 0, 0.0
@@ -225,7 +245,7 @@ class StableBaselines(Learner):
 
         seed = int(self.rng.integers(2**31))
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
-        with _one_thread(), contextlib.closing(logger), contextlib.suppress(_EnoughError):
+        with _one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
             if self.model is None:
                 self.model = self.algorithm()(env=envs, **self.arguments())
             else:

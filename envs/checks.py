@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+MOST_SESSIONS = 10**15
+"""Of all that is played at once: at 10 ns a session, four months of a processor."""
+
 NUMBER = (int, float, np.integer, np.floating)
 
 
@@ -115,6 +118,8 @@ def check_horizon(horizon: Any, least: int = 1) -> int:
     whole = isinstance(horizon, (int, np.integer)) or (isinstance(horizon, float) and horizon.is_integer())
     if isinstance(horizon, bool) or not whole or horizon < least:
         raise ValueError(f"horizon is {horizon!r}; expected an integer of at least {least}")
+    if horizon > MOST_SESSIONS:
+        raise ValueError(f"horizon is {horizon!r}; expected at most {MOST_SESSIONS:,} sessions")
     return int(horizon)
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, unknown
+from .files import check_memory
 from .problem import Problem
 from .rendering import RENDER_MODES, ResultPage, render
 from .schedule import AnyTask, Course, Dealt
@@ -290,6 +292,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
+        numbers = flatdim(self._course.observation_space) + self.model.n_positions
+        check_memory(f"{num_envs:,} streams", 24 * num_envs * numbers)  # spaces and arrays: three numbers of 8 bytes for each
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.single_observation_space = self._course.observation_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)

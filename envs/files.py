@@ -1,34 +1,315 @@
-"""Files that are whole or not there at all; used by the whole package."""
+"""Files that are whole or not there at all, and what is said where they cannot be written or read; used by the whole package.
+
+A file is written as a draft beside it, which then takes its name. The name of a draft tells who writes it, so that what a
+killed process left behind is known, and removed by the next that writes into the folder.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import io
+import math
+import mmap
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import platform
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["write_whole"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "FileError",
+    "check_disk",
+    "check_file",
+    "check_memory",
+    "check_seal",
+    "draft_of",
+    "in_bytes",
+    "is_draft",
+    "make_folder",
+    "read_arrays",
+    "reading",
+    "remove_drafts",
+    "sealed",
+    "write_whole",
+    "writing",
+]
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+class FileError(OSError):
+    """Something cannot be written; the message is one line: what, where, and on a full disk how much is missing."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- writing
+
+
+def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all; what goes wrong is raised, and leaves nothing behind.
 
     Args:
         path: the file, replaced if there is one.
-        write: called with the path of a draft in the same folder, which it writes.
+        content: text, which is written as UTF-8; bytes; or blocks of bytes, which are made as they are written.
+
+    Raises:
+        FileError: the file cannot be written.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_whole(Path(folder, "a.txt"), lambda draft: draft.write_text("whole"))
+        ...     write_whole(Path(folder, "a.txt"), "whole")
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    content = content.encode() if isinstance(content, str) else content
+    blocks = iter([content] if isinstance(content, bytes) else content)
+    _clean_once(path.parent)
+    draft, size = draft_of(path), 0
     try:
-        write(draft)
+        with draft.open("wb") as file:
+            for block in blocks:
+                size += len(block)
+                file.write(block)
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):  # on a file system that is full or read-only: the first error is the one to be told
             draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _file_error(path, error, size + sum(map(len, blocks))) from None
         raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system refuses within becomes a `FileError` about this path."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise _file_error(path, error) from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, if need be.
+
+    Raises:
+        ValueError: there is a file in its place.
+        FileError: it cannot be made.
+    """
+    try:
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+    except FileError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTDIR):
+            raise ValueError(f"{path} is a file, or below one; the results need a folder") from None
+        raise
+
+
+def _file_error(path: Path, error: OSError, needed: int | None = None) -> FileError:
+    reason = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the quota of the disk is used up",
+        errno.EFBIG: "the file is larger than the system allows",
+        errno.EROFS: "the file system is read-only",
+    }.get(error.errno or 0, error.strerror or str(error))
+    sizes = []
+    if needed is not None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        sizes.append(f"{in_bytes(needed)} are needed")
+    if error.errno == errno.ENOSPC:
+        free = shutil.disk_usage(_existing(path)).free
+        sizes.append(f"{in_bytes(free)} are free" + (" and no file can be added" if free >= (needed or 1) else ""))
+    reason += f": {', '.join(sizes)}" if sizes else ""
+    told = FileError(f"{path} cannot be written: {reason}")
+    told.errno = error.errno
+    return told
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+
+
+# ----------------------------------------------------------------------------------------------------------------- drafts
+
+HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
+DRAFT = re.compile(r".+\.(?:clickgym-(?P<host>[\w-]+)-)?(?P<pid>\d+)\.partial")
+"""The names of drafts; those of version 0.1 do not tell the host."""
+MAX_AGE = 86400
+"""Seconds without a change, after which the draft of a process of another host is taken for left behind."""
+
+
+def draft_of(path: Path) -> Path:
+    """Where this process writes what shall become a file or a folder."""
+    return path.with_name(f"{path.name}.clickgym-{HOST}-{os.getpid()}.partial")
+
+
+def is_draft(path: Path) -> bool:
+    """Whether this is a draft, by its name."""
+    return DRAFT.fullmatch(path.name) is not None
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove drafts from a folder that is all ours, those of version 0.1 among them, as far as nobody can be writing them.
+
+    Of a process of this host it is known whether it lives; those of others go by their age.
+    """
+    _remove_drafts(folder, anonymous=True)
+
+
+@cache
+def _clean_once(folder: Path) -> None:
+    """Remove what bears our mark from any folder, before the first file that this process writes there."""
+    _remove_drafts(folder, anonymous=False)
+
+
+def _remove_drafts(folder: Path, anonymous: bool) -> None:
+    with suppress(OSError):  # nothing depends on it
+        for name in os.listdir(folder):
+            found = DRAFT.fullmatch(name)
+            if found and (found["host"] or anonymous) and _is_left_behind(folder / name, found["host"], int(found["pid"])):
+                with suppress(OSError):
+                    shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
+
+
+def _is_left_behind(draft: Path, host: str | None, pid: int) -> bool:
+    if host not in (HOST, None) or os.name != "posix":
+        return time.time() - draft.stat().st_mtime > MAX_AGE
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------------- reading
+
+
+@contextmanager
+def reading(path: object, what: str, cure: str) -> Iterator[None]:
+    """Whatever goes wrong within becomes a ValueError of one line: the file, what happened, and what to do.
+
+    Also a panic of polars, which is no `Exception`, and memory that a damaged size asks for. Absence stays what it is.
+
+    Args:
+        path: the file.
+        what: what is said of it, as ``"is damaged"``.
+        cure: what to do.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, FileNotFoundError):
+        raise
+    except BaseException as error:
+        said = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{path} {what} ({said or type(error).__name__}); {cure}") from None
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file, all of whose checksums are right.
+
+    Raises:
+        Exception: of many kinds, on another file or a damaged one; see `reading`.
+    """
+    with np.load(path, allow_pickle=False) as file:
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array; expected what np.savez writes")
+        archive: Any = file.zip
+        check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
+        if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
+            raise ValueError(f"the checksum of {damaged} is another")
+        return {name: file[name] for name in file.files}
+
+
+# ---------------------------------------------------------------------------------------------------------------- Parquet
+
+SEAL, BLANK = "clickgym_sha256", "0" * 64
+SEALED = re.compile(rb"clickgym_sha256\x18@(.{64})", re.DOTALL)  # key and value as Parquet's footer has them
+
+
+def sealed(frame: Any, **metadata: str) -> bytes:
+    """A table of polars as a Parquet file with a checksum of all its bytes: what is damaged is known before it is parsed.
+
+    Args:
+        frame: the table.
+        **metadata: of the file.
+    """
+    file = io.BytesIO()
+    frame.write_parquet(file, metadata={**metadata, SEAL: BLANK})
+    content = bytearray(file.getbuffer())
+    start, stop = _seal_of(content).span(1)
+    content[start:stop] = _digest(content).encode()
+    return bytes(content)
+
+
+def check_seal(content: bytes | mmap.mmap) -> None:
+    """Check the checksum of a Parquet file, if it has one: those of version 0.1 and of others do not.
+
+    Raises:
+        ValueError: the checksum is another.
+    """
+    found = _seal_of(content)
+    if found and _digest(content, *found.span(1)).encode() != found[1]:
+        raise ValueError("its checksum is another")
+
+
+def check_file(path: Path) -> None:
+    """`check_seal` of a file of any size."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        check_seal(content)
+
+
+def _seal_of(content: Any) -> Any:
+    return SEALED.search(content, max(content.rfind(SEAL.encode()), 0))
+
+
+def _digest(content: bytes | bytearray | mmap.mmap, start: int = 0, stop: int = 0) -> str:
+    """Of all bytes, those from ``start`` to ``stop`` blank."""
+    with memoryview(content) as view:
+        digest = hashlib.sha256(view[:start])
+        digest.update(BLANK.encode()[: stop - start])
+        digest.update(view[stop:])
+    return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------------------------ sizes
+
+
+def in_bytes(size: float) -> str:
+    """A number of bytes.
+
+    Example:
+        >>> in_bytes(500), in_bytes(31_000), in_bytes(4.2e12)
+        ('500 B', '31.0 kB', '4.2 TB')
+    """
+    power = min(int(math.log10(max(size, 1))) // 3, 6)
+    return f"{size / 1000**power:,.{int(power > 0)}f} {('B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"
+
+
+def check_memory(what: str, needed: int) -> None:
+    """Refuse what does not fit into the memory that is available; the message of the ValueError names what, and both sizes."""
+    if needed > (available := _memory()):
+        raise ValueError(f"{what} would take {in_bytes(needed)} of memory; {in_bytes(available)} are available")
+
+
+def check_disk(what: str, folder: Path, needed: int) -> None:
+    """Refuse what does not fit onto the disk of a folder; the message of the ValueError names what, where, and both sizes."""
+    if needed and needed > (free := shutil.disk_usage(_existing(folder)).free):
+        raise ValueError(f"{what} would take {in_bytes(needed)} in {folder}; {in_bytes(free)} are free")
+
+
+def _memory() -> int:
+    """Bytes that a process could still get; where the system does not tell, what the machine has."""
+    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
+        return 1024 * int(next(line for line in file if line.startswith("MemAvailable:")).split()[1])
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 1 << 62

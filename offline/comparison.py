@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..envs import CLICK_MODELS, load_instance
 from ..envs.checks import unknown
+from ..envs.files import read_arrays, reading
 from .evaluation import Evaluation, Policies, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (
@@ -156,14 +156,10 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         raise ValueError(
             f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
         )
-    try:
-        arrays = np.load(spec, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array; expected what np.savez writes")
-        with arrays:
-            held = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"cannot read the policy {spec}: {error}") from None
+    if not Path(spec).exists():
+        raise ValueError(f"cannot read the policy {spec}: there is no such file")
+    with reading(spec, "cannot be read as a policy", "expected what np.savez writes; take a copy of it"):
+        held = read_arrays(spec)
     for name in ("action_dist", "scores"):
         if name in held:
             labels = held.get("items", np.arange(len(np.atleast_1d(held[name]))))

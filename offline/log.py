@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..envs.checks import check_finite
-from ..envs.files import write_whole
+from ..envs.files import sealed, write_whole
 from .counting import by_query
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
@@ -293,18 +293,23 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     if "" in log.item_labels or "" in log.query_labels:
         raise ValueError("a label is empty; in a table that is a missing value")
     if path.name.endswith(".parquet"):
-        write_whole(path, log.to_frame().write_parquet)
+        write_whole(path, sealed(log.to_frame()))
     elif path.name.endswith((".csv", ".csv.gz")):
         for label in (*log.item_labels, *log.query_labels):
             if "\n" in label or "\r" in label:
                 raise ValueError(f"the label {label!r} does not fit into a line of {path.name}; write .parquet")
-        write_whole(path, partial(_write_csv, log, gzip.open if path.suffix == ".gz" else Path.open))
+        write_whole(path, _gzipped(_in_csv(log)) if path.suffix == ".gz" else _in_csv(log))
     else:
         raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")
 
 
-def _write_csv(log: ClickLog, open_file: Any, path: Path) -> None:
-    with open_file(path, "wb") as file:
-        step = max(ROWS // log.n_positions, 1)
-        for first in range(0, max(len(log), 1), step):
-            log[first : first + step]._frame(first).write_csv(file, include_header=first == 0)
+def _in_csv(log: ClickLog) -> Iterator[bytes]:
+    step = max(ROWS // log.n_positions, 1)
+    for first in range(0, max(len(log), 1), step):
+        yield log[first : first + step]._frame(first).write_csv(include_header=first == 0).encode()
+
+
+def _gzipped(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    yield from map(packer.compress, blocks)
+    yield packer.flush()

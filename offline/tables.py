@@ -9,10 +9,12 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
+from ..envs.files import check_file, reading
 from .log import ROWS
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "whole_number",
 ]
 
+LONGEST = 1 << 24
+"""Bytes of a line."""
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """How a number from 0 is written."""
 
@@ -60,7 +64,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         try:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
+                if len(line) == LONGEST:  # a compressed file could fill all memory with it
+                    raise ValueError(f"{path}, line {number} is longer than {LONGEST >> 20} MiB; expected a text file")
                 yield number, line.removesuffix(b"\n").removesuffix(b"\r")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
@@ -118,8 +124,8 @@ def _csv(path: Path, skipped: Skipped) -> Rows:
 
 def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
     """The header, then the rows, numbered from 1."""
-    first = 0
-    try:
+    with reading(path, "is not a Parquet table, or damaged", "take a copy of it"):
+        check_file(path)
         table = pl.scan_parquet(path, glob=False)  # a name may have brackets
         schema = table.collect_schema()
         names = [name for name in schema if name in wanted or re.fullmatch(others, name)]
@@ -131,8 +137,6 @@ def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
         for first in range(0, n_rows, ROWS):
             block = texts.slice(first, ROWS).collect()
             yield from enumerate(map(list, block.iter_rows()), first + 1)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ValueError(f"{path} is not a Parquet table, or damaged after row {first}: {str(error).splitlines()[0]}") from None
 
 
 def find_columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:

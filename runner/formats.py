@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "markdown_table", "regret_text", "wait"]
+__all__ = ["clock", "duration", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -60,11 +61,32 @@ def _in_unit(seconds: float) -> tuple[float, str]:
     return (seconds, "s") if seconds < 60 else (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
 
 
+def one_line(text: str) -> str:
+    """The text without line ends, with single spaces.
+
+    Example:
+        >>> one_line("two\\nlines")
+        'two lines'
+    """
+    return " ".join(text.split())
+
+
+def markdown_text(text: str) -> str:
+    """What Markdown shows as this text, in one line: no HTML, no table, no list, no link.
+
+    Example:
+        >>> print(markdown_text("a|b <c>"), markdown_text("- d"), markdown_text("1. e"))
+        a\\|b \\<c\\> \\- d 1\\. e
+    """
+    escaped = re.sub(r"([\\`*_\[\]<>|~&#$@]|:(?=//)|(?<=www)\.)", r"\\\1", one_line(text))
+    return re.sub(r"^(\d*)(?=[-+.)](?:\s|$)|--)", r"\1\\", escaped)
+
+
 def markdown_table(rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
     """The lines of a table in Markdown.
 
     Args:
-        rows: the first is the header; what Markdown would read as its own must be escaped.
+        rows: the first is the header; what Markdown would read as its own must be escaped, as by `markdown_text`.
         rule: what stands below the header, as ``":---"`` for a column to the left; None says nothing of sides.
 
     Example:

@@ -19,7 +19,7 @@ from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .metrics import Metrics
 
-__all__ = ["AgentError", "check_list", "play_compiled", "play_python", "playable", "why_not_compiled"]
+__all__ = ["AgentError", "WorkerError", "check_list", "play_compiled", "play_python", "playable", "why_not_compiled"]
 
 OnChunk = Callable[[int], object]
 
@@ -30,6 +30,10 @@ play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
+
+
+class WorkerError(RuntimeError):
+    """A process that played was ended from outside, perhaps for want of memory; what is finished is kept."""
 
 
 class AgentError(Exception):

@@ -12,6 +12,7 @@ from ..agents import Agent
 from ..agents.baselines import Random
 from ..envs import ClickEnv, ContextualModel
 from ..envs.checks import check_count
+from ..envs.files import check_memory
 from ..envs.guests import clicks_of, sizes_of
 from ..offline import ClickLog
 from .loop import check_list
@@ -51,6 +52,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     guest = not isinstance(click_env, ClickEnv)
     contextual = not guest and isinstance(click_env.model, ContextualModel)
     n_items, n_positions, _ = sizes_of(env)
+    seen_of_each = 8 * click_env.model.n_features if contextual else 0
+    check_memory(f"a log of {sessions:,} sessions", sessions * (4 + n_positions * (5 + seen_of_each)))
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)

@@ -6,9 +6,10 @@ The configuration is a list of parts, each the arguments of one sweep and what i
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
-import tempfile
+import shutil
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
-from ..envs.files import write_whole
+from ..envs.files import check_seal, draft_of, is_draft, make_folder, reading, remove_drafts, sealed, write_whole, writing
 
 __all__ = [
     "Trial",
     "by_default",
     "check_agreement",
-    "make_folder",
     "merge",
     "open_folder",
     "read_parts",
@@ -44,6 +44,12 @@ FORMAT = 2
 format nor checksum."""
 SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 """What all parts of a folder have in common."""
+
+KEYS = {
+    "clickgym": str, "envs": list, "instances": list, "agents": list, "horizon": int, "runs": int, "seed": int,
+    "checkpoints": list, "engine": str, "metrics": list, "models": dict, "sources": dict, "versions": dict,
+}  # fmt: skip
+"""What every part has, since version 0.1."""
 
 Part = dict[str, Any]
 
@@ -69,14 +75,6 @@ class Trial(NamedTuple):
 
     def _digest(self) -> Any:
         return hashlib.sha256("\n".join(map(str, self)).encode())
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder of results, if need be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"{out} is a file, or below one; the results need a folder") from None
 
 
 def trials_of(parts: Sequence[Part]) -> list[Trial]:
@@ -146,17 +144,19 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
         ValueError: the folder holds something else, results that contradict, or a damaged file.
     """
     make_folder(out)
-    parts = read_parts(out / CONFIG) if any(out.iterdir()) else []
+    remove_drafts(out)
+    remove_drafts(out / TRIALS)
+    parts = [] if _is_empty(out) else read_parts(out / CONFIG)
     check_agreement(str(out), parts, part)
     trials = trials_of([part])
     done = _read_finished(out, trials, parts)
     if len(done) < len(trials):
         if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
             _write_trials(out, _read_finished(out, trials_of(parts), parts))
-        (out / TRIALS).mkdir(exist_ok=True)
         if not any(_without_time(part) == _without_time(other) for other in parts):
             _warn_of_versions(out, parts, part)
             _write_config(out, [*parts, part])
+        _make_trials(out)
     return done
 
 
@@ -181,33 +181,41 @@ def _without_time(part: Part) -> Part:
 
 
 def _write_config(out: Path, parts: Sequence[Part]) -> None:
-    text = json.dumps({"format": FORMAT, "parts": parts}, indent=1) + "\n"
-    write_whole(out / CONFIG, lambda path: path.write_text(text))
+    text = json.dumps({"format": FORMAT, "checksum": _checksum(parts), "parts": parts}, indent=1) + "\n"
+    write_whole(out / CONFIG, text)
+
+
+def _checksum(parts: Sequence[Part]) -> str:
+    """Of what the parts say, not of how it is written."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def write_trial(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
     """Write the table of a finished trial, with a checksum."""
-    metadata = {"clickgym_format": str(FORMAT), "clickgym_checksum": _checksum(frame)}
-    write_whole(out / TRIALS / trial.file, lambda path: frame.write_parquet(path, metadata=metadata))
+    write_whole(out / TRIALS / trial.file, _in_parquet(frame))
+
+
+def _in_parquet(frame: polars.DataFrame) -> bytes:
+    return sealed(frame, clickgym_format=str(FORMAT))
+
+
+def _make_trials(out: Path) -> None:
+    with writing(out / TRIALS):
+        (out / TRIALS).mkdir(exist_ok=True)
 
 
 def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
     """Write many trials, all or none."""
-    with tempfile.TemporaryDirectory(dir=out) as draft:
-        (Path(draft) / TRIALS).mkdir()
+    draft = draft_of(out / TRIALS)
+    try:
+        with writing(draft):
+            draft.mkdir()
+        _make_trials(draft)
         for trial, frame in frames.items():
-            write_trial(Path(draft), trial, frame)
-        (Path(draft) / TRIALS).rename(out / TRIALS)
-
-
-def _checksum(frame: polars.DataFrame) -> str:
-    """Of the values, which neither polars nor Parquet's compression may change."""
-    digest = hashlib.sha256()
-    for column in frame:
-        digest.update(f"\n{column.name} {len(column)} ".encode())
-        text = column.dtype == polars.String
-        digest.update("\n".join(column.fill_null("")).encode() if text else column.to_numpy().tobytes())
-    return digest.hexdigest()[:16]
+            write_trial(draft, trial, frame)
+        (draft / TRIALS).rename(out / TRIALS)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
@@ -215,8 +223,7 @@ def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) ->
     if not parts:
         return {}
     if (out / TRIALS).exists():
-        steps = parts[0]["checkpoints"]
-        return {trial: _read_trial(out, trial, steps) for trial in trials if (out / TRIALS / trial.file).exists()}
+        return {trial: _read_trial(out, trial, parts[0]) for trial in trials if (out / TRIALS / trial.file).exists()}
     if not (out / TABLE).exists():
         return {}
     table, timings = _read_tables(out)
@@ -225,21 +232,15 @@ def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) ->
     return {trial: frames[tuple(trial)] for trial in trials if tuple(trial) in frames}
 
 
-def _read_trial(out: Path, trial: Trial, steps: Sequence[int]) -> polars.DataFrame:
+def _read_trial(out: Path, trial: Trial, part: Part) -> polars.DataFrame:
     path = out / TRIALS / trial.file
-    try:
-        frame, metadata = _read(path), polars.read_parquet_metadata(path)
-        if int(metadata.get("clickgym_format", 1)) > FORMAT:
-            raise ValueError("a later version of clickgym wrote it")
-        if metadata.get("clickgym_checksum", "") != (_checksum(frame) if "clickgym_format" in metadata else ""):
-            raise ValueError("its checksum is another")
+    with reading(path, "is damaged", f"delete it to have {trial} computed again"):
+        frame = _read(path)
         if frame.select(Trial._fields).row(0) != tuple(trial):
             raise ValueError("it belongs to another run")
-        if frame["step"].to_list() != steps:
+        if frame["step"].to_list() != part["checkpoints"]:
             raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-        return frame
-    except (OSError, ValueError, polars.exceptions.PolarsError) as error:
-        raise ValueError(f"{path} is damaged ({error}); delete it to have {trial} computed again") from None
+        return frame.select(*COLUMNS, *part["metrics"], *TIMED[len(Trial._fields) :])
 
 
 def table_of(frames: Iterable[polars.DataFrame], metrics: Iterable[str]) -> polars.DataFrame:
@@ -267,9 +268,18 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     table = table_of([frames[trial] for trial in trials], parts[0]["metrics"])
     timings = polars.concat([frames[trial].select(TIMED).head(1) for trial in trials])
     for name, content in ((TIMINGS, timings), (TABLE, table)):
-        if not ((out / name).exists() and _read(out / name).equals(content)):
-            write_whole(out / name, content.write_parquet)
+        if not _is_there(out / name, content):
+            write_whole(out / name, _in_parquet(content))
     return frames
+
+
+def _is_there(path: Path, content: polars.DataFrame) -> bool:
+    """Whether a table is written already; a damaged one is not, for it is made of the trials."""
+    try:
+        with reading(path, "is damaged", ""):
+            return _read(path).equals(content)
+    except (ValueError, FileNotFoundError):
+        return False
 
 
 def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
@@ -299,10 +309,15 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
 
 
 def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
-    try:
-        return _read(folder / TABLE), _read(folder / TIMINGS)
-    except (OSError, polars.exceptions.PolarsError) as error:
-        raise ValueError(f"{folder} holds a damaged table: {error}") from None
+    tables = []
+    again = f", or run {folder / CONFIG} again, which makes it anew" if (folder / TRIALS).exists() else ""
+    for name, columns in ((TABLE, COLUMNS), (TIMINGS, TIMED)):
+        if not (folder / name).exists():
+            raise ValueError(f"{folder / name} is missing; take a copy of it{again}")
+        with reading(folder / name, "is damaged", f"take a copy of it{again}"):
+            tables.append(_read(folder / name))
+            tables[-1].select(columns)
+    return tables[0], tables[1]
 
 
 def _together(parts: Sequence[Part]) -> dict[str, Any]:
@@ -329,17 +344,25 @@ def read_parts(file: Path) -> list[Part]:
         ValueError: there is none, or it cannot be read.
     """
     try:
-        config = json.loads(file.read_text())
+        with reading(file, "cannot be read", "take a copy of it"):
+            config = json.loads(file.read_text())
     except FileNotFoundError:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
     if isinstance(config, dict) and config.get("format", 1) not in (1, FORMAT):
         raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
     parts = config.get("parts", [config]) if isinstance(config, dict) else []
-    if not parts or not all(isinstance(part, dict) and "clickgym" in part for part in parts):
+    if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
+    if config.get("checksum", found := _checksum(parts)) != found:
+        raise ValueError(
+            f"{file} is damaged, or was edited: its checksum is another; take a copy of it, or remove the line of the checksum "
+            f"to stand by what it says"
+        )
     return parts
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and all(isinstance(part.get(key), kind) for key, kind in KEYS.items())
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> polars.DataFrame:
@@ -367,8 +390,6 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
     out = Path(out)
     if not folders:
         raise ValueError("no folder was named")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out} holds something already; choose another folder")
     parts: list[Part] = []
     frames: dict[Trial, polars.DataFrame] = {}
     origin: dict[Trial, Path] = {}
@@ -386,14 +407,40 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
             origin.setdefault(trial, folder)
         parts += [part for part in own if all(_without_time(part) != _without_time(other) for other in parts)]
     make_folder(out)
-    _write_trials(out, frames)
-    _write_config(out, parts)
+    remove_drafts(out)
+    if not _is_empty(out):
+        if not _is_of(out, parts, frames):
+            raise ValueError(f"{out} holds something already; choose another folder")
+    else:
+        _write_config(out, parts)
+    _make_trials(out)
+    for trial, frame in frames.items():
+        if not (out / TRIALS / trial.file).exists():
+            write_trial(out, trial, frame)
     finished = write_tables(out)
     return table_of([finished[trial] for trial in trials_of(parts)], parts[0]["metrics"])
 
 
+def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:
+    """Whether a folder is that of the same merge, which was finished or stopped."""
+    if not (out / CONFIG).exists() or read_parts(out / CONFIG) != parts:
+        return False
+    there = _read_finished(out, trials_of(parts), parts)
+    return all(frame.equals(frames[trial]) for trial, frame in there.items())
+
+
+def _is_empty(out: Path) -> bool:
+    """Whether a folder holds nothing, or only what a sweep that was killed at once has left."""
+    return all(is_draft(path) or (path.name == TRIALS and not any(path.iterdir())) for path in out.iterdir())
+
+
 def _read(path: Path) -> polars.DataFrame:
-    return polars.read_parquet(path, glob=False)  # a folder's name may have brackets
+    """A table that `_in_parquet` made, or version 0.1; what is damaged does not get as far as to polars."""
+    content = path.read_bytes()
+    check_seal(content)
+    if int(polars.read_parquet_metadata(io.BytesIO(content)).get("clickgym_format", 1)) > FORMAT:
+        raise ValueError("a later version of clickgym wrote it")
+    return polars.read_parquet(io.BytesIO(content))
 
 
 def _short(value: Any) -> str:

@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import re
+import signal
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,13 +29,16 @@ from rich.console import Console
 
 from ..agents import Agent, Learner
 from ..envs import ClickEnv, Users
-from ..envs.checks import check_count, check_horizon, check_seed
+from ..envs.checks import MOST_SESSIONS, check_count, check_horizon, check_seed
+from ..envs.files import check_disk, check_memory, in_bytes
 from ..envs.users import users_class
 from .cast import Cast
 from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
+from .loop import WorkerError
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
 from .results import (
+    TABLE,
     Trial,
     by_default,
     check_agreement,
@@ -46,6 +51,10 @@ from .results import (
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
 __all__ = ["Callback", "model_digest", "sweep", "sweep_again"]
+
+MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
+IN_MEMORY, ON_DISK = 68, 12
+"""Bytes of a row of the table, without further metrics."""
 
 
 class Callback:
@@ -120,6 +129,7 @@ def sweep(
             contradict: of another horizon, seed, checkpoints, engine or metrics, of another click model or another source of
             an agent.
         AgentError: an agent proposed a bad list; all runs finished before are kept.
+        WorkerError, FileError: a worker process was killed, or nothing more can be written; likewise.
 
     Warns:
         UserWarning: the folder holds results made with other versions of packages.
@@ -173,6 +183,8 @@ def sweep_again(
 
 def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
     """Play what is not done, write it, and return the table of all that was asked for."""
+    if not (out / TABLE).exists():
+        check_disk("the table", out, ON_DISK * len(job.plan.players) * len(job.work.checkpoints))
     done = open_folder(out, job.part)
     _play_all(job.plan, done, replace(job.work, cast=job.plan.cast), out, n_jobs, callback)
     frames = write_tables(out)
@@ -251,13 +263,27 @@ def _prepare(
     work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    plan = _plan(envs, [None] if instances is None else instances, agents, runs, work)
+    named = [None] if instances is None else instances
+    _check_size(len(envs) * len(named) * len(agents) * runs, work)
+    plan = _plan(envs, named, agents, runs, work)
     return _Job(work, plan, _configuration(plan, agents, runs, work))
 
 
+def _check_size(trials: int, work: _Work) -> None:
+    """Refuse what would never end, or have a table that nobody could read, before anything is made."""
+    rows, sessions = trials * len(work.checkpoints), trials * work.horizon
+    table = rows * (IN_MEMORY + 8 * len(work.metrics))
+    told = f"{trials:,} trials are {sessions:,} sessions and a table of {rows:,} rows, {in_bytes(table)}"
+    if trials > MOST_TRIALS or sessions > MOST_SESSIONS:
+        raise ValueError(f"{told}; expected at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions")
+    check_memory(f"{told}, which", table)
+
+
 def _check_workers(n_jobs: int) -> None:
-    if not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs > MOST_WORKERS:
+        raise ValueError(
+            f"n_jobs is {n_jobs!r}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
+        )
 
 
 def _settings(
@@ -400,14 +426,31 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
             raise InterruptedError
         callback.sessions(sessions)
 
+    n_jobs = min(n_jobs, len(trials))  # or threads without end would be made, for nothing
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
-    results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)
+    with _deaf_to_interrupts():
+        results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)
     try:
         for trial, frame in results:
             write_trial(out, trial, frame)
             callback.finished(trial, frame, counted=shared)
+    except BrokenExecutor:
+        raise WorkerError("a worker process was killed, perhaps for want of memory") from None
     finally:
         stop.set()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this one does, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _tell_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:

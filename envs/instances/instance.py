@@ -125,7 +125,7 @@ class Instance:
         lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
-        write_whole(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
+        write_whole(Path(path), text)
 
 
 AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str

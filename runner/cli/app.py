@@ -14,8 +14,9 @@ import typer
 from typer.core import TyperCommand
 
 from ...envs import KernelError
-from ..loop import AgentError
-from .console import bold
+from ...envs.files import FileError
+from ..loop import AgentError, WorkerError
+from .console import bold, interruptible
 from .evaluate import evaluate
 from .features import features
 from .fit import fit
@@ -28,7 +29,7 @@ from .study import study
 
 __all__ = ["main"]
 
-BAD_INPUT, AGENT_FAULT, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -70,11 +71,16 @@ class _Command(_SeveralValues):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except AgentError as error:
-            code, message = AGENT_FAULT, f"{error}; {ctx.obj.kept(ctx.params['out'])}"
+            code, message = FAULT, f"{error}; {ctx.obj.kept(ctx.params['out'])}"
+        except (FileError, WorkerError) as error:
+            going_on = ctx.obj is not None and ctx.obj.started
+            kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
+            code, message = FAULT, f"{error}{kept}"
         except KeyboardInterrupt:
-            if ctx.obj is None:
+            if ctx.obj is None or not ctx.obj.started:
                 raise typer.Exit(INTERRUPTED) from None
             kept = ctx.obj.kept(ctx.params["out"])
             code, message = INTERRUPTED, f"stopped; {kept}, and the same command goes on from there"
@@ -121,11 +127,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0, 1 where an agent failed, 2 for wrong input (named in one line on stderr), 130 after Ctrl-C.
+        The exit code: 0; 1 where an agent failed, a worker was killed or something cannot be written; 2 for wrong input (named
+        in one line on stderr); 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+    except typer.Abort:  # Ctrl-C while the words were read
+        return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-__all__ = ["bold", "errors", "one_line_warnings", "output"]
+__all__ = ["bold", "errors", "interruptible", "one_line_warnings", "output"]
 
 
 def output() -> Console:
@@ -39,6 +41,20 @@ def one_line_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within, Ctrl-C is a KeyboardInterrupt, which can be told; the process of the command is ended by it at other times."""
+    if threading.current_thread() is not threading.main_thread():  # only there it arrives, and only there it can be set
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def bold(word: str) -> str:

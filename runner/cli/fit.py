@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ...envs.files import make_folder
 from .console import errors, output
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def fit(
     _print_scores(console, fitted)
     for query, instance in fitted.instances.items():
         file = files(query)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         instance.save(file)
         console.print(f"{file}: {instance.description}", highlight=False, markup=False)
 

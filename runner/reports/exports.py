@@ -8,7 +8,7 @@ from typing import Any
 
 import polars
 
-from ..formats import duration, markdown_table, regret_text
+from ..formats import duration, markdown_table, markdown_text, one_line, regret_text
 from ..statistics import ranked, without_regret
 from .words import commands_of, heading, measure_of, unit_of, what_is_tested, what_is_told, what_is_unknown
 
@@ -33,14 +33,13 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
     without = without_regret(table)
-    lines = [f"**{_markdown(heading(config, without))}**", ""]
+    lines = [f"**{markdown_text(heading(config, without))}**", ""]
     for env, title, rows in _tables(table, timings, config):
-        escaped = [[_markdown(cell) for cell in row] for row in rows]
+        escaped = [[markdown_text(cell) for cell in row] for row in rows]
         headings = _headings(measure_of([env], [name for name in without if name == env]))
-        lines += [_markdown(title), "", *markdown_table([headings, *escaped], SIDES), ""]
-    return "\n".join(
-        [*lines, _markdown(_note(timings, config, without)), "", *(f"    {command}" for command in commands_of(config)), ""]
-    )
+        lines += [markdown_text(title), "", *markdown_table([headings, *escaped], SIDES), ""]
+    lines += [markdown_text(_note(timings, config, without)), ""]
+    return "\n".join([*lines, *(f"    {one_line(command)}" for command in commands_of(config)), ""])
 
 
 def _headings(measure: str) -> tuple[str, ...]:
@@ -61,7 +60,7 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
     without = without_regret(table)
     headings = _headings(measure_of(config["envs"], without))
     lines = [
-        *(rf"% clickgym {config['clickgym']}: {_one_line(command)}" for command in commands_of(config)),
+        *(rf"% clickgym {config['clickgym']}: {one_line(command)}" for command in commands_of(config)),
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         rf"\caption{{{_latex(heading(config, without))}. {_latex(_note(timings, config, without))}}}",
@@ -113,13 +112,5 @@ def _tables(
         yield env, f"{env} (total reward)" if env in without else f"{env} (regret in {unit_of(env)})", cells
 
 
-def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|~&#$@])", r"\\\1", _one_line(text))
-
-
 def _latex(text: str) -> str:
-    return re.sub("-(?=-)", "-{}", _one_line(text).translate(LATEX))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return re.sub("-(?=-)", "-{}", one_line(text).translate(LATEX))

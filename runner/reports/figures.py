@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import textwrap
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,9 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             file = path.with_name(f"{path.name}.{kind}")
-            write_whole(file, partial(figure.savefig, format=kind, dpi=150, metadata=metadata))
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, dpi=150, metadata=metadata)
+            write_whole(file, drawn.getvalue())
             files.append(file)
     return files
 

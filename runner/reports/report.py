@@ -66,15 +66,14 @@ def write_report(
             console.print(note, highlight=False, markup=False, emoji=False)
     if not formats and not os.access(folder, os.W_OK):
         return
-    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv)
+    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
     written = [*(picture.name for picture in save_figure(regret_figure(table, config, theory), folder / "regret")), SUMMARY]
     if formats:
         from .page import to_html
 
         for name, make in (("html", partial(to_html, theory=theory)), ("md", to_markdown), ("tex", to_latex)):
             if name in formats:
-                text = make(table, timings, config)
-                write_whole(folder / f"report.{name}", partial(Path.write_text, data=text, encoding="utf-8"))
+                write_whole(folder / f"report.{name}", make(table, timings, config))
                 written.append(f"report.{name}")
     console.print(f"Results in {folder}: {', '.join(written)}, results.parquet", highlight=False, markup=False, emoji=False)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...envs import load_instance
+from ...envs.files import make_folder
 from ..make import make_env
 from ..metrics import wrong_pairs
 from .study import (
@@ -251,7 +252,7 @@ def random_lists(queries: Sequence[str], folder: Path) -> list[str]:
     Returns:
         The files.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     files = []
     for query in queries:
         instance = load_instance(query)

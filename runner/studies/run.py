@@ -20,11 +20,10 @@ from rich.table import Table
 
 from ...envs import list_instances, load_instance
 from ...envs.checks import check_seed, unknown
-from ...envs.files import write_whole
+from ...envs.files import make_folder, write_whole
 from ...envs.instances import DEFAULT_INSTANCE
-from ..formats import clock, markdown_table
+from ..formats import clock, markdown_table, markdown_text, one_line
 from ..make import make_agent, make_env, parse_spec
-from ..results import make_folder
 from ..run import run
 from ..sweep import Callback, sweep
 from . import STUDIES
@@ -255,7 +254,7 @@ def _as_printed(title: str, rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    return markdown_table([[cell.replace("|", r"\|") for cell in row] for row in rows])
+    return markdown_table([list(map(markdown_text, row)) for row in rows])
 
 
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
@@ -274,8 +273,9 @@ def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, numb
     if numbers is not None:
         lines += ["", f"{numbers[0]}:", "", *_in_markdown(numbers[1])]
     setting = [f"- {words(each)}" for each in plans]
-    text = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}", "", *setting, "", f"`{command}`", "", *lines, ""]
-    write_whole(out / f"{name}.md", lambda path: path.write_text("\n".join(text), encoding="utf-8"))
+    head = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}"]
+    text = [*head, "", *setting, "", f"    {one_line(command)}", "", *lines, ""]
+    write_whole(out / f"{name}.md", "\n".join(text))
     content = {
         "study": name,
         "command": command,
@@ -286,4 +286,4 @@ def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, numb
         **({} if numbers is None else {"table": [list(row) for row in numbers[1]]}),
     }
     text_json = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_whole(out / f"{name}.json", lambda path: path.write_text(text_json, encoding="utf-8"))
+    write_whole(out / f"{name}.json", text_json)

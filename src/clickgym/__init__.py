@@ -1,5 +1,8 @@
 """clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to rank from clicks."""
 
+from . import _interrupts  # noqa: F401  (before what takes a second to load)
+
+# isort: split
 import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING

@@ -55,6 +55,7 @@ def results(tmp_path_factory):
         )
     config = json.loads((folder / "config.json").read_text())
     config["parts"][0]["agents"][2] = HOSTILE
+    del config["checksum"]
     (folder / "config.json").write_text(json.dumps(config))
     return read_results(folder)
 

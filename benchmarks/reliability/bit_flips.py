@@ -1,0 +1,255 @@
+"""Flip single bits in everything that the package writes and reads back, and see what reading says.
+
+    python benchmarks/reliability/bit_flips.py --flips 1500
+
+Each flip must be refused by one line that names the file, or do no harm: the values that are read are equal. Files without a
+checksum may hold other values after a flip: those that people write and edit (JSON of instances, CSV), that others wrote, or
+version 0.1. These are counted apart. Nothing may end in another error, in a crash or in waiting: reading happens in a process
+of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import multiprocessing
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import polars
+
+import clickgym
+from clickgym.envs.files import write_whole
+from clickgym.envs.instances import Instance, load_instance
+from clickgym.offline import ClickLog, contextual_instance, read_judgements, read_log, read_policy, write_tidy
+from clickgym.runner.results import read_results
+
+PATIENCE = 60.0
+"""Seconds after which a flip counts as waiting for ever."""
+
+V01 = Path(__file__).parents[2] / "tests" / "data" / "v0.1" / "sweep"
+ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Files of one kind, and what reading them gives, as values that can be compared.
+
+    Attributes:
+        files: of which one is damaged at a time.
+        read: what the package makes of a file.
+        checked: whether damage must be noticed.
+    """
+
+    files: tuple[Path, ...]
+    read: Callable[[Path], Any]
+    checked: bool = True
+
+
+def kinds(folder: Path) -> dict[str, Kind]:
+    """Write one of everything into a folder."""
+    out = folder / "sweep"
+    _sweep(out)
+    trained = clickgym.make_agent("TopRank", gym.make("PBMRank-v0"), horizon=500, seed=0)
+    clickgym.run(trained, gym.make("PBMRank-v0"), 500, seed=0)
+    trained.save(folder / "agent.npz")
+    np.savez(folder / "policy.npz", scores=np.linspace(0, 1, 10))
+    load_instance("yandex-9982").save(folder / "instance.json")
+    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=3,n_features=3,seed=1")
+    log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 100, seed=0)
+    for ending in ("parquet", "csv", "csv.gz"):
+        write_tidy(log, folder / f"log.{ending}")
+    ratings = [f"{user},{item},{(user * item) % 5 + 1}" for user in range(1, 20) for item in range(1, 15)]
+    write_whole(folder / "ratings.csv", "\n".join(["userId,movieId,rating", *ratings, ""]))
+    documents = [f"{row % 3} qid:{row // 10 + 1} 1:0.{row} 3:{row % 7}" for row in range(100)]
+    write_whole(folder / "letor.txt", "\n".join([*documents, ""]))
+    read_log(folder / "log.csv").to_frame().write_parquet(folder / "foreign.parquet")
+    (folder / "letor.gz").write_bytes(gzip.compress((folder / "letor.txt").read_bytes()))
+    then = shutil.copytree(V01, folder / "then")
+    contextual_instance(read_judgements(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0).save(
+        folder / "features.json"
+    )
+
+    finished = [out / "results.parquet", out / "timings.parquet", out / "config.json"]
+    trials = tuple(sorted((out / "cells").iterdir()))
+    return {
+        "trial, sweep over it": Kind(trials, lambda _: _sweep(out)),
+        "tables, report of them": Kind(tuple(finished[:2]), lambda _: _results(out)),
+        "tables, sweep over them": Kind(tuple(finished[:2]), lambda _: (_sweep(out), _results(out))),
+        "config.json, report": Kind((finished[2],), lambda _: _results(out)),
+        "config.json, sweep over it": Kind((finished[2],), lambda _: _sweep(out)),
+        "saved agent": Kind((folder / "agent.npz",), _agent),
+        "policy (.npz)": Kind((folder / "policy.npz",), lambda path: _policy(path)),
+        "log (.parquet)": Kind((folder / "log.parquet",), _log),
+        "log (.csv.gz)": Kind((folder / "log.csv.gz",), _log),
+        "log (.csv)": Kind((folder / "log.csv",), _log, checked=False),
+        "instance (.json)": Kind((folder / "instance.json",), _instance, checked=False),
+        "features (.json)": Kind((folder / "features.json",), _instance, checked=False),
+        "ratings (.csv)": Kind((folder / "ratings.csv",), _judgements, checked=False),
+        "documents (.txt)": Kind((folder / "letor.txt",), _judgements, checked=False),
+        "documents (.gz)": Kind((folder / "letor.gz",), _judgements),
+        "log (.parquet of others)": Kind((folder / "foreign.parquet",), _log, checked=False),
+        "tables of version 0.1": Kind(tuple(then.glob("*.parquet")), lambda _: _results(then), checked=False),
+        "config.json of version 0.1": Kind((then / "config.json",), lambda _: _results(then), checked=False),
+    }
+
+
+def _sweep(out: Path) -> Any:
+    table = clickgym.sweep(ENVS, AGENTS, 300, 3, out=out, checkpoints=[10, 100, 300], seed=5, n_jobs=1)
+    return table.rows(), dict(table.schema)
+
+
+def _results(out: Path) -> Any:
+    table, timings, config = read_results(out)
+    return table.rows(), dict(table.schema), timings.rows(), dict(timings.schema), config
+
+
+def _agent(path: Path) -> Any:
+    agent = clickgym.agents.TopRank.load(path)
+    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
+    return (
+        arrays,
+        agent.hyperparameters,
+        agent.rng.bit_generator.state,
+        agent.ranking.tolist(),
+        agent.n_items,
+        agent.n_positions,
+    )
+
+
+def _policy(path: Path) -> Any:
+    items = np.tile(np.arange(10), (2, 1))
+    labels = tuple(map(str, range(10)))
+    policy: Any = read_policy(str(path), ClickLog(items, np.zeros_like(items), [0, 0], labels, ("q",)))
+    return {name: np.asarray(value).tolist() for name, value in vars(policy).items() if name != "rng"}
+
+
+def _log(path: Path) -> Any:
+    log = read_log(path)
+    return log.to_frame().rows(), log.off_list_clicks, dict(log.skipped)
+
+
+def _instance(path: Path) -> Any:
+    instance: Instance = load_instance(path)
+    listed = None if instance.initial_ranking is None else instance.initial_ranking.tolist()
+    models = {kind: model.to_dict() for kind, model in instance.models.items()}
+    return instance.name, instance.description, instance.origin, instance.n_positions, listed, dict(instance.estimation), models
+
+
+def _judgements(path: Path) -> Any:
+    read = read_judgements(path)
+    features = None if read.features is None else read.features.toarray().tolist()
+    return read.users.tolist(), read.items.tolist(), read.labels.tolist(), read.user_labels, read.item_labels, features
+
+
+# --------------------------------------------------------------------------------------------------------------- flipping
+
+
+def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
+    """Damage a file, read it, and put it back.
+
+    Args:
+        kind: of the file.
+        whole: what reading gives without damage.
+        rng: chooses file and bit.
+
+    Returns:
+        ``"refused"``, ``"equal"``, ``"other values"`` or ``"broken"``; and where, with what was said.
+    """
+    path = kind.files[rng.integers(len(kind.files))]
+    content = path.read_bytes()
+    bit = int(rng.integers(8 * len(content)))
+    damaged = bytearray(content)
+    damaged[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(damaged)
+    where = f"{path.name}, byte {bit // 8}, bit {bit % 8}"
+    try:
+        result = "equal" if _same(kind.read(path), whole) else "other values"
+        return result, where
+    except BaseException as error:
+        said = str(error)
+        told = isinstance(error, ValueError) and "\n" not in said and path.name in said
+        return "refused" if told else "broken", f"{where}: {error!r}"
+    finally:
+        path.write_bytes(content)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return repr(one) == repr(other)  # of which, unlike of values, those that are not a number are equal
+
+
+def flips(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
+    """What becomes of many flips, one after the other."""
+    whole, rng = kind.read(kind.files[0]), np.random.default_rng(seed)
+    for _ in range(number):
+        yield flip(kind, whole, rng)
+
+
+def _work(folder: str, name: str, number: int, seed: int, results: Any) -> None:
+    devnull = open("/dev/null", "w")  # noqa: SIM115  (panics of other libraries are printed, too)
+    sys.stdout = sys.stderr = devnull
+    for result in flips(kinds(Path(folder))[name], number, seed):
+        results.send(result)
+    results.close()
+
+
+def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
+    """`flips` in a process of its own, whose end and whose silence are results, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = multiprocessing.get_context("spawn")
+        results, sent = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(folder, name, number, seed, sent))
+        process.start()
+        sent.close()
+        try:
+            for done in range(number):
+                if not results.poll(PATIENCE * (10 if done == 0 else 1)):  # at first everything is written, and compiled
+                    yield "broken", f"flip {done}: no answer in {PATIENCE:.0f} s"
+                    return
+                try:
+                    yield results.recv()
+                except EOFError:
+                    yield "broken", f"flip {done}: the process ended"
+                    return
+        finally:
+            process.kill()
+            process.join()
+
+
+def main() -> int:
+    """Print a table of what became of all flips, and every one that was not held."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flips", type=int, default=1500, help="in trial files; a third of it for each of the other kinds")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        checked = {name: kind.checked for name, kind in kinds(Path(folder)).items()}
+    columns = ("refused", "equal", "other values", "broken")
+    print(f"{'':28s}{'tried':>8s}" + "".join(f"{column:>14s}" for column in columns) + "   held", flush=True)
+    failed = 0
+    for number, (name, is_checked) in enumerate(checked.items()):
+        wanted = arguments.flips if number == 0 else arguments.flips // 3
+        counts: Counter[str] = Counter()
+        for result, where in watched(name, wanted, arguments.seed):
+            counts[result] += 1
+            if result == "broken" or (result == "other values" and is_checked):
+                failed += 1
+                print(f"  {name}: {result}: {where}", file=sys.stderr, flush=True)
+        held = counts["refused"] + counts["equal"] + (0 if is_checked else counts["other values"])
+        row = "".join(f"{counts[column]:14,d}" for column in columns)
+        note = "" if is_checked else "   no checksum"
+        print(f"{name:28s}{counts.total():8,d}{row}   {held:,d}{note}", flush=True)
+    print(f"clickgym {clickgym.__version__}, polars {polars.__version__}, seed {arguments.seed}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
