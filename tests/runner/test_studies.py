@@ -278,6 +278,28 @@ def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
     assert study.sublinear(curves, "PBMRank-v0", "TopRank").verdict == is_sublinear
 
 
+def fifths(*rates):
+    """Cumulative regret whose rate is constant in each fifth of the 100,000 sessions."""
+    return lambda step: float(
+        sum(rate * min(max(step - start, 0), 20_000) for rate, start in zip(rates, range(0, 100_000, 20_000), strict=True))
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_linear"),
+    [((0, 1, 0, 0, 0.85), "yes"), ((9, 1, 9, 9, 0.85), "yes"), ((0, 1, 0, 0, 0.75), "no"), ((9, 1, 9, 9, 0.75), "no"),
+     ((1, 0, 0, 0, 0.1), "yes"), ((1, 0.1, 1, 1, 0), "no")],
+)  # fmt: skip
+def test_the_rule_compares_the_last_fifth_with_the_second_and_nothing_else(rates, is_linear):
+    curves = Curves(table({("PBMRank-v0", "TopRank"): fifths(*rates)}, STEPS))
+    assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
+    # At a hundredth of these rates CascadeKL-UCB in panel c is above its threshold, too.
+    rows = table({("PBMRank-v0", zoghi2017.LAST): fifths(*(rate / 10 for rate in rates))}, STEPS)
+    text = "CascadeKL-UCB (last_click) may converge to a suboptimal list in the PBM (c): its regret remains constant"
+    (statement,) = (each for each in STUDIES["zoghi-fig1"].statements if each.text == text)
+    assert statement.find({"zoghi-fig1-c": Curves(rows)}).verdict == is_linear
+
+
 def bubble(violations, regret, ndcg):
     values = {(env, agent): index for env in li2019_bubble.BUBBLE for index, agent in enumerate(li2019_bubble.BUBBLE_AGENTS)}
     frames = [
