@@ -66,7 +66,7 @@ MODULES: dict[str, list[Aim]] = {
             "envs/trust_bias envs/click_model envs/scan",
             "envs/test_user_browsing_optimum envs/test_scan envs/test_click_models",
         ),
-        _aim("envs/schedule envs/piecewise_stationary", "envs/test_nonstationary_envs"),
+        _aim("envs/schedule envs/piecewise_stationary", "envs/test_nonstationary_envs envs/test_instances_as_arguments"),
     ],
     "session loop": [
         _aim(
@@ -96,7 +96,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "runner/studies/study runner/studies/zoghi2017 runner/studies/li2019_bubble runner/studies/li2019_cascade "
             "runner/studies/lagree2016 runner/studies/he2020 runner/studies/run",
-            "runner/test_studies",
+            "runner/test_study_rules runner/test_studies",
         )
     ],
     "agents": [
