@@ -137,6 +137,8 @@ EXTREMES |= {most: least for least, most in EXTREMES.items()}
 DROPPED = (ast.AugAssign, ast.Break, ast.Continue, ast.Raise)
 UNTOUCHED = (ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert)
 NOT_SWAPPED = ("isinstance", "issubclass", "cast", "getattr", "setattr")
+FILES = ("file", "name")
+"""What stands after the last ``/`` of a path."""
 DRAWING = re.compile("_draw.*|_per_session|_bubble|_as_printed|_table")
 """Functions without a rule: figures and printed tables."""
 
@@ -181,9 +183,9 @@ def mutants(root: Path, file: str) -> list[Mutant]:
             case ast.Compare():
                 for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
                     yield from between("comparison", left, right, COMPARISONS)
-            case ast.BinOp(op=ast.Div(), right=ast.JoinedStr() | ast.Constant(value=str())):
-                pass  # a path
-            case ast.BinOp(op=ast.Div(), right=ast.Name(id=name)) if name.isupper():
+            case ast.BinOp(right=ast.JoinedStr() | ast.Constant(value=str())):
+                pass  # text, or a path
+            case ast.BinOp(op=ast.Div(), right=ast.Name(id=name) | ast.Attribute(attr=name)) if name.isupper() or name in FILES:
                 pass
             case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 yield from between("arithmetic", node.left, node.right, ARITHMETIC)
@@ -423,12 +425,15 @@ def main() -> None:
         copy = Copy((arguments.work or Path(temporary)).resolve(), arguments.limit)
         rows = {}
         for module in arguments.modules:
-            aims = MODULES[module]
-            for aim in aims:
+            planted = chosen(copy.tree, MODULES[module], arguments.per_module, random.Random(f"{arguments.seed} {module}"))
+            aims = {
+                file: aim for aim in MODULES[module] for file in aim.files if any(mutant.file == file for mutant in planted)
+            }
+            for aim in dict.fromkeys(aims.values()):
                 print(f"{module}: {', '.join(aim.files)}: {copy.try_without(aim.tests):.0f} s without a mutant", flush=True)
             outcomes: Counter[str] = Counter()
-            for mutant in chosen(copy.tree, aims, arguments.per_module, random.Random(f"{arguments.seed} {module}")):
-                (aim,) = (aim for aim in aims if mutant.file in aim.files)
+            for mutant in planted:
+                aim = aims[mutant.file]
                 before = time.monotonic()
                 outcome = {"passed": "survived", "failed": "caught"}.get(found := copy.try_with(mutant, aim.tests), found)
                 if outcome == "survived" and is_equivalent(copy.tree, mutant):
