@@ -86,7 +86,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "offline/estimation/browsing offline/estimation/cascading offline/estimation/click_chain "
             "offline/estimation/estimator",
-            "offline/test_offline",
+            "offline/test_scores_by_label offline/test_offline",
         )
     ],
     "evaluation": [
