@@ -29,7 +29,7 @@ from ..sweep import Callback, sweep
 from . import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
-__all__ = ["Plan", "judge", "plan", "project", "run_study", "words"]
+__all__ = ["Plan", "conclude", "judge", "plan", "project", "run_study", "words"]
 
 Findings = list[tuple[Statement, Finding]]
 
@@ -189,20 +189,11 @@ def run_study(
             callback=callback,
         )
         evidence[each.part.name] = Curves(table, each.part.horizon, instances)
-    from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
-
     found = {}
     for name in names:
-        command = _command(name, scale, queries, seed)
         own = {part.name: evidence[part.name] for part in STUDIES[name].parts}
-        found[name] = judge(name, own)
-        figure = STUDIES[name].figure(own)
-        # A curve without the version and the command that made it cannot be checked.
-        figure.supxlabel(_shortened(command), fontsize=6, color="0.4", x=0.01, ha="left")
-        save_figure(figure, out / name)
-        make_table = STUDIES[name].table
-        numbers = None if make_table is None else make_table(own)
-        _write(name, [each for each in plans if each.part in STUDIES[name].parts], command, found[name], numbers, out)
+        parts = [each for each in plans if each.part.name in own]
+        found[name], numbers = conclude(name, parts, own, _command(name, scale, queries, seed), out)
         if numbers is not None:
             console.print(_as_printed(*numbers))
         console.print(_table(name, found[name]))
@@ -219,6 +210,33 @@ def judge(name: str, evidence: Evidence) -> Findings:
         evidence: the curves of each of its parts.
     """
     return [(statement, statement.find(evidence)) for statement in STUDIES[name].statements]
+
+
+def conclude(
+    name: str, plans: Sequence[Plan], evidence: Evidence, command: str, out: Path
+) -> tuple[Findings, PaperTable | None]:
+    """Judge a study by what was measured, and write its figure, its findings and its table.
+
+    Args:
+        name: of `STUDIES`.
+        plans: of its parts.
+        evidence: the curves of each of its parts.
+        command: what made them, for whoever reads figure and findings.
+        out: the folder of the results.
+
+    Returns:
+        The statements with what was found, and the paper's table where it has one.
+    """
+    from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
+
+    study, found = STUDIES[name], judge(name, evidence)
+    figure = study.figure(evidence)
+    # A curve without the version and the command that made it cannot be checked.
+    figure.supxlabel(_shortened(command), fontsize=6, color="0.4", x=0.01, ha="left")
+    save_figure(figure, out / name)
+    numbers = None if study.table is None else study.table(evidence)
+    _write(name, plans, command, found, numbers, out)
+    return found, numbers
 
 
 # -------------------------------------------------------------------------------------------------------------- in words

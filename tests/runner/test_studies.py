@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import operator
@@ -18,10 +19,13 @@ import clickgym
 from clickgym.envs import load_instance
 from clickgym.runner.cli.app import main
 from clickgym.runner.formats import clock
+from clickgym.runner.loop import why_not_compiled
+from clickgym.runner.make import make_agent, make_env, parse_spec
+from clickgym.runner.metrics import Metrics
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import judge, plan
+from clickgym.runner.studies.run import conclude, judge, plan
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -48,32 +52,56 @@ def verdicts(name, evidence):
 TINY = "--scale 1e-9 --instances yandex-9982 yandex-9 yandex-990 yandex-98721 --jobs 1"
 
 
+def smaller(monkeypatch, name):
+    """The study with parts that are smaller than any scale allows."""
+    small = [replace(part, least_horizon=1000, least_runs=2, runs=min(part.runs, 2)) for part in STUDIES[name].parts]
+    monkeypatch.setitem(STUDIES, name, replace(STUDIES[name], parts=tuple(small)))
+
+
+def check_files(folder, name):
+    """Figure, findings and table are there and say the same; returns the statements as they were written."""
+    files = {kind: folder / f"{name}.{kind}" for kind in ("png", "svg", "md", "json")}
+    written = json.loads(files["json"].read_text(encoding="utf-8"))
+    found = written["statements"]
+    assert [row["statement"] for row in found] == [statement.text for statement in STUDIES[name].statements]
+    assert {row["supported"] for row in found} <= {"yes", "no", "cannot tell"}
+    assert [part["name"] for part in written["parts"]] == [part.name for part in STUDIES[name].parts]
+    text = files["md"].read_text(encoding="utf-8")
+    for row in found:
+        assert row["measured"] in text.replace("\\|", "|")
+    rows = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
+    numbers = written.get("table", [])
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, *(len(row) + 1 for row in numbers)}
+    assert (STUDIES[name].table is None) == (numbers == [])
+    assert files["png"].stat().st_size > 10_000
+    assert "</svg>" in files["svg"].read_text(encoding="utf-8")
+    return found
+
+
+# One part of two has an agent of its own, and instances that are files; the other studies are played with the slow tests.
 @pytest.mark.parametrize(
-    "names", [["zoghi-fig1"], ["zoghi-fig2"], ["bubble-fig1", "bubble-fig2", "bubble-fig4"], ["bubble-fig3"],
-              ["nonstat-fig1"], ["pbm-synthetic"], ["ubm-fig2", "ubm-table1"]], ids=lambda names: names[0],
+    "names",
+    [
+        ["bubble-fig3"],
+        *(
+            pytest.param(names, marks=pytest.mark.slow)
+            for names in (["zoghi-fig1"], ["zoghi-fig2"], ["bubble-fig1", "bubble-fig2", "bubble-fig4"], ["nonstat-fig1"],
+                          ["pbm-synthetic"], ["ubm-fig2", "ubm-table1"])
+        ),
+    ],
+    ids=lambda names: names[0],
 )  # fmt: skip
 def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys, monkeypatch, names):
-    for name in names:  # smaller than any scale allows: here only the path is tested
-        small = [replace(part, least_horizon=1000, least_runs=2, runs=min(part.runs, 2)) for part in STUDIES[name].parts]
-        monkeypatch.setitem(STUDIES, name, replace(STUDIES[name], parts=tuple(small)))
+    for name in names:
+        smaller(monkeypatch, name)
     words = ["study", *names, *TINY.split(), "--out", str(tmp_path / "out")]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "projected: " in out
     for name in names:
-        files = {kind: tmp_path / "out" / f"{name}.{kind}" for kind in ("png", "svg", "md", "json")}
-        found = json.loads(files["json"].read_text(encoding="utf-8"))["statements"]
-        assert [row["statement"] for row in found] == [statement.text for statement in STUDIES[name].statements]
-        assert {row["supported"] for row in found} <= {"yes", "no", "cannot tell"}
-        text = files["md"].read_text(encoding="utf-8")
-        for row in found:
-            assert row["measured"] in text.replace("\\|", "|")
+        for row in check_files(tmp_path / "out", name):
             assert row["statement"] in out
-        rows = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
-        numbers = json.loads(files["json"].read_text(encoding="utf-8")).get("table", [])
-        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, *(len(row) + 1 for row in numbers)}
-        assert (STUDIES[name].table is None) == (numbers == [])
-        assert files["png"].stat().st_size > 10_000
+        text = (tmp_path / "out" / f"{name}.md").read_text(encoding="utf-8")
         assert f"clickgym study {name} --instances yandex-9982" in text
     parts = {part.name for name in names for part in STUDIES[name].parts}
     cells = [file for part in parts for file in (tmp_path / "out" / part / "cells").iterdir()]
@@ -84,6 +112,53 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
     assert cells[0].exists()
     assert {file: file.stat().st_mtime_ns for file in cells[1:]} == before, "only what was missing is run"
     assert (tmp_path / "out" / f"{names[0]}.json").read_bytes() == result
+
+
+def invented(planned, folder):
+    """Curves of a part that nobody played: every run of every pair grows at a rate of its own."""
+    instances, steps = planned.instances(folder), planned.checkpoints
+    names = [load_instance(instance).name for instance in instances]
+    keys = itertools.product(planned.part.envs, names, planned.part.agents, range(planned.runs))
+    rows = polars.DataFrame(list(keys), ["env", "instance", "agent", "run"], orient="row")
+    table = rows.join(polars.DataFrame({"step": steps}), how="cross")
+    rng = np.random.default_rng(0)
+    for column in ("regret", "reward", "clicks", *planned.part.metrics):
+        power = np.repeat(rng.uniform(0.5, 0.9, len(rows)), len(steps))
+        table = table.with_columns(polars.Series(column, 0.5 * np.tile(steps, len(rows)) ** power))
+    return Curves(table, planned.part.horizon, instances)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeypatch, name):
+    smaller(monkeypatch, name)
+    plans = plan([name], 1e-9, ["yandex-9982", "yandex-9"])
+    evidence = {planned.part.name: invented(planned, tmp_path) for planned in plans}
+    found, numbers = conclude(name, plans, evidence, "the command", tmp_path)
+    written = check_files(tmp_path, name)
+    assert [row["measured"] for row in written] == [finding.measured for _, finding in found]
+    assert [row["supported"] for row in written] == [finding.verdict for _, finding in found]
+    text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+    assert f"# {name}: {STUDIES[name].title}\n" in text
+    assert "`the command`" in text
+    assert (numbers is None) == (STUDIES[name].table is None)
+
+
+PARTS = {part.name: part for study in STUDIES.values() for part in study.parts}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_every_part_can_be_played(tmp_path, part):
+    """Its agents can be made in its environments and instances, and its metrics be measured there."""
+    (planned,) = (each for each in plan([name for name, study in STUDIES.items() if part in study.parts][:1], 1e-9)
+                  if each.part is part)  # fmt: skip
+    instance = planned.instances(tmp_path)[-1]
+    for spec in part.envs:
+        env = make_env(spec, instance)
+        assert len(Metrics(part.metrics).contexts(env.unwrapped)) == len(part.metrics)
+        for agent_spec in part.agents:
+            name, hyperparameters = parse_spec(agent_spec)
+            agent = make_agent(name, env, horizon=planned.horizon, seed=0, **hyperparameters)
+            assert why_not_compiled(agent, env) is None
 
 
 @pytest.mark.parametrize(
@@ -114,9 +189,10 @@ def test_the_fault_is_named_in_one_line_and_nothing_is_written(tmp_path, capsys,
     assert not list(tmp_path.iterdir())
 
 
-def test_results_of_another_scale_are_not_mixed_in(tmp_path, capsys):
-    words = ["study", "bubble-fig2", *TINY.split(), "--out", str(tmp_path)]
-    clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=tmp_path / "bubble")
+def test_results_of_another_scale_are_not_mixed_in(tmp_path, capsys, monkeypatch):
+    smaller(monkeypatch, "bubble-fig3")
+    words = ["study", "bubble-fig3", *TINY.split(), "--out", str(tmp_path)]
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=tmp_path / "bubble-fig3-pairs")
     assert main(words) == 2
     assert "holds results of another configuration" in capsys.readouterr().err
 
@@ -200,6 +276,28 @@ def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
     curves = Curves(table({("PBMRank-v0", "TopRank"): growth}, STEPS))
     assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
     assert study.sublinear(curves, "PBMRank-v0", "TopRank").verdict == is_sublinear
+
+
+def fifths(*rates):
+    """Cumulative regret whose rate is constant in each fifth of the 100,000 sessions."""
+    return lambda step: float(
+        sum(rate * min(max(step - start, 0), 20_000) for rate, start in zip(rates, range(0, 100_000, 20_000), strict=True))
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_linear"),
+    [((0, 1, 0, 0, 0.85), "yes"), ((9, 1, 9, 9, 0.85), "yes"), ((0, 1, 0, 0, 0.75), "no"), ((9, 1, 9, 9, 0.75), "no"),
+     ((1, 0, 0, 0, 0.1), "yes"), ((1, 0.1, 1, 1, 0), "no")],
+)  # fmt: skip
+def test_the_rule_compares_the_last_fifth_with_the_second_and_nothing_else(rates, is_linear):
+    curves = Curves(table({("PBMRank-v0", "TopRank"): fifths(*rates)}, STEPS))
+    assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
+    # At a hundredth of these rates CascadeKL-UCB in panel c is above its threshold, too.
+    rows = table({("PBMRank-v0", zoghi2017.LAST): fifths(*(rate / 10 for rate in rates))}, STEPS)
+    text = "CascadeKL-UCB (last_click) may converge to a suboptimal list in the PBM (c): its regret remains constant"
+    (statement,) = (each for each in STUDIES["zoghi-fig1"].statements if each.text == text)
+    assert statement.find({"zoghi-fig1-c": Curves(rows)}).verdict == is_linear
 
 
 def bubble(violations, regret, ndcg):

@@ -1,0 +1,29 @@
+"""A fitted estimator knows queries and items by label, whichever of the two another log numbers otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clickgym.offline import ClickLog
+from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+
+
+def small_log():
+    """Two queries that share items, arbitrary clicks."""
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(5), (60, 1)), axis=1)[:, :3]
+    clicks = rng.random((60, 3)) < [0.6, 0.4, 0.3]
+    return ClickLog(items, clicks, rng.integers(2, size=60), tuple("abcde"), ("p", "q"))
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(name):
+    log = small_log()
+    estimator = MODEL_ESTIMATORS[name].create().fit(log)
+    other_items = ClickLog(4 - log.items, log.clicks, log.queries, tuple("edcba"), ("p", "q"))
+    other_queries = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("q", "p"))
+    for other in (other_items, other_queries):
+        np.testing.assert_array_equal(estimator.log_likelihood(other), estimator.log_likelihood(log))
+    swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
+    assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()

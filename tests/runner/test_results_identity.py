@@ -1,0 +1,93 @@
+"""Whose results a file of a folder holds, and of which users: each name and each digest is compared on its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import polars
+import pytest
+
+import clickgym
+from clickgym.runner.results import FORMAT, Trial, _checksum, check_agreement, read_parts, write_trial
+
+ENVS, AGENTS, INSTANCES, RUNS = ["PBMRank-v0", "CMRank-v0"], ["Fixed", "Random"], ["yandex-9", "yandex-990"], 2
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    clickgym.sweep(ENVS, AGENTS, 50, RUNS, instances=INSTANCES, out=folder, n_jobs=1)
+    return folder
+
+
+def again(folder):
+    return clickgym.sweep(ENVS, AGENTS, 50, RUNS, instances=INSTANCES, out=folder, n_jobs=1)
+
+
+MINE = Trial(ENVS[0], INSTANCES[0], AGENTS[0], 0)
+OTHERS = {"env": ENVS[1], "instance": INSTANCES[1], "agent": AGENTS[1], "run": 1}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_whole_file_of_a_neighbour_is_refused(whole, tmp_path, name):
+    """It is undamaged, with a right checksum and the same steps, and differs in one name only."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    other = MINE._replace(**{name: OTHERS[name]})
+    shutil.copy(folder / "cells" / other.file, folder / "cells" / MINE.file)
+    with pytest.raises(ValueError, match=rf"{MINE.file} is damaged \(it belongs to another run\); delete it to have Trial"):
+        again(folder)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_is_one_that_says_to_be_of_a_neighbour(whole, tmp_path, name):
+    """As above, but nothing else in it is the neighbour's."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    frame = polars.read_parquet(folder / "cells" / MINE.file)
+    write_trial(folder, MINE, frame.with_columns(polars.lit(OTHERS[name], frame.schema[name]).alias(name)))
+    with pytest.raises(ValueError, match="it belongs to another run"):
+        again(folder)
+
+
+def test_every_name_and_value_is_in_the_checksum(whole):
+    frame = polars.read_parquet(whole / "cells" / MINE.file)
+    changed = [
+        frame.with_columns(polars.lit(None, frame.schema[name]).alias(name)) if frame.schema[name] == polars.String
+        else frame.with_columns(polars.col(name) + 1)
+        for name in frame.columns
+    ]  # fmt: skip
+    sums = [_checksum(each) for each in (frame, *changed, frame.head(0))]
+    assert len(set(sums)) == len(sums)
+
+
+PART = {"horizon": 1, "seed": 0, "checkpoints": [1], "engine": "auto", "metrics": [],
+        "models": {"CMRank-v0 mine": "a", "PBMRank-v0 mine": "b"}, "sources": {"mine.py:Mine": "c"}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("horizon", 2), ("seed", 1), ("checkpoints", [2]), ("engine", "python"), ("metrics", ["ndcg"]),
+     ("models", {"CMRank-v0 mine": "other"}), ("models", {"PBMRank-v0 mine": "other", "UBMRank-v0 mine": "d"}),
+     ("sources", {"mine.py:Mine": "other"})],
+)  # fmt: skip
+def test_each_difference_that_makes_results_of_one_name_another_thing_is_named(key, value):
+    new = PART | {key: value}
+    check_agreement("here", [PART], PART)
+    with pytest.raises(ValueError, match=rf"^here holds results of another configuration \({key}[:,]") as raised:
+        check_agreement("here", [PART, PART], new)
+    assert ";" not in str(raised.value).removesuffix("; choose another folder"), "only what differs is named"
+
+
+def test_other_models_and_agents_may_stand_beside():
+    check_agreement("here", [PART], PART | {"models": {"UBMRank-v0 mine": "d"}, "sources": {"theirs.py:Theirs": "e"}})
+
+
+def test_the_digest_of_the_users_is_compared_when_a_folder_is_resumed(whole, tmp_path):
+    """The configuration of the folder says that another model had this name."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    (part,) = read_parts(folder / "config.json")
+    pair = f"{ENVS[0]} {INSTANCES[0]}"
+    part["models"][pair] = "0" * len(part["models"][pair])
+    (folder / "config.json").write_text(json.dumps({"format": FORMAT, "parts": [part]}))
+    with pytest.raises(ValueError, match=rf"another configuration \(models, {pair}: .* there, .* now\)"):
+        again(folder)
