@@ -8,7 +8,17 @@ import numpy as np
 
 from ..envs.kernels import inner, kernel
 
-__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "shuffle_ties", "sort_by_index", "x_log_x"]
+__all__ = [
+    "kl",
+    "kl_lower",
+    "kl_upper",
+    "rank_by_draw",
+    "rank_by_index",
+    "shuffle_front",
+    "shuffle_ties",
+    "sort_by_index",
+    "x_log_x",
+]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = ("first_click", "last_click")
@@ -63,6 +73,38 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     """
     sort_by_index(index, order)
     shuffle_ties(index, order, rng, count)
+
+
+@kernel
+def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same choice without a full sort.
+
+    Args:
+        index, rng, count: as for `rank_by_index`.
+        order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
+    """
+    n_items = len(order)
+    worst = -np.inf  # of the choice
+    tied = False  # whether an item outside the choice equals its worst
+    for item in range(n_items):
+        value, j = index[item], min(item, count - 1)
+        if item >= count and value <= worst:
+            tied = tied or value == worst
+            continue
+        while j > 0 and index[order[j - 1]] < value:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = item
+        if item >= count - 1:
+            left_out, worst = worst, index[order[count - 1]]
+            tied = left_out == worst and item >= count
+    if tied:
+        for item in range(n_items):
+            order[item] = item
+        sort_by_index(index, order)
+        shuffle_ties(index, order, rng, count)
+    else:
+        shuffle_ties(index, order[:count], rng, count)
 
 
 @inner
