@@ -75,18 +75,15 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     shuffle_ties(index, order, rng, count)
 
 
-@kernel
-def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
-    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same choice without a full sort.
+@inner
+def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
+    """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order, ties by id.
 
-    Args:
-        index, rng, count: as for `rank_by_index`.
-        order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
+    Returns:
+        Whether an item left out equals the last one chosen.
     """
-    n_items = len(order)
-    worst = -np.inf  # of the choice
-    tied = False  # whether an item outside the choice equals its worst
-    for item in range(n_items):
+    worst, tied = -np.inf, False
+    for item in range(len(index)):
         value, j = index[item], min(item, count - 1)
         if item >= count and value <= worst:
             tied = tied or value == worst
@@ -97,12 +94,22 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
         order[j] = item
         if item >= count - 1:
             left_out, worst = worst, index[order[count - 1]]
-            tied = left_out == worst and item >= count
-    if tied:
-        for item in range(n_items):
+            tied = item >= count and left_out == worst
+    return tied
+
+
+@kernel
+def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same choice without a full sort.
+
+    Args:
+        index, rng, count: as for `rank_by_index`.
+        order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
+    """
+    if choose_largest(index, order, count):
+        for item in range(len(order)):
             order[item] = item
-        sort_by_index(index, order)
-        shuffle_ties(index, order, rng, count)
+        rank_by_index(index, order, rng, count)
     else:
         shuffle_ties(index, order[:count], rng, count)
 
