@@ -91,7 +91,7 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
     if state.clicks[item] >= steepest:
         return 1.0
     low, high, x = 0.0, 1.0, state.mode[item]
-    if not 0.0 < x < 1.0:
+    if not 1e-30 < x < 1.0:  # the mode of no such item, which is at least its clicks per session
         x = 0.5
     for _ in range(200):
         derivative = slope(state, item, x)
@@ -102,7 +102,7 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
         step = derivative / curvature(state, item, x)
         # Next to a pole of the slope steps are short wherever the root is. But the log density is self-concordant: the
         # product is about twice what it lacks of its largest value at x, if small, and not small far from the root.
-        if abs(step) < 1e-12 * x and step * derivative < 1e-6:
+        if abs(step) < 1e-12 * x and step * derivative < 1e-10:
             break
         x += step
         if not low < x < high:
