@@ -3,7 +3,8 @@
 What matters is the order of the indices, not their values. An index ``kl_upper(ŵ, bound / N)`` exceeds x > ŵ exactly if
 ``N KL(ŵ, x) < bound``, so the order is certified from session to session by values x between neighbouring indices
 ("fences"), and indices are solved for only where that fails, of the items in front of a fence further down (the "floor").
-The lists are those of the plain definition, bit for bit.
+Items of equal counts tie whatever the bound, which certifies the order where there are no fences, as at the beginning. The
+lists are those of the plain definition, bit for bit.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class KLUCBState(NamedTuple):
     fence_log1m: NDArray[np.float64]  # (K,) -log(1 - x_k)
     peak: NDArray[np.float64]  # (L,) c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
     known: NDArray[np.float64]  # (64, 4) clicks, N, bound, and the index solved for them
-    rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list, less its margin
+    rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list or its tie, less its margin
     front: NDArray[np.int64]  # (1,) how many items are not certainly below the floor
-    tied: NDArray[np.int64]  # (1,) how many items of equal counts stand first, by id but for the list; 0 if fewer than the list
+    tied: NDArray[np.int64]  # (1,) how many items of equal counts stand first, if they fill the list, else 0
     floor: NDArray[np.float64]  # (4,) its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
 
 
@@ -160,9 +161,10 @@ def refine(state, item, bound):  # type: ignore[no-untyped-def]
 
 @inner
 def tie_is_certain(state, bound):  # type: ignore[no-untyped-def]
-    """Whether the list is certainly drawn from items of equal counts that stood first; the items shown last leave them.
+    """Whether the list is certainly drawn from the items of equal counts that stood first, less those shown last.
 
-    These must have fallen below the last fence, like all others, and the rest of the tie be above it.
+    Those shown must have fallen below the last fence, where all others are, and the rest of the tie be above it. The tie is
+    left at the front, by id; indices of those shown are kept near, for `gather_front`.
     """
     size, n_positions = state.tied[0], len(state.fence)
     last = n_positions - 1
@@ -186,7 +188,7 @@ def tie_is_certain(state, bound):  # type: ignore[no-untyped-def]
 
 @inner
 def gather_front(state, bound, everything):  # type: ignore[no-untyped-def]
-    """Lay a floor under the largest indices as last solved for, and put what is not certainly below it into the front.
+    """Lay a floor under the largest indices as last solved for, and put what is not certainly below it in front, by id.
 
     An index rises while its item is not shown, so that all but the items shown last still lie above the floor if they did.
     """
@@ -213,16 +215,18 @@ def gather_front(state, bound, everything):  # type: ignore[no-untyped-def]
     if everything:
         state.floor[0] = 0.0
         if wanted * 2 <= n_items:
-            state.floor[3] = 0.0
+            state.floor[3] = 0.0  # for one session
 
 
 @inner
-def is_clear(state):  # type: ignore[no-untyped-def]
-    """Whether the list is certainly above the floor."""
-    n_positions = len(state.fence)
-    return state.front[0] >= n_positions and (
-        state.floor[0] == 0.0 or state.indices[state.order[n_positions - 1]] - state.floor[0] > DOUBT
-    )
+def is_clear(state, spare):  # type: ignore[no-untyped-def]
+    """Whether the list is certainly above the floor, and with ``spare`` above its last fence."""
+    n_positions, least = len(state.fence), state.floor[0]
+    if state.front[0] < n_positions:
+        return False
+    if spare:
+        least = max(least, state.fence[n_positions - 1])
+    return least == 0.0 or state.indices[state.order[n_positions - 1]] - least > DOUBT
 
 
 @inner
@@ -245,7 +249,7 @@ def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     for k in range(min(n_positions, n_front - 1)):
         if state.indices[state.order[k]] - state.indices[state.order[k + 1]] < DOUBT:
             return False
-    return is_clear(state) and (not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1])
+    return is_clear(state, spare)
 
 
 @inner
@@ -272,7 +276,7 @@ def solve(state, bound, spare):  # type: ignore[no-untyped-def]
                 index = state.known[place, 3]
         state.indices[item] = min(state.indices[item], state.fence[n_positions - 1]) if spared else index
     sort_by_index(state.indices, state.order[:n_front])
-    return is_clear(state) and (not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1])
+    return is_clear(state, spare)
 
 
 @inner
@@ -313,8 +317,8 @@ def put_fences(state):  # type: ignore[no-untyped-def]
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0])
     if not order_is_certain(state, bound):
-        # Without a tie that goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly
-        # below the list spared, then without. Loops, for every call in the text is compiled on its own.
+        # Unless a tie goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly below
+        # the list spared, then without. Loops, for every call in the text is compiled on its own.
         tied, refined = tie_is_certain(state, bound), False
         settled = tied
         for effort in range(3):

@@ -1,7 +1,7 @@
 """The samplers where they are easily wrong: nothing or everything clicked, huge counts, modes next to 0 and 1, extreme weights.
 
-Null of every distribution test: the exact law, by Kolmogorov-Smirnov or chi-square, at the sample sizes given; fixed seeds and a
-false-alarm rate of 1e-5 each.
+Null of every distribution test: the exact law, by Kolmogorov-Smirnov or chi-square, at the sample sizes given; fixed seeds and
+a false-alarm rate of 1e-5 each.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
         fields += [state.low, state.high, state.ascent, state.descent]
         assert all(math.isfinite(field[0]) for field in fields), context
         assert 0 <= state.left[0] <= state.mode[0] <= state.right[0] <= 1, context
-        assert state.left[0] <= state.mode[0] and state.low[0] <= state.mode[0] <= state.high[0] <= 1, context
+        assert state.low[0] <= state.mode[0] <= state.high[0] <= 1, context
         assert min(state.rise[0], state.fall[0], state.before[0], state.after[0]) >= 0, context
         assert state.before[0] + state.right[0] - state.left[0] + state.after[0] > 0, context
         with localcontext() as exact:
