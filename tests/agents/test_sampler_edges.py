@@ -6,17 +6,21 @@ a false-alarm rate of 1e-5 each.
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy.stats import beta, chi2, chisquare, kstest, norm
 from test_position_based_agents import hat, log_posterior, posterior_cdf
 
 import clickgym
 from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
+from clickgym.agents.kernels import rank_by_draw, rank_by_index
 from clickgym.agents.position_based_ts import build_hat, draw_posterior
 from clickgym.envs import ClickEnv, PositionBasedModel
 
@@ -197,6 +201,50 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
                 exact.prec = 50
                 mode = exact_mode(int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa)
                 assert abs(Decimal(found) - mode) < Decimal("1e-9")
+
+
+def test_a_wrong_mode_of_version_0_1_is_put_right(tmp_path):
+    """Its file has a hat that was never right and lacks what this version adds; draws follow the posterior all the same."""
+    agent = pbmts(9, [1, 1], [1.0, 0.9], BELOW_ONE)
+    agent.state.stale[:] = False
+    agent.state.top[0] = -math.inf
+    agent.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:
+        arrays = {name: file[name] for name in file.files if name.removeprefix("state_") not in PBMTS.renewed - {"stale"}}
+    description = json.loads(str(arrays["description"]))
+    del description["module"]
+    np.savez(tmp_path / "old.npz", **(arrays | {"description": np.array(json.dumps(description))}))
+    loaded, twin = PBMTS.load(tmp_path / "old.npz"), pbmts(9, [1, 1], [1.0, 0.9], BELOW_ONE)
+    for _ in range(20):
+        np.testing.assert_array_equal(loaded.rank(None), twin.rank(None))
+        np.testing.assert_array_equal(loaded.state.draws, twin.state.draws)
+    np.savez(tmp_path / "torn.npz", **arrays)
+    with pytest.raises(ValueError, match="is not a saved agent"):  # one of this version must have everything
+        PBMTS.load(tmp_path / "torn.npz")
+
+
+# ---------------------------------------------------------------------------------------------- the K largest of many draws
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30), st.integers(0, 99), st.data())
+def test_the_largest_draws_are_ranked_as_by_index(values, seed, data):
+    """Whatever ties, and whatever was in the order before: the same items from the same generator, left in the same state."""
+    index, count = np.array(values), data.draw(st.integers(1, len(values)))
+    generators = [np.random.default_rng(seed) for _ in range(2)]
+    orders = [np.arange(len(values)), data.draw(st.permutations(range(len(values))).map(np.array))]
+    rank_by_index(index, orders[0], generators[0], count)
+    rank_by_draw(index, orders[1], generators[1], count)
+    np.testing.assert_array_equal(orders[0][:count], orders[1][:count])
+    assert generators[0].random() == generators[1].random()
+
+
+def test_the_largest_of_a_thousand_draws():
+    rng, order = np.random.default_rng(11), np.arange(1000)
+    for count in (1, 2, 10, 999, 1000):
+        for _ in range(20):
+            draws = rng.random(1000)
+            rank_by_draw(draws, order, rng, count)
+            np.testing.assert_array_equal(order[:count], np.argsort(-draws)[:count])
 
 
 # ------------------------------------------------------------------------------------------------- CascadeTS and BC-MPTS
