@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import unknown
 from ..envs.kernels import kernel
 from .agent import CompiledAgent, Seed
-from .kernels import FEEDBACK, examined_positions, rank_by_index, show
+from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
 
 __all__ = ["CascadeTS", "CascadeUCB1"]
 
@@ -121,7 +121,7 @@ class TSState(NamedTuple):
     clicks: NDArray[np.int64]  # (L,)
     examined: NDArray[np.int64]  # (L,)
     draws: NDArray[np.float64]  # (L,) this session's draw from each posterior
-    order: NDArray[np.int64]  # (L,) items by draw
+    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
     feedback: int
 
 
@@ -130,7 +130,7 @@ def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
-    rank_by_index(state.draws, state.order, rng, len(ranking))
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
     show(state.order, ranking)
 
 

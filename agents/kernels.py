@@ -8,7 +8,17 @@ import numpy as np
 
 from ..envs.kernels import inner, kernel
 
-__all__ = ["kl", "kl_lower", "kl_upper", "rank_by_index", "shuffle_front", "shuffle_ties", "sort_by_index", "x_log_x"]
+__all__ = [
+    "kl",
+    "kl_lower",
+    "kl_upper",
+    "rank_by_draw",
+    "rank_by_index",
+    "shuffle_front",
+    "shuffle_ties",
+    "sort_by_index",
+    "x_log_x",
+]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = ("first_click", "last_click")
@@ -63,6 +73,45 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     """
     sort_by_index(index, order)
     shuffle_ties(index, order, rng, count)
+
+
+@inner
+def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
+    """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order, ties by id.
+
+    Returns:
+        Whether an item left out equals the last one chosen.
+    """
+    worst, tied = -np.inf, False
+    for item in range(len(index)):
+        value, j = index[item], min(item, count - 1)
+        if item >= count and value <= worst:
+            tied = tied or value == worst
+            continue
+        while j > 0 and index[order[j - 1]] < value:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = item
+        if item >= count - 1:
+            left_out, worst = worst, index[order[count - 1]]
+            tied = item >= count and left_out == worst
+    return tied
+
+
+@kernel
+def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """`rank_by_index` for indices drawn anew, of whose order the last one tells nothing: the same choice without a full sort.
+
+    Args:
+        index, rng, count: as for `rank_by_index`.
+        order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
+    """
+    if choose_largest(index, order, count):
+        for item in range(len(order)):
+            order[item] = item
+        rank_by_index(index, order, rng, count)
+    else:
+        shuffle_ties(index, order[:count], rng, count)
 
 
 @inner

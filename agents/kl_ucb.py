@@ -2,7 +2,9 @@
 
 What matters is the order of the indices, not their values. An index ``kl_upper(ŵ, bound / N)`` exceeds x > ŵ exactly if
 ``N KL(ŵ, x) < bound``, so the order is certified from session to session by values x between neighbouring indices
-("fences"), and indices are solved for only where that fails. The lists are those of the plain definition, bit for bit.
+("fences"), and indices are solved for only where that fails, of the items in front of a fence further down (the "floor").
+Items of equal counts tie whatever the bound, which certifies the order where there are no fences, as at the beginning. The
+lists are those of the plain definition, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
+from .kernels import FEEDBACK, choose_largest, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
+
+FRONT = 16  # items in front of a new floor beside those of the list, at least
+NEAR_ONE = 1.0 - 1e-6  # above it neighbouring floats are too far apart for their order to be told by divergences
+UNBOUNDED = 1e300  # stands for -log(1 - x) where no index reaches x
+DOUBT = 1e-10  # indices closer than this may be in another order than the plain definition's
 
 
 class KLUCBState(NamedTuple):
     clicks: NDArray[np.int64]  # (L,)
     examined: NDArray[np.int64]  # (L,) N
     indices: NDArray[np.float64]  # (L,) as last solved for
-    order: NDArray[np.int64]  # (L,) items by index
+    order: NDArray[np.int64]  # (L,) the items of the front by index, then others
     t: NDArray[np.int64]  # (1,) the session, counted from 1
     positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
     feedback: int
@@ -38,7 +45,13 @@ class KLUCBState(NamedTuple):
     fence_log1m: NDArray[np.float64]  # (K,) -log(1 - x_k)
     peak: NDArray[np.float64]  # (L,) c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
     known: NDArray[np.float64]  # (64, 4) clicks, N, bound, and the index solved for them
-    rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list, less its margin
+    rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list or its tie, less its margin
+    front: NDArray[np.int64]  # (1,) how many items are not certainly below the floor
+    tied: NDArray[np.int64]  # (1,) how many items of equal counts stand first, if they fill the list, else 0
+    floor: NDArray[np.float64]  # (4,) its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
+
+
+RENEWED = frozenset({"front", "tied", "floor"})
 
 
 def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str) -> KLUCBState:
@@ -59,14 +72,17 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
         peak=np.zeros(n_items),
         known=np.zeros((64, 4)),
         rest=np.zeros(1),
+        front=np.zeros(1, np.int64),
+        tied=np.zeros(1, np.int64),
+        floor=np.zeros(4),
     )
 
 
 @inner
-def divergence(state, item, k):  # type: ignore[no-untyped-def]
-    """N KL(ŵ, x_k) of an item, from stored logarithms."""
+def divergence(state, item, log_x, log1m_x):  # type: ignore[no-untyped-def]
+    """N KL(ŵ, x) of an item, from ``-log x`` and ``-log(1 - x)``."""
     c, n = state.clicks[item], state.examined[item]
-    return state.peak[item] + c * state.fence_log[k] + (n - c) * state.fence_log1m[k]
+    return state.peak[item] + c * log_x + (n - c) * log1m_x
 
 
 @inner
@@ -76,17 +92,34 @@ def margin(n):  # type: ignore[no-untyped-def]
 
 
 @inner
+def reach(state, item, x, log_x, log1m_x):  # type: ignore[no-untyped-def]
+    """The bound up to which the index of an item is certainly below x: N KL(ŵ, x) less its margin; 0 if ŵ ≥ x."""
+    c, n = state.clicks[item], state.examined[item]
+    return divergence(state, item, log_x, log1m_x) - margin(n) if c < n * x else 0.0
+
+
+@inner
 def is_above(state, item, k, bound):  # type: ignore[no-untyped-def]
     """Whether the index of an item is certainly above the k-th fence: N KL(ŵ, x) < bound, or ŵ ≥ x."""
     c, n = state.clicks[item], state.examined[item]
-    return c >= n * state.fence[k] or divergence(state, item, k) < bound - margin(n)
+    return c >= n * state.fence[k] or divergence(state, item, state.fence_log[k], state.fence_log1m[k]) < bound - margin(n)
+
+
+@inner
+def reach_fence(state, item, k):  # type: ignore[no-untyped-def]
+    """`reach` for the k-th fence."""
+    return reach(state, item, state.fence[k], state.fence_log[k], state.fence_log1m[k])
 
 
 @inner
 def is_below(state, item, k, bound):  # type: ignore[no-untyped-def]
     """Whether the index of an item is certainly below the k-th fence."""
-    c, n = state.clicks[item], state.examined[item]
-    return c < n * state.fence[k] and divergence(state, item, k) > bound + margin(n)
+    return reach_fence(state, item, k) > bound
+
+
+@inner
+def have_equal_counts(state, item, other):  # type: ignore[no-untyped-def]
+    return state.clicks[item] == state.clicks[other] and state.examined[item] == state.examined[other]
 
 
 @inner
@@ -127,99 +160,180 @@ def refine(state, item, bound):  # type: ignore[no-untyped-def]
 
 
 @inner
+def tie_is_certain(state, bound):  # type: ignore[no-untyped-def]
+    """Whether the list is certainly drawn from the items of equal counts that stood first, less those shown last.
+
+    Those shown must have fallen below the last fence, where all others are, and the rest of the tie be above it. The tie is
+    left at the front, by id; indices of those shown are kept near, for `gather_front`.
+    """
+    size, n_positions = state.tied[0], len(state.fence)
+    last = n_positions - 1
+    if size < 2 * n_positions or not is_above(state, state.order[n_positions], last, bound):
+        return False
+    for k in range(n_positions):
+        state.rest[0] = min(state.rest[0], reach_fence(state, state.order[k], last))
+    if not state.rest[0] > bound:
+        return False
+    for _ in range(n_positions):
+        item = state.order[0]
+        for i in range(1, size):
+            state.order[i - 1] = state.order[i]
+        state.order[size - 1] = item
+        index = refine(state, item, bound)
+        state.indices[item] = index if index > 0.0 else min(state.indices[item], state.fence[last])
+    state.tied[0] = size - n_positions
+    sort_by_index(state.indices, state.order[: state.tied[0]])
+    return True
+
+
+@inner
+def gather_front(state, bound, everything):  # type: ignore[no-untyped-def]
+    """Lay a floor under the largest indices as last solved for, and put what is not certainly below it in front, by id.
+
+    An index rises while its item is not shown, so that all but the items shown last still lie above the floor if they did.
+    """
+    n_items, n_positions = len(state.indices), len(state.fence)
+    wanted = n_positions + FRONT
+    everything = everything or wanted * 2 > n_items
+    if not everything:
+        choose_largest(state.indices, state.order, wanted)
+        upper, lower = state.indices[state.order[wanted - 1]], 0.0
+        for item in range(n_items):
+            if lower < state.indices[item] < upper:
+                lower = state.indices[item]
+        x = min(0.5 * (upper + lower), NEAR_ONE)
+        state.floor[0], state.floor[1], state.floor[2] = x, -math.log(x), -math.log1p(-x)
+    state.front[0], state.floor[3] = 0, np.inf
+    for item in range(n_items):
+        out_of_reach = 0.0 if everything else reach(state, item, state.floor[0], state.floor[1], state.floor[2])
+        if out_of_reach > bound:
+            state.floor[3] = min(state.floor[3], out_of_reach)
+            state.indices[item] = min(state.indices[item], state.floor[0])
+        else:
+            state.order[state.front[0]] = item
+            state.front[0] += 1
+    if everything:
+        state.floor[0] = 0.0
+        if wanted * 2 <= n_items:
+            state.floor[3] = 0.0  # for one session
+
+
+@inner
+def is_clear(state, spare):  # type: ignore[no-untyped-def]
+    """Whether the list is certainly above the floor, and with ``spare`` above its last fence."""
+    n_positions, least = len(state.fence), state.floor[0]
+    if state.front[0] < n_positions:
+        return False
+    if spare:
+        least = max(least, state.fence[n_positions - 1])
+    return least == 0.0 or state.indices[state.order[n_positions - 1]] - least > DOUBT
+
+
+@inner
 def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     """Whether refined indices leave no doubt about the order; then `order` is it.
 
-    With ``spare``, items certainly below the last fence keep their old index; it must then be below all of the list's.
+    With ``spare``, items certainly below the last fence keep their old index, if it is; the list's must then be above.
     """
-    n_items, n_positions = len(state.order), len(state.fence)
-    for i in range(n_items):
+    n_front, n_positions = state.front[0], len(state.fence)
+    for i in range(n_front):
         item = state.order[i]
-        if not (spare and i >= n_positions and is_below(state, item, n_positions - 1, bound)):
-            state.indices[item] = refine(state, item, bound)
-            if not state.indices[item] > 0.0:
+        if spare and i >= n_positions and is_below(state, item, n_positions - 1, bound):
+            index = min(state.indices[item], state.fence[n_positions - 1])
+        else:
+            index = refine(state, item, bound)
+            if not index > 0.0:
                 return False
-    sort_by_index(state.indices, state.order)
-    for k in range(min(n_positions, n_items - 1)):
-        if state.indices[state.order[k]] - state.indices[state.order[k + 1]] < 1e-10:
+        state.indices[item] = index
+    sort_by_index(state.indices, state.order[:n_front])
+    for k in range(min(n_positions, n_front - 1)):
+        if state.indices[state.order[k]] - state.indices[state.order[k + 1]] < DOUBT:
             return False
-    return not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1]
+    return is_clear(state, spare)
 
 
 @inner
 def solve(state, bound, spare):  # type: ignore[no-untyped-def]
     """Solve for the indices, sort by them, and say whether the K largest are certainly so.
 
-    With ``spare``, items certainly below the last fence keep their old index; it must then be below all of the list's. Nothing
-    is solved for while there are K items never examined, and items of equal counts are solved for once.
+    With ``spare``, items certainly below the last fence keep their old index, if it is; the list's must then be above. Items of
+    equal counts, which tie, are solved for once.
     """
-    n_items, n_positions = len(state.order), len(state.fence)
-    unseen = 0
-    for item in range(n_items):
-        unseen += state.examined[item] == 0
-    for i in range(n_items):
+    n_front, n_positions = state.front[0], len(state.fence)
+    last_c, last_n, index, spared = -1, -1, np.inf, False
+    for i in range(n_front):
         item = state.order[i]
         c, n = state.clicks[item], state.examined[item]
-        if n == 0:
-            state.indices[item] = np.inf
-        elif unseen >= n_positions:
-            state.indices[item] = min(state.indices[item], 1.0)
-        elif not (spare and i >= n_positions and is_below(state, item, n_positions - 1, bound)):
-            place = (7 * n + c) % len(state.known)
-            if state.known[place, 0] != c or state.known[place, 1] != n or state.known[place, 2] != bound:
-                state.known[place, 0], state.known[place, 1], state.known[place, 2] = c, n, bound
-                state.known[place, 3] = kl_upper(c / n, bound / n)
-            state.indices[item] = state.known[place, 3]
-    sort_by_index(state.indices, state.order)
-    return not spare or state.indices[state.order[n_positions - 1]] > state.fence[n_positions - 1]
+        if c != last_c or n != last_n or i <= n_positions:
+            last_c, last_n = c, n
+            spared = spare and i >= n_positions and is_below(state, item, n_positions - 1, bound)
+            index = np.inf
+            if n > 0 and not spared:
+                place = (7 * n + c) % len(state.known)
+                if state.known[place, 0] != c or state.known[place, 1] != n or state.known[place, 2] != bound:
+                    state.known[place, 0], state.known[place, 1], state.known[place, 2] = c, n, bound
+                    state.known[place, 3] = kl_upper(c / n, bound / n)
+                index = state.known[place, 3]
+        state.indices[item] = min(state.indices[item], state.fence[n_positions - 1]) if spared else index
+    sort_by_index(state.indices, state.order[:n_front])
+    return is_clear(state, spare)
 
 
 @inner
 def put_fences(state):  # type: ignore[no-untyped-def]
-    """Put a fence midway between neighbouring indices of the list, and one below those that tie with the last.
-
-    Near 1 neighbouring floats are too far apart for their order to be told by divergences: there are no fences.
-    """
-    n_items, n_positions = len(state.order), len(state.fence)
+    """Put a fence midway between neighbouring indices of the list, and one below those that tie with the last, none near 1."""
+    n_front, n_positions = state.front[0], len(state.fence)
     last = n_positions - 1
     below = n_positions
-    while below < n_items and state.indices[state.order[below]] == state.indices[state.order[last]]:
+    while below < n_front and state.indices[state.order[below]] == state.indices[state.order[last]]:
         below += 1
     state.fenced[0] = below == n_positions
     state.floored[0] = False
     for k in range(n_positions):
         upper = state.indices[state.order[k]]
         under = k + 1 if k < last else below
-        lower = state.indices[state.order[under]] if under < n_items else 0.0
-        x = 0.5 * (upper + lower)
-        if lower < x < upper < 1.0 - 1e-6:
+        lower = max(state.indices[state.order[under]], state.floor[0]) if under < n_front else state.floor[0]
+        x = min(0.5 * (upper + lower), NEAR_ONE)
+        if upper == np.inf and lower <= 1.0:  # of items never examined: above every index
+            state.fence[k], state.fence_log[k], state.fence_log1m[k] = 2.0, UNBOUNDED, UNBOUNDED
+            state.floored[0] = k == last
+        elif lower < x < upper:
             state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
             state.floored[0] = k == last
         else:
             state.fenced[0] = False
-    if not state.fenced[0]:
-        return
-    state.rest[0] = np.inf
-    for i in range(n_positions, n_items):
-        item = state.order[i]
-        c, n = state.clicks[item], state.examined[item]
-        above = c >= n * state.fence[last]
-        state.rest[0] = min(state.rest[0], 0.0 if above else divergence(state, item, last) - margin(n))
+    state.rest[0] = state.floor[3] if state.floor[0] > 0.0 else np.inf
+    state.tied[0] = 0
+    if state.floored[0]:
+        for i in range(below, n_front):
+            state.rest[0] = min(state.rest[0], reach_fence(state, state.order[i], last))
+        state.tied[0] = below
+        for i in range(below):
+            if not have_equal_counts(state, state.order[0], state.order[i]):
+                state.tied[0] = 0
 
 
 @kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0])
     if not order_is_certain(state, bound):
-        # With the items below the list spared, then without; a loop, for every call in the text is compiled on its own.
-        settled = False
-        for attempt in range(2):
-            settled = settled or (state.fenced[0] and order_is_refined(state, bound, attempt == 0))
-        if not settled:
-            for attempt in range(2):
-                settled = settled or ((attempt == 1 or state.floored[0]) and solve(state, bound, attempt == 0))
-            shuffle_ties(state.indices, state.order, rng, len(ranking))
-        put_fences(state)
+        # Unless a tie goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly below
+        # the list spared, then without. Loops, for every call in the text is compiled on its own.
+        tied, refined = tie_is_certain(state, bound), False
+        settled = tied
+        for effort in range(3):
+            if not settled:
+                if effort > 0 or not state.floor[3] > bound:
+                    gather_front(state, bound, effort == 2)
+                for attempt in range(2):
+                    refined = refined or (state.fenced[0] and order_is_refined(state, bound, attempt == 0))
+                settled = refined
+                for attempt in range(2):
+                    settled = settled or ((attempt == 1 or state.floored[0]) and solve(state, bound, attempt == 0))
+        if not refined:
+            shuffle_ties(state.indices, state.order[: state.tied[0] if tied else state.front[0]], rng, len(ranking))
+        if not tied:
+            put_fences(state)
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]
 
@@ -260,6 +374,7 @@ class CascadeKLUCB(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    renewed = RENEWED
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
@@ -299,6 +414,7 @@ class DCMKLUCB(CompiledAgent):
 
     paper = "Katariya et al. 2016, Algorithm 1"
     click_models = "DCM"
+    renewed = RENEWED
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
-from .kernels import rank_by_index
+from .kernels import rank_by_draw
 from .position_based import check_examination
 
 __all__ = ["BCMPTS", "PBMTS"]
@@ -18,11 +18,15 @@ __all__ = ["BCMPTS", "PBMTS"]
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 
 
+INVISIBLE = 1e-12  # a fall of the log density that is none
+ROUNDING = 1e-6  # above the rounding errors of a log density, whose terms are all of one sign, up to 10⁸ sessions
+
+
 class PBMTSState(NamedTuple):
     clicks: NDArray[np.int64]  # (L,) S
     misses: NDArray[np.int64]  # (L, K) N_l - S_l
     draws: NDArray[np.float64]  # (L,) this session's draw from each posterior
-    order: NDArray[np.int64]  # (L,) items by draw
+    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
     examination: NDArray[np.float64]  # (K,) κ
     positions: NDArray[np.int64]  # (K,) positions by decreasing κ
     # The hat over each posterior: see `build_hat`.
@@ -33,6 +37,13 @@ class PBMTSState(NamedTuple):
     right: NDArray[np.float64]  # (L,) where it ends
     rise: NDArray[np.float64]  # (L,) slope of the log hat before `left`, 0 if there is no such part
     fall: NDArray[np.float64]  # (L,) minus the slope of the log hat after `right`, 0 if there is no such part
+    before: NDArray[np.float64]  # (L,) the area of the hat before `left`, in units of its top
+    after: NDArray[np.float64]  # (L,) that after `right`
+    # Chords of the log density, below which a proposal is accepted without a look at the density itself.
+    low: NDArray[np.float64]  # (L,) where the chord up to the mode begins, the mode if there is none
+    high: NDArray[np.float64]  # (L,) where the chord down from the mode ends, the mode if there is none
+    ascent: NDArray[np.float64]  # (L,) slope of the first chord
+    descent: NDArray[np.float64]  # (L,) minus the slope of the second
 
 
 @kernel
@@ -80,20 +91,24 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
     if state.clicks[item] >= steepest:
         return 1.0
     low, high, x = 0.0, 1.0, state.mode[item]
-    if not 0.0 < x < 1.0:
+    if not 1e-30 < x < 1.0:  # the mode of no such item, which is at least its clicks per session
         x = 0.5
-    for _ in range(100):
+    for _ in range(200):
         derivative = slope(state, item, x)
         if derivative > 0.0:
             low = x
         else:
             high = x
         step = derivative / curvature(state, item, x)
-        if abs(step) < 1e-12 * x:
+        # Next to a pole of the slope steps are short wherever the root is. But the log density is self-concordant: the
+        # product is about twice what it lacks of its largest value at x, if small, and not small far from the root.
+        if abs(step) < 1e-12 * x and step * derivative < 1e-10:
             break
         x += step
         if not low < x < high:
             x = 0.5 * (low + high)
+            if not low < x < high:
+                return low  # they are neighbours
     return x
 
 
@@ -101,27 +116,38 @@ def find_mode(state, item):  # type: ignore[no-untyped-def]
 def build_hat(state, item):  # type: ignore[no-untyped-def]
     """A hat over the density: flat at its top around the mode, exponential beyond, along tangents to its logarithm.
 
-    The log density is concave, so every tangent lies above it. Tangents about √2 standard deviations from the mode touch where
-    the density has fallen by a factor near e, which accepts most proposals.
+    The log density is concave, so every tangent lies above it and every chord below. Tangents about √2 standard deviations from
+    the mode touch where the density has fallen by a factor near e, which accepts most proposals. A tangent along which the
+    density would not fall visibly is left out, for the hat may as well be flat there.
     """
     mode = find_mode(state, item)
-    state.mode[item] = mode
-    state.top[item] = log_density(state, item, mode)
-    state.left[item], state.rise[item] = 0.0, 0.0
-    state.right[item], state.fall[item] = 1.0, 0.0
+    top = log_density(state, item, mode)
+    state.mode[item], state.top[item] = mode, top
+    state.left[item], state.rise[item], state.before[item] = 0.0, 0.0, 0.0
+    state.right[item], state.fall[item], state.after[item] = 1.0, 0.0, 0.0
+    state.low[item], state.ascent[item] = mode, 0.0
+    state.high[item], state.descent[item] = mode, 0.0
     falling = -slope(state, item, mode) if mode == 0.0 else 0.0
     spread = 1.0 / max(falling, 1.0) if mode == 0.0 else math.sqrt(2.0 / curvature(state, item, mode))
     if mode > 0.0:
         x = mode - spread if spread < mode else 0.5 * mode
-        state.rise[item] = slope(state, item, x)
-        state.left[item] = min(x + (state.top[item] - log_density(state, item, x)) / state.rise[item], mode)
+        rise = slope(state, item, x)
+        if rise * mode > INVISIBLE and x < mode:
+            drop = top - log_density(state, item, x)
+            left = min(x + drop / rise, mode)
+            state.left[item], state.rise[item], state.before[item] = left, rise, -math.expm1(-rise * left) / rise
+            state.low[item], state.ascent[item] = x, drop / (mode - x)
     has_misses = False
     for k in range(len(state.examination)):
         has_misses = has_misses or state.misses[item, k] > 0
     if mode < 1.0 and has_misses:
         x = mode + spread if mode + spread < 1.0 else 0.5 * (mode + 1.0)
-        state.fall[item] = -slope(state, item, x)
-        state.right[item] = max(x - (state.top[item] - log_density(state, item, x)) / state.fall[item], mode)
+        fall = -slope(state, item, x) if mode < x < 1.0 else 0.0
+        if fall * (1.0 - mode) > INVISIBLE:
+            drop = top - log_density(state, item, x)
+            right = min(max(x - drop / fall, mode), 1.0)
+            state.right[item], state.fall[item], state.after[item] = right, fall, -math.expm1(-fall * (1.0 - right)) / fall
+            state.high[item], state.descent[item] = x, drop / (x - mode)
 
 
 @kernel
@@ -131,8 +157,7 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
         state.stale[item] = False
         build_hat(state, item)
     left, right, rise, fall = state.left[item], state.right[item], state.rise[item], state.fall[item]
-    before = -math.expm1(-rise * left) / rise if rise > 0.0 else 0.0  # areas under the hat, in units of its top
-    after = -math.expm1(-fall * (1.0 - right)) / fall if fall > 0.0 else 0.0
+    mode, before, after = state.mode[item], state.before[item], state.after[item]
     while True:
         u = rng.random() * (before + right - left + after)
         if u < before:
@@ -144,15 +169,21 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
         else:
             x = right - math.log1p(-(u - before - (right - left)) * fall) / fall
             log_hat = fall * (right - x)
-        if 0.0 < x < 1.0 and math.log1p(-rng.random()) + log_hat + state.top[item] <= log_density(state, item, x):
-            return x
+        if 0.0 < x < 1.0:
+            height = math.log1p(-rng.random()) + log_hat  # in units of the top
+            if state.low[item] <= x <= state.high[item]:
+                chord = state.ascent[item] * (x - mode) if x < mode else state.descent[item] * (mode - x)
+                if height < chord - ROUNDING:
+                    return x
+            if height + state.top[item] <= log_density(state, item, x):
+                return x
 
 
 @kernel
 def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
-    rank_by_index(state.draws, state.order, rng, len(ranking))
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]
 
@@ -190,6 +221,7 @@ class PBMTS(CompiledAgent):
     paper = "Lagrée et al. 2016, section 5"
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
+    renewed: ClassVar = frozenset({"stale", "before", "after", "low", "high", "ascent", "descent"})
     rank_kernel = rank_ts
     update_kernel = update_ts
 
@@ -213,6 +245,12 @@ class PBMTS(CompiledAgent):
             right=np.ones(n),
             rise=np.zeros(n),
             fall=np.zeros(n),
+            before=np.zeros(n),
+            after=np.zeros(n),
+            low=np.zeros(n),
+            high=np.zeros(n),
+            ascent=np.zeros(n),
+            descent=np.zeros(n),
         )
 
 
@@ -223,7 +261,7 @@ class BCMPTSState(NamedTuple):
     clicks: NDArray[np.int64]  # (L,) S
     weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
     draws: NDArray[np.float64]  # (L,) this session's draw for each item
-    order: NDArray[np.int64]  # (L,) items by draw
+    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
     examination: NDArray[np.float64]  # (K,) κ
     positions: NDArray[np.int64]  # (K,) positions by decreasing κ
 
@@ -233,7 +271,7 @@ def rank_bc(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
-    rank_by_index(state.draws, state.order, rng, len(ranking))
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]
 

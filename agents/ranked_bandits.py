@@ -13,7 +13,7 @@ from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
-from .kl_ucb import KLUCBState, rank_klucb
+from .kl_ucb import RENEWED, KLUCBState, rank_klucb
 
 __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
 
@@ -245,6 +245,9 @@ class RankedKLUCBState(NamedTuple):
     peak: NDArray[np.float64]  # (K, L)
     known: NDArray[np.float64]  # (64, 4) for all bandits together
     rest: NDArray[np.float64]  # (K, 1)
+    front: NDArray[np.int64]  # (K, 1)
+    tied: NDArray[np.int64]  # (K, 1)
+    floor: NDArray[np.float64]  # (K, 4)
 
 
 @inner
@@ -265,6 +268,9 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.peak[k],
         state.known,
         state.rest[k],
+        state.front[k],
+        state.tied[k],
+        state.floor[k],
     )
     rank_klucb(bandit, rng, state.best)
     return state.best[0]
@@ -298,6 +304,7 @@ class RankedKLUCB(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
+    renewed = RENEWED
     rank_kernel = specialise(_rank, choose=choose_klucb)
     update_kernel = specialise(_update, learn=learn_klucb)
 
@@ -324,4 +331,7 @@ class RankedKLUCB(CompiledAgent):
             peak=np.zeros((k, n)),
             known=np.zeros((64, 4)),
             rest=np.zeros((k, 1)),
+            front=np.zeros((k, 1), np.int64),
+            tied=np.zeros((k, 1), np.int64),
+            floor=np.zeros((k, 4)),
         )

@@ -1,0 +1,96 @@
+"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB with many items, where most are left behind a floor: lists bit for bit.
+
+The small models of `test_agent_mechanisms` have all their items in the front. Here ties of equal counts go on for hundreds of
+sessions, floors expire, and items come back from behind them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference_agents import KLUCBPlain
+from test_agent_mechanisms import lockstep
+from test_ranked_bandits import PlainRankedKLUCB
+
+from clickgym.agents import DCMKLUCB, CascadeKLUCB, CompiledAgent, RankedKLUCB
+from clickgym.envs import CascadeModel, ClickModel, PositionBasedModel
+from clickgym.envs.kernels import specialise
+
+
+def sessions_in_agreement(agents: tuple[CompiledAgent, CompiledAgent], model: ClickModel, n: int, seed: int) -> int:
+    """How many sessions pass before two agents show other lists, or draw other random numbers."""
+    a, b = agents
+    play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
+    clicks, examined = np.zeros((2, model.n_positions), np.int8)
+    env_rng, uniforms, played = np.random.default_rng(seed + 1000), np.empty(model.n_positions), 0
+    while played < n and a.rng.bit_generator.state == b.rng.bit_generator.state:
+        size = min(n - played, 100)
+        parts = (a.state, a.rng, a.ranking, b.state, b.rng, b.ranking)
+        passed = play(model.parameters, env_rng, size, uniforms, clicks, examined, *parts)
+        played += passed
+        if passed < size:
+            break
+    return played
+
+
+def agents_for(name: str, model: ClickModel, seed: int) -> tuple[CompiledAgent, CompiledAgent]:
+    """The agent, and its plain definition."""
+    sizes = model.n_items, model.n_positions
+    if name == "RankedKLUCB":
+        return RankedKLUCB(*sizes, seed=seed), PlainRankedKLUCB(*sizes, seed=seed)
+    return CascadeKLUCB(*sizes, seed=seed), KLUCBPlain(*sizes, seed=seed)
+
+
+def usual(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.beta(0.5, 3.0, n)
+
+
+MODELS = {
+    "usual": usual,
+    "ties": lambda rng, n: rng.choice([0.05, 0.3, 0.5], n),
+    "one good": lambda rng, n: np.where(np.arange(n) == n // 2, 0.9, 0.02),
+    "0 and 1": lambda rng, n: rng.choice([0.0, 1.0, 1.0, 0.5], n),
+    "near one": lambda rng, n: 1.0 - rng.choice([1e-2, 1e-4, 1e-6], n),
+    "all 0": lambda rng, n: np.zeros(n),
+    "all 1": lambda rng, n: np.ones(n),
+}
+NAMES = ["CascadeKLUCB", "RankedKLUCB"]
+
+
+def model_of(attraction: np.ndarray, n_positions: int, kind: int) -> ClickModel:
+    if kind == 0:
+        return CascadeModel(attraction, n_positions)
+    return PositionBasedModel(attraction, np.linspace(1.0, 0.3, n_positions))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", MODELS)
+def test_lists_of_many_items_are_those_of_the_definition(name, kind):
+    model = model_of(MODELS[kind](np.random.default_rng(1), 150), 4, 1)
+    assert sessions_in_agreement(agents_for(name, model, 2), model, 4000, 2) == 4000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_of_many_items_are_those_of_the_definition_over_long_runs(name):
+    """All kinds of models, of 35 to 600 items, 1 to 20 positions, up to 30,000 sessions: 5·10⁵ in all."""
+    rng, left = np.random.default_rng(3), 500_000
+    while left > 0:
+        n, kind, length = int(rng.integers(35, 600)), str(rng.choice(list(MODELS))), int(rng.choice([500, 3000, 30_000]))
+        model = model_of(MODELS[kind](rng, n), int(rng.choice([1, 1, 2, 5, 20])), int(rng.integers(2)))
+        played = sessions_in_agreement(agents_for(name, model, left), model, length, left)
+        assert played == length, f"{kind}, {model.n_items} items, {model.n_positions} positions, seed {left}"
+        left -= length
+
+
+def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
+    model = CascadeModel(usual(np.random.default_rng(4), 100), 3)
+    plain, ordered = CascadeKLUCB(100, 3, seed=5), DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)
+    rng = np.random.default_rng(6)
+    for _ in range(1000):
+        first, second = plain.rank(None), ordered.rank(None)
+        np.testing.assert_array_equal(first, second[[2, 0, 1]])
+        clicks = model.sample(first, rng)
+        clicks[:] = clicks.any()  # observed to the last position by both
+        plain.update(None, first, clicks)
+        ordered.update(None, second, clicks)
