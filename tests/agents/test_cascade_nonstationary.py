@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, CascadeReference, DiscountedReference, WindowReference, doubled
+from reference_agents import MODELS, DiscountedReference, WindowReference, doubled
 from scipy.stats import chisquare
 
 import clickgym

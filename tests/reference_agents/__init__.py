@@ -131,9 +131,7 @@ def _window(L: int, K: int, tau: int | None, epsilon: float, horizon: int | None
 
 
 def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
-    def of(
-        L: int, K: int, n_features: int, ridge: float | None, alpha: float | None, examination: Any = None
-    ) -> LinUCBReference:
+    def of(L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None) -> LinUCBReference:
         weights = np.ones((K, K)) if examination is None else np.asarray(examination)
         weights = np.tile(weights[:, None], K) if weights.ndim == 1 else weights
         return LinUCBReference(L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha)
