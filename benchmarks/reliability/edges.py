@@ -33,7 +33,7 @@ def _sessions(name: str, seed: int) -> tuple[int, str]:
 
 def _log(name: str, seed: int) -> tuple[int, str]:
     case = edge_logs.draw(name, seed)
-    return len(case), edge_logs.check(name, case)
+    return len(case), edge_logs.check(name, case, seed)
 
 
 def _work(play: Callable[[str, int], tuple[int, str]], name: str, seeds: range, answers: Connection) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from ...envs import KernelError
-from ..loop import AgentError
+from ...envs import KernelError, SessionError
 from .console import bold
 from .evaluate import evaluate
 from .features import features
@@ -28,7 +27,7 @@ from .study import study
 
 __all__ = ["main"]
 
-BAD_INPUT, AGENT_FAULT, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -71,8 +70,9 @@ class _Command(_SeveralValues):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             return super().invoke(ctx)
-        except AgentError as error:
-            code, message = AGENT_FAULT, f"{error}; {ctx.obj.kept(ctx.params['out'])}"
+        except SessionError as error:
+            kept = "" if ctx.obj is None else f"; {ctx.obj.kept(ctx.params['out'])}"
+            code, message = FAULT, f"{error}{kept}"
         except KeyboardInterrupt:
             if ctx.obj is None:
                 raise typer.Exit(INTERRUPTED) from None
@@ -121,7 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0, 1 where an agent failed, 2 for wrong input (named in one line on stderr), 130 after Ctrl-C.
+        The exit code: 0, 1 where an agent or an environment failed in mid-run, 2 for wrong input (both named in one line on
+        stderr), 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
