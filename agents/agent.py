@@ -21,6 +21,9 @@ __all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
 
 Seed = int | np.random.SeedSequence | None
 
+LARGEST_FEATURE = 1e6
+"""Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
+
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
 
@@ -239,8 +242,8 @@ class ContextualAgent(CompiledAgent):
         shape = (self.n_items, self.n_features)
         if features.shape != shape:
             raise ValueError(f"features have shape {features.shape}; expected (n_items, n_features) = {shape}")
-        if not np.isfinite(features).all():
-            raise ValueError("features must be finite numbers")
+        if not (np.abs(features) <= LARGEST_FEATURE).all():
+            raise ValueError(f"features must be finite numbers from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}")
         return features
 
 

@@ -36,6 +36,8 @@ __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", 
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
+LEAST_RIDGE = 1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
+STEEP = 1e4  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
 REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
 
@@ -81,14 +83,17 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 
 @inner
-def cholesky(matrix, factor):  # type: ignore[no-untyped-def]
-    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``."""
+def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
+    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are ``ridge`` or more.
+
+    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that is taken.
+    """
     for i in range(len(matrix)):
         for j in range(i + 1):
             total = matrix[i, j]
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
+            factor[i, j] = math.sqrt(max(total, 0.5 * ridge)) if i == j else total / factor[j, j]
 
 
 @inner
@@ -111,10 +116,11 @@ def solve_upper(factor, x):  # type: ignore[no-untyped-def]
 
 @inner
 def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
-    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison."""
+    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison; returns whether that was safe."""
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
-    scale = weight / math.sqrt(1.0 + weight * weight * dot(x, gain))
+    growth = weight * weight * dot(x, gain)
+    scale = weight / math.sqrt(1.0 + growth)
     for i in range(d):
         gain[i] *= scale
     for i in range(d):
@@ -124,12 +130,13 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
         for j in range(d):
             state.gram[i, j] += weighted * x[j]
         state.moment[i] += weight * click * x[i]
+    return growth < STEEP
 
 
 @inner
 def refresh(state):  # type: ignore[no-untyped-def]
     """``A⁻¹`` anew from A, by its Cholesky factor."""
-    cholesky(state.gram, state.factor)
+    cholesky(state.gram, state.ridge, state.factor)
     for i in range(len(state.gram)):
         row = state.inverse[i]
         for j in range(len(row)):
@@ -202,7 +209,7 @@ def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped
     sample = state.vector
     for i in range(len(sample)):
         sample[i] = rng.standard_normal()
-    cholesky(state.gram, state.factor)
+    cholesky(state.gram, state.ridge, state.factor)
     solve_upper(state.factor, sample)
     for i in range(len(sample)):
         sample[i] = state.theta[i] + state.exploration * sample[i]
@@ -214,12 +221,12 @@ def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped
 @kernel
 def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
-    last = 0  # k' of the last click, counted from 1; 0 before any
+    last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
     for k in range(n_samples):
-        add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k])
+        safe = add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
         if clicks[k]:
             last = k + 1
-    if state.t[0] % REFRESH == 0:
+    if state.t[0] % REFRESH == 0 or not safe:
         refresh(state)
     multiply(state.inverse, state.moment, state.theta)
     state.t[0] += 1
@@ -236,7 +243,7 @@ class _RidgeAgent(ContextualAgent):
     def __init__(
         self, n_items: int, n_positions: int, n_features: int, seed: Seed, ridge: float | None, **hyperparameters: Any
     ) -> None:
-        ridge = None if ridge is None else check_at_least("ridge", ridge, 0, strictly=True)
+        ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, **hyperparameters)
 
     def _weights(self) -> NDArray[np.float64]:
@@ -313,11 +320,11 @@ class UBMLinUCB(_LinUCB):
             them in.
         alpha: replaces ``α_t``; None takes the theory's
             ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) + sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
-        ridge: λ > 0; None takes ``max(1, φ'_w)``.
+        ridge: λ ≥ 1e-6; None takes ``max(1, φ'_w)``.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge that is not positive.
+        ValueError: on weights of a wrong shape or outside ``[0, 1]``, a negative alpha, or a ridge below 1e-6.
 
     Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*,
     RecSys 2020, Algorithm 1.
@@ -368,11 +375,11 @@ class C2UCB(_LinUCB):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ > 0; None takes K.
+        ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge that is not positive.
+        ValueError: on a negative alpha or a ridge below 1e-6.
 
     Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM
     2014, as He et al. 2020, section 6.2, compare with it.
@@ -397,11 +404,11 @@ class CMLinUCB(_LinUCB):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ > 0; None takes K.
+        ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge that is not positive.
+        ValueError: on a negative alpha or a ridge below 1e-6.
 
     Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He et al.
     2020, section 6.2.
@@ -428,11 +435,11 @@ class DCMLinUCB(_LinUCB):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ > 0; None takes K.
+        ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge that is not positive.
+        ValueError: on a negative alpha or a ridge below 1e-6.
 
     Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He et al. 2020,
     section 6.2.
@@ -460,11 +467,11 @@ class PBMLinUCB(_LinUCB):
         n_features: d; ``make_agent`` fills it in.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
         alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = Σ κ²``.
-        ridge: λ > 0; None takes ``max(1, φ')``.
+        ridge: λ ≥ 1e-6; None takes ``max(1, φ')``.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge that is not positive.
+        ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge below 1e-6.
 
     Source: `UBMLinUCB` with weights of the position alone.
 
@@ -509,11 +516,11 @@ class LinearEpsilonGreedy(_RidgeAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         epsilon: ε, in ``[0, 1]``.
-        ridge: λ > 0; None takes K.
+        ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an epsilon outside ``[0, 1]`` or a ridge that is not positive.
+        ValueError: on an epsilon outside ``[0, 1]`` or a ridge below 1e-6.
 
     Source: a baseline; `EpsilonGreedy` with features.
 
@@ -551,11 +558,11 @@ class LinearTS(_RidgeAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: the scale of the posterior, the standard deviation of a click; that is at most 0.5.
-        ridge: λ > 0; None takes K.
+        ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a negative alpha or a ridge that is not positive.
+        ValueError: on a negative alpha or a ridge below 1e-6.
 
     Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML 2013.
 

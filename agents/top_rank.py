@@ -17,6 +17,7 @@ __all__ = ["TopRank"]
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
+LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats
 
 
 class State(NamedTuple):
@@ -108,11 +109,11 @@ class TopRank(CompiledAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the default of δ.
-        delta: δ in ``(0, 1)``, the confidence; None takes ``1 / T``.
+        delta: δ in ``(1e-300, 1)``, the confidence; None takes ``1 / T``.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a bad horizon, or a delta outside ``(0, 1)``.
+        ValueError: on a bad horizon, or a delta outside ``(1e-300, 1)``.
 
     Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic ranking*, NeurIPS 2018,
     Algorithm 1.
@@ -135,7 +136,7 @@ class TopRank(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, delta: float | None = None, seed: Seed = None) -> None:
         horizon = check_horizon(horizon, least=2)
-        delta = None if delta is None else check_between("delta", delta, 0, 1)
+        delta = None if delta is None else check_between("delta", delta, LEAST, 1)
         super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
     def _initial_state(self) -> State:

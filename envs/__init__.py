@@ -9,7 +9,7 @@ from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from .kernels import KernelError, kernel
+from .kernels import KernelError, SessionError, kernel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, register
@@ -65,6 +65,7 @@ __all__ = [
     "RecordVectorRegret",
     "ScoresAction",
     "ScoresVectorAction",
+    "SessionError",
     "Users",
     "check_ranking",
     "kernel",

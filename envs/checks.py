@@ -29,6 +29,9 @@ MOST_SESSIONS = 10**15
 
 NUMBER = (int, float, np.integer, np.floating)
 
+MOST = 1e100
+"""How large a number that scales others may be, so that their products stay within the range of floats."""
+
 
 def check_count(name: str, value: Any) -> int:
     """A positive integer; the message of the ValueError names the parameter."""
@@ -124,10 +127,11 @@ def check_horizon(horizon: Any, least: int = 1) -> int:
 
 
 def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
-    """A finite number not below ``least`` as a float; the message of the ValueError names the parameter."""
+    """A finite number not below ``least`` as a float, nor above `MOST`; the message of the ValueError names the parameter."""
     good = isinstance(value, NUMBER) and not isinstance(value, bool) and np.isfinite(value)
-    if not good or value < least or (strictly and value == least):
-        raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}")
+    if not good or value < least or (strictly and value == least) or value > MOST:
+        most = f", at most {MOST:g}" if good and value > MOST else ""
+        raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}{most}")
     return float(value)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, unknown
 from .files import check_memory
+from .kernels import KernelError, SessionError, cause
 from .problem import Problem
 from .rendering import RENDER_MODES, ResultPage, render
 from .schedule import AnyTask, Course, Dealt
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from .instances import AnyInstance
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
+
+
+def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
+    """What messages and results call an environment: its id, or its class."""
+    return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
 def _check_render_mode(render_mode: str | None) -> None:
@@ -138,6 +144,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
         Raises:
             ValueError, TypeError: on a bad list, naming the position and the fault.
+            SessionError: the click model failed; its message names the environment, the step and the cause.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
         task, k = self.task, self.model.n_positions
@@ -145,13 +152,20 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
-        realised, expectation, satisfied = self._session(
-            task.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff, self._scratch
-        )
-        optimum = task.optimal_reward
-        regret = optimum - expectation
+        try:
+            realised, expectation, satisfied = self._session(
+                task.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff, self._scratch
+            )
+            optimum = task.optimal_reward
+            regret = optimum - expectation
+            task.draw(self.np_random)
+        except KernelError:
+            raise
+        except Exception as error:
+            raise SessionError(
+                f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in a {type(task.model).__name__}"
+            ) from error
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
-        task.draw(self.np_random)
         return task.observe(clicks), realised, False, False, {
             "expected_reward": expectation,
             "regret": regret,
@@ -339,6 +353,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
         Raises:
             ValueError, TypeError: on a bad list, naming the stream, the position and the fault.
+            SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
         size = self.num_envs
@@ -352,7 +367,13 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
-        self._batch.play(rankings, uniforms, clicks, self._examined, rewards, expectation)
+        try:
+            self._batch.play(rankings, uniforms, clicks, self._examined, rewards, expectation)
+        except KernelError:
+            raise
+        except Exception as error:
+            what = f"{cause(error)}, in a {type(self.model).__name__}, on one of {size} streams"
+            raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
         regret = optimum - expectation
         self._steps += 1

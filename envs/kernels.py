@@ -29,6 +29,7 @@ import shutil
 import sys
 import threading
 import time
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterable
@@ -45,7 +46,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
 from numba.core.serialize import dumps
 
-__all__ = ["KernelError", "cache_folder", "inner", "kernel", "specialise", "static_kernels"]
+__all__ = ["KernelError", "SessionError", "cache_folder", "cause", "inner", "kernel", "specialise", "static_kernels"]
 
 njit: Any = numba.njit
 config: Any = numba.config
@@ -67,6 +68,25 @@ class KernelError(TypeError):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message  # numba writes into the arguments of what passes through it
+
+
+class SessionError(RuntimeError):
+    """What went wrong while sessions were played; its message is one line, which names who, in which environment, when and why.
+
+    Compiled code raises what Python would, with three exceptions: an index out of range is not noticed, integers overflow in
+    silence, and functions of `math` return nan or an infinity where they have no value.
+    """
+
+
+def cause(error: BaseException) -> str:
+    """An error in a few words: its kind, its message, and where outside the package, if it is known.
+
+    Compiled code tells where only what a kernel raises by a statement of its own; not a division by zero.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    where = next((frame for frame in reversed(frames) if not _lies_in_package(frame.filename)), None)
+    line = f" (line {where.lineno} of {where.filename}, {where.line!r})" if where else ""
+    return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
 
 
 @cache

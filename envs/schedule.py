@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import ArrayLike, NDArray
 
-from .kernels import inner
+from .kernels import cause, inner
 from .session import sessions
 from .spaces import check_ranking
 
@@ -121,12 +121,15 @@ class Task:
     def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
         self.model, self.parameters = model, model.parameters
         self.code, self.cutoff = model.check_reward(reward, cutoff)
-        self.optimal_ranking = (
-            model.optimal_ranking(reward, cutoff)
-            if reference is None
-            else check_ranking(reference, model.n_items, model.n_positions)
-        )
-        self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
+        try:
+            self.optimal_ranking = (
+                model.optimal_ranking(reward, cutoff)
+                if reference is None
+                else check_ranking(reference, model.n_items, model.n_positions)
+            )
+            self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
+        except (ArithmeticError, LookupError) as error:
+            raise ValueError(f"the best reward of a {type(model).__name__} cannot be computed: {cause(error)}") from error
         self.round = Unchanged(np.zeros((0, 0)), np.array([self.optimal_reward]))
 
     def draw(self, rng: np.random.Generator) -> None:

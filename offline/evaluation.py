@@ -39,9 +39,9 @@ weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
 left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations under Φ by the model's probability
 of leaving after a click.
 
-*Infinite weights* are refused: a list (prefix, item at a position, examined item) that the target shows and the logging
-policy never does, or with unknown probability; and a log in which no session has a positive weight. Recorded propensities
-tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
+*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
+shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
+Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
 
 Sources: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen, KDD 2018 (lists, item-positions, PBM); McInerney et
 al., KDD 2020 (prefixes); He et al., RecSys 2020 (UBM).
@@ -57,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import ClickModel, UserBrowsingModel
-from ..envs.checks import check_between, check_count, check_seed, unknown
+from ..envs.checks import MOST, check_between, check_count, check_seed, unknown
 from .estimation import Estimator
 from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog
@@ -89,8 +89,8 @@ class Evaluation:
     Attributes:
         estimator: its name.
         value: the estimated expected reward per session (per row of an `ItemPositionLog`).
-        standard_error: of ``value``, from the variance between sessions.
-        interval: bootstrap confidence interval of ``value``.
+        standard_error: of ``value``, from the variance between sessions; NaN for a single session, which has none.
+        interval: bootstrap confidence interval of ``value``; NaN for a single session.
         self_normalised, self_normalised_interval: the same with self-normalised weights.
         on_policy: the reward per session that was logged, which is the value of the logging policy; None for satisfaction, for
             which nobody was asked.
@@ -158,16 +158,18 @@ def evaluate(
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
         raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
     plain, normalised = _bootstrap(values, weights, bootstrap, np.random.default_rng(seed))
+    per_session, (small, unit) = values.sum(axis=1), _in_units(weights)
+    spread, unit_of_values = _in_units(per_session)
     return Evaluation(
         estimator=estimator,
-        value=float(values.sum(axis=1).mean()),
-        standard_error=float(values.sum(axis=1).std() / np.sqrt(len(log))),
-        interval=_percentiles(plain, level),
+        value=float(per_session.mean()),
+        standard_error=float(spread.std() / np.sqrt(len(log)) * unit_of_values) if len(log) > 1 else np.nan,
+        interval=_percentiles(plain, level) if len(log) > 1 else (np.nan, np.nan),
         self_normalised=float((values.sum(axis=0) / sums).sum()),
-        self_normalised_interval=_percentiles(normalised, level),
+        self_normalised_interval=_percentiles(normalised, level) if len(log) > 1 else (np.nan, np.nan),
         on_policy=logged_reward(log, reward, cutoff),
         n_sessions=len(log),
-        effective_sample_size=float((sums**2 / (weights**2).sum(axis=0)).min()),
+        effective_sample_size=float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
         mean_weight=float(sums.min() / len(log)),
         max_weight=float(weights.max()),
     )
@@ -354,9 +356,10 @@ def _click_model_weights(
             examined = _examinations(users, index)
             logged = _examinations_of_items(users, logging, items)
         targeted = _examinations_of_items(users, target, items, reward, earned.shape[1])
-        infinite = np.flatnonzero((targeted > 0) & (logged <= 0))
+        infinite = np.flatnonzero(targeted > MOST * logged)
         if len(infinite):
-            raise ValueError(f"item {log.item_labels[items[infinite[0]]]!r}{_of(log, query)}: {INFINITE}")
+            what = INFINITE if logged[infinite[0]] <= 0 else f"a weight above {MOST:g}, so rarely it is examined in the log"
+            raise ValueError(f"item {log.item_labels[items[infinite[0]]]!r}{_of(log, query)}: {what}")
         ratio = np.divide(targeted, logged, out=np.zeros(len(items)), where=logged > 0)
         weights = ratio[index]
         weighted = (weights * examined).sum(axis=1, keepdims=True)
@@ -441,13 +444,14 @@ def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, log
 
 def _ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
     """``target / logging``, 0 where the target never shows what was logged."""
-    infinite = np.argwhere((target > 0) & ~(logging > 0))
+    infinite = np.argwhere(~(target <= MOST * logging))
     if len(infinite):
         row, column = infinite[0].tolist()
         position = f", position {column + 1}" if target.shape[1] > 1 else ""
+        size = f"a weight above {MOST:g}" if logging[row, column] > 0 else "an infinite weight"
         raise ValueError(
             f"session {sessions[row]} (counted from 0){position}: the logging policy shows what was logged with "
-            f"probability {logging[row, column]:g}, the target policy with {target[row, column]:.3g}: an infinite weight"
+            f"probability {logging[row, column]:g}, the target policy with {target[row, column]:.3g}: {size}"
         )
     return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
 
@@ -515,5 +519,17 @@ def _bootstrap(values: Floats, weights: Floats, n: int, rng: np.random.Generator
 
 def _percentiles(estimates: Floats, level: float) -> tuple[float, float]:
     """The middle part of the estimates; a resampling without positive weights has no self-normalised one (NaN)."""
-    low, high = np.nanpercentile(estimates, [50.0 * (1.0 - level), 50.0 * (1.0 + level)]).tolist()
+    known = estimates[~np.isnan(estimates)]
+    if not len(known):
+        return np.nan, np.nan
+    low, high = np.percentile(known, [50.0 * (1.0 - level), 50.0 * (1.0 + level)]).tolist()
     return low, high
+
+
+def _in_units(values: Floats) -> tuple[Floats, Floats]:
+    """The numbers of each column in units of a power of two near its largest, so that squares stay in range; and these units.
+
+    To divide by a power of two rounds nothing.
+    """
+    units = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1])
+    return values / units, units

@@ -13,13 +13,23 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
 from ..envs import ClickEnv, ContextualModel, EnumeratedAction, check_ranking
+from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
-from ..envs.kernels import specialise
+from ..envs.kernels import KernelError, SessionError, cause, specialise
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .metrics import Metrics
 
-__all__ = ["AgentError", "WorkerError", "check_list", "play_compiled", "play_python", "playable", "why_not_compiled"]
+__all__ = [
+    "AgentError",
+    "WorkerError",
+    "check_list",
+    "play_compiled",
+    "play_python",
+    "playable",
+    "session_error",
+    "why_not_compiled",
+]
 
 OnChunk = Callable[[int], object]
 
@@ -36,8 +46,20 @@ class WorkerError(RuntimeError):
     """A process that played was ended from outside, perhaps for want of memory; what is finished is kept."""
 
 
-class AgentError(Exception):
+class AgentError(SessionError):
     """An agent's fault in mid-run; the message names the agent, the step and the fault."""
+
+
+def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
+    """What to raise instead of an error from the rounds of an agent in an environment; ``when`` as in ``"step 7"``.
+
+    What says by itself where it is from stays as it is; only an environment does not know whom it faces.
+    """
+    if type(error) is SessionError:
+        return SessionError(f"{error}, facing {type(agent).__name__}")
+    if isinstance(error, AgentError | KernelError):
+        return error
+    return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
 
 
 def check_list(agent: Agent, ranking: Any, n_items: int, n_positions: int, what: str, number: int) -> None:
@@ -157,7 +179,8 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         The seconds of the sessions, compilation excluded.
 
     Raises:
-        AgentError: the agent proposed a bad list.
+        AgentError: the agent proposed a bad list, or failed.
+        SessionError: the click model failed.
     """
     click_env = env.unwrapped
     assert isinstance(click_env, ClickEnv)
@@ -173,6 +196,19 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             task.pool, task.round, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
 
+    def found_guilty(error: Exception) -> Exception:
+        """What failed in the chunk: ``seen`` tells how many of its lists were shown, and the last session is played again from
+        its own random numbers; if that fails, too, it was the click model."""
+        shown = int(seen.max()) + 1
+        if not shown:
+            return session_error(agent, env, f"step {meter.step + 1}", error)
+        try:
+            session(task.model)(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
+        except Exception as again:
+            what = f"{cause(again)}, in a {type(task.model).__name__}"
+            error = SessionError(f"{name_of(env)}, step {meter.step + shown}: {what}")
+        return session_error(agent, env, f"after the list of step {meter.step + shown}", error)
+
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
@@ -187,7 +223,10 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
         before, regret = time.perf_counter(), meter.totals[0]
-        played, realised, satisfied = play(size)
+        try:
+            played, realised, satisfied = play(size)
+        except Exception as error:
+            raise found_guilty(error) from error
         lasted = time.perf_counter() - before
         if played < size:
             check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
@@ -212,7 +251,8 @@ def play_python(
         observation: what ``env.reset`` returned.
 
     Raises:
-        AgentError: the agent proposed a bad list.
+        AgentError: the agent proposed a bad list, or failed.
+        SessionError: the environment failed.
     """
     click_env: Any = env.unwrapped
     guest = not isinstance(click_env, ClickEnv)
@@ -220,15 +260,18 @@ def play_python(
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
     unreported, due = 0, time.perf_counter() + 0.05
     while meter.step < meter.horizon:
-        ranking = agent.rank(observation)
-        check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
-        if not guest and click_env.task is not entered:
-            entered, contexts = click_env.task, metrics.contexts(click_env)
-        seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
-        clicks = clicks_of(observation)
-        if guest:
-            clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-        agent.update(seen, ranking, clicks, float(reward))
+        try:
+            ranking = agent.rank(observation)
+            check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
+            if not guest and click_env.task is not entered:
+                entered, contexts = click_env.task, metrics.contexts(click_env)
+            seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
+            clicks = clicks_of(observation)
+            if guest:
+                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+            agent.update(seen, ranking, clicks, float(reward))
+        except Exception as error:
+            raise session_error(agent, env, f"step {meter.step + 1}", error) from error
         if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
             metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)

@@ -15,7 +15,7 @@ from ..envs.checks import check_count
 from ..envs.files import check_memory
 from ..envs.guests import clicks_of, sizes_of
 from ..offline import ClickLog
-from .loop import check_list
+from .loop import check_list, session_error
 from .run import instance_of
 
 __all__ = ["record"]
@@ -38,7 +38,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
-        AgentError: the agent proposed a bad list; the message names the session and the fault.
+        AgentError: the agent proposed a bad list, or failed; the message names the session and the fault.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -60,18 +60,21 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     context = np.empty((sessions, n_positions, click_env.model.n_features)) if contextual else None
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
-        ranking = agent.rank(observation)
-        check_list(agent, ranking, n_items, n_positions, "session", session + 1)
-        if context is None:
-            items[session] = ranking
-        else:
-            drawn = click_env.task.round
-            items[session], queries[session] = drawn.items[ranking], drawn.user[0]
-            context[session] = drawn.features[ranking]
-        seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
-        # Of an environment of ours not the observation, which a wrapper may have changed.
-        clicks[session] = clicks_of(observation) if guest else click_env._clicks
-        agent.update(seen, ranking, clicks[session], float(reward))
+        try:
+            ranking = agent.rank(observation)
+            check_list(agent, ranking, n_items, n_positions, "session", session + 1)
+            if context is None:
+                items[session] = ranking
+            else:
+                drawn = click_env.task.round
+                items[session], queries[session] = drawn.items[ranking], drawn.user[0]
+                context[session] = drawn.features[ranking]
+            seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
+            # Of an environment of ours not the observation, which a wrapper may have changed.
+            clicks[session] = clicks_of(observation) if guest else click_env._clicks
+            agent.update(seen, ranking, clicks[session], float(reward))
+        except Exception as error:
+            raise session_error(agent, env, f"session {session + 1}", error) from error
         if terminated or truncated:
             observation, _ = env.reset()
     uniform = type(agent) is Random

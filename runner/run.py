@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
 from ..envs.checks import check_horizon, unknown
+from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
 from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
@@ -125,7 +126,8 @@ def run(
 
     Raises:
         ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot serve the pair.
-        AgentError: the agent proposed a bad list; the message names the step and the fault.
+        AgentError: the agent proposed a bad list, or failed; the message names the step and the fault.
+        SessionError: the environment failed; the message names it, the step and the fault.
         ImportError: ``tensorboard`` is wanted, and not installed.
 
     Example:
@@ -174,7 +176,7 @@ def run(
         play_python(agent, env, meter, measured, observation, on_chunk)
         seconds = time.perf_counter() - before
     return Result(
-        env=env.spec.id if env.spec else type(click_env).__name__,
+        env=name_of(env),
         instance=instance_of(env),
         agent=type(agent).__name__,
         seed=seed,

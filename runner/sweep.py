@@ -128,7 +128,8 @@ def sweep(
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results that
             contradict: of another horizon, seed, checkpoints, engine or metrics, of another click model or another source of
             an agent.
-        AgentError: an agent proposed a bad list; all runs finished before are kept.
+        AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all runs finished before are
+            kept.
         WorkerError, FileError: a worker process was killed, or nothing more can be written; likewise.
 
     Warns:
@@ -167,7 +168,7 @@ def sweep_again(
     Raises:
         ValueError, TypeError: the configuration cannot be run again, for it is none, or an instance or an agent has changed
             since; or as in `sweep`.
-        AgentError: as in `sweep`.
+        AgentError, SessionError: as in `sweep`.
     """
     _check_workers(n_jobs)
     jobs = []

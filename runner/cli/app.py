@@ -13,9 +13,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from ...envs import KernelError
+from ...envs import KernelError, SessionError
 from ...envs.files import FileError
-from ..loop import AgentError, WorkerError
+from ..loop import WorkerError
 from .console import bold, interruptible
 from .evaluate import evaluate
 from .features import features
@@ -73,8 +73,9 @@ class _Command(_SeveralValues):
         try:
             with interruptible():
                 return super().invoke(ctx)
-        except AgentError as error:
-            code, message = FAULT, f"{error}; {ctx.obj.kept(ctx.params['out'])}"
+        except SessionError as error:
+            kept = "" if ctx.obj is None else f"; {ctx.obj.kept(ctx.params['out'])}"
+            code, message = FAULT, f"{error}{kept}"
         except (FileError, WorkerError) as error:
             going_on = ctx.obj is not None and ctx.obj.started
             kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
@@ -127,8 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent failed, a worker was killed or something cannot be written; 2 for wrong input (named
-        in one line on stderr); 130 after Ctrl-C.
+        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed or something cannot be
+        written; 2 for wrong input (named in one line on stderr); 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

@@ -71,8 +71,8 @@ def run(
     [bold]Stopping, and adding[/]
 
     Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. With other agents, environments,
-    instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent fails in mid-run,
-    its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
+    instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent or an
+    environment fails in mid-run, its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
     """
     from ..progress import Progress
     from ..reports.report import write_report

@@ -1,0 +1,143 @@
+"""Every agent at the edges, against its reference and in both engines; the long hunt is `benchmarks/reliability/edges.py`.
+
+What is played is drawn by `edge_cases`, the same at every run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from edge_cases import EVERY_AGENT, LEAST_DELTA, LEAST_EXAMINATION, Fault, check_finite, draw, play
+from reference_agents import MODELS, REFERENCES, make, reference_of
+
+from clickgym.agents import C2UCB, CONTEXTUAL_AGENTS, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
+from clickgym.envs import CLICK_MODELS
+
+COMPILED = {name: ("UBM",) if name in CONTEXTUAL_AGENTS else ("PBM",) for name in EVERY_AGENT}
+
+by_agent = pytest.mark.parametrize("name", EVERY_AGENT)
+
+
+def faults(name: str, seeds: range, **more: object) -> list[str]:
+    compiled = bool(more.pop("compiled", True))
+    cases = [draw(name, seed, **more) for seed in seeds]  # type: ignore[arg-type]
+    return [f"{case}: {fault}" for case in cases if (fault := play(case, compiled=compiled))]
+
+
+def test_every_agent_has_a_reference():
+    assert set(REFERENCES) == set(EVERY_AGENT)
+
+
+@by_agent
+def test_runs_at_the_edges_follow_the_reference(name):
+    """In Python, with users of every kind."""
+    assert faults(name, range(24), most_sessions=25, compiled=False) == []
+
+
+@by_agent
+def test_engines_agree_at_the_edges(name):
+    """With users of one kind, so that few loops are compiled."""
+    assert faults(name, range(100, 112), kinds=COMPILED[name], most_sessions=25) == []
+
+
+@pytest.mark.slow
+@by_agent
+def test_many_runs_at_the_edges(name):
+    assert faults(name, range(1000, 1300)) == []
+
+
+def test_the_edges_are_met():
+    """Of the cases that the quick tests play: every kind of users, one item, one position, K = L, none clicked, all announced
+    horizons, changing users."""
+    cases = [draw(name, seed, most_sessions=25) for name in EVERY_AGENT for seed in range(24)]
+    kinds = {case.users.kind for case in cases}
+    assert all(any(kind in users for users in kinds) for kind in CLICK_MODELS)
+    sizes = {(case.users.n_items, case.users.n_positions) for case in cases}
+    assert {(1, 1), (2, 1), (2, 2), (6, 1), (6, 6)} <= sizes
+    assert {case.arguments.get("horizon") for case in cases} >= {1, 2, 5, 10**7}
+    assert {case.arguments.get("feedback") for case in cases} >= {"first_click", "last_click"}
+    assert any(len(getattr(case.users, "epochs", [0])) > 1 for case in cases)
+    certain = [case.users.attraction for case in cases if hasattr(case.users, "attraction")]
+    assert any((values == 0).all() for values in certain)
+    assert any((values == 1).sum() == 1 and len(values) > 1 for values in certain)
+
+
+# -------------------------------------------------------------------------------------------------- that faults are found
+
+
+def test_a_list_out_of_order_is_found():
+    model = MODELS["CM"]
+    agent = make("CascadeUCB1", model, seed=0)
+    reference, rng = reference_of(agent), np.random.default_rng(0)
+    for _ in range(50):
+        ranking = agent.rank(None)
+        clicks = model.sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        assert reference.allows(ranking.tolist(), agent.state)
+        reference.learn(ranking.tolist(), clicks.tolist())
+    ranking = agent.rank(None).tolist()
+    assert not reference.allows(ranking[::-1], agent.state)
+    assert not reference.allows([ranking[0], ranking[0], ranking[1]], agent.state)
+    agent.state.clicks[0] += 1
+    assert not reference.agrees(agent.state)
+
+
+@pytest.mark.parametrize(("field", "value"), [("mean", np.nan), ("width", np.inf), ("indices", -np.inf)])
+def test_what_is_not_finite_is_found(field, value):
+    agent = make("CascadeUCB1", MODELS["CM"], seed=0)
+    agent.rank(None)
+    check_finite(agent.state)  # infinite means and indices of items never seen
+    getattr(agent.state, field)[0] = value
+    with pytest.raises(Fault, match=rf"{field}\[0\] is"):
+        check_finite(agent.state)
+
+
+# --------------------------------------------------------------------------------------------------- what was found and mended
+
+
+@pytest.mark.parametrize(
+    ("agent_class", "arguments", "message"),
+    [
+        (
+            PBMUCB,
+            {"examination": [1.0, 5e-324]},
+            r"examination\[1\] is 5e-324; expected a probability in \(0, 1\], at least 1e-100",
+        ),
+        (TopRank, {"horizon": 10, "delta": 5e-324}, r"delta is 5e-324; expected a number in \(1e-300, 1\)"),
+        (CascadeDUCB, {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0, at most 1e\+100"),
+        (C2UCB, {"n_features": 2, "alpha": 1e308}, r"alpha is 1e\+308; expected a finite number >= 0, at most 1e\+100"),
+        (C2UCB, {"n_features": 2, "ridge": 1e-7}, r"ridge is 1e-07; expected a finite number >= 1e-06"),
+    ],
+)
+def test_what_leaves_the_range_of_floats_is_refused(agent_class, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        agent_class(3, 2, **arguments)
+    least = {"examination": [1.0, LEAST_EXAMINATION], "delta": LEAST_DELTA, "epsilon": 1e100, "alpha": 1e100, "ridge": 1e-6}
+    agent_class(3, 2, **{key: least.get(key, value) for key, value in arguments.items()})
+
+
+@pytest.mark.parametrize("agent_class", [C2UCB, LinearTS])
+def test_the_inverse_holds_where_features_are_large(agent_class):
+    """A rank-one update of norm 1e4 leaves the inverse without digits; against a fresh solve after every session."""
+    agent, rng = agent_class(4, 2, n_features=3, ridge=1.0, seed=0), np.random.default_rng(0)
+    for _ in range(30):
+        observation = {"features": 1e4 * rng.random((4, 3))}
+        ranking = agent.rank(observation)
+        agent.update(observation, ranking, rng.integers(0, 2, 2))
+        fresh = np.linalg.inv(agent.state.gram)
+        np.testing.assert_allclose(agent.state.inverse, fresh, rtol=0, atol=1e-6 * np.abs(fresh).max())
+
+
+def test_a_matrix_without_digits_is_still_positive():
+    """Two almost equal features of norm 1e6: by rounding A is singular, its factor is not, for no pivot is below the ridge."""
+    agent = UBMLinUCB(2, 2, n_features=2, examination=np.ones((2, 2)), ridge=1e-6, seed=0)
+    observation = {"features": [[1e6, 1e6], [1e6, 1e6 * (1 - 1e-16)]]}
+    for _ in range(5):
+        agent.update(observation, agent.rank(observation), [1, 0])
+        check_finite(agent.state)
+
+
+@pytest.mark.parametrize("value", [1.1e6, np.inf, np.nan])
+def test_features_beyond_all_measure_are_refused(value):
+    with pytest.raises(ValueError, match=r"features must be finite numbers from -1e\+06 to 1e\+06"):
+        C2UCB(2, 1, n_features=1).rank({"features": [[value], [0.0]]})

@@ -1,0 +1,302 @@
+"""Short runs of every agent at the edges of everything: what `tests/agents/test_edges.py` and the long hunt of
+`benchmarks/reliability/edges.py` play.
+
+A case is a function of its agent's name and a seed: click model (of any class, changing or not, contextual for the contextual
+agents), sizes, probabilities at 0, 1 and next to them, hyper-parameters at the ends of their ranges, reward, feedback,
+features. `play` plays it in both engines, and says what is at fault: a list that the reference does not allow, a state that
+is not that of the reference, lists or states in which the engines differ, a number that is not finite, or an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from reference_agents import Reference, reference_of
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent
+from clickgym.envs import (
+    CLICK_MODELS,
+    ClickEnv,
+    ClickModel,
+    ContextualModel,
+    LabelledModel,
+    LinearModel,
+    PiecewiseStationaryModel,
+    TrustBiasModel,
+    Users,
+)
+
+EVERY_AGENT = {**AGENTS, **CONTEXTUAL_AGENTS}
+
+PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
+SCALES = (1e-300, 1e-12, 1e-3, 0.5, 1.0, 1e3, 1e12, 1e100)
+RIDGES = (1e-6, 1e-3, 1.0, 1e3, 1e12, 1e100)
+LEAST_EXAMINATION, LEAST_DELTA = 1e-100, 2e-300
+HORIZONS = (1, 2, 5, 60, 10**7)
+LEAST_HORIZON = {"BatchRank": 5, "PIE": 3, "TopRank": 2, "BubbleRank": 2}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is played.
+
+    Attributes:
+        name, seed: what the rest follows from.
+        users, reward, cutoff: of the environment.
+        magnify: by what the environment's features are multiplied; other than 1 it is played in Python only.
+        arguments: of the agent.
+        n_sessions: how many.
+    """
+
+    name: str
+    seed: int
+    users: Users
+    reward: str
+    cutoff: int | None
+    magnify: float
+    arguments: dict[str, Any]
+    n_sessions: int
+
+    def env(self) -> gym.Env:
+        env = ClickEnv(self.users, self.reward, self.cutoff)
+        return env if self.magnify == 1.0 else Magnified(env, self.magnify)
+
+    def agent(self) -> CompiledAgent:
+        """Raises ValueError where the agent refuses its arguments."""
+        return EVERY_AGENT[self.name](self.users.n_items, self.users.n_positions, seed=self.seed, **self.arguments)
+
+    def __str__(self) -> str:
+        users = f"{self.users.kind}, L={self.users.n_items}, K={self.users.n_positions}"
+        return f"{self.name}, seed {self.seed} ({users}, {self.arguments}, {self.n_sessions} sessions)"
+
+
+class Magnified(gym.ObservationWrapper):
+    """Features of any norm, which contextual models do not have."""
+
+    def __init__(self, env: gym.Env, factor: float) -> None:
+        super().__init__(env)
+        self.factor = factor
+
+    def observation(self, observation: Any) -> Any:
+        return {**observation, "features": self.factor * observation["features"]}
+
+
+# -------------------------------------------------------------------------------------------------------------- drawing
+
+
+def draw(name: str, seed: int, kinds: Sequence[str] = tuple(CLICK_MODELS), most_sessions: int = 40) -> Case:
+    """The case of an agent and a seed, with a click model of one of the given kinds."""
+    rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
+    n_items = int(rng.choice([1, 2, 2, 3, 4, 6]))
+    n_positions = int(rng.choice([1, n_items, rng.integers(1, n_items + 1)]))
+    kind = CLICK_MODELS[str(rng.choice(list(kinds)))]
+    users: Any = _click_model(kind, n_items, n_positions, rng)
+    n_sessions = int(rng.integers(5, most_sessions + 1))
+    if name in CONTEXTUAL_AGENTS:
+        users = _contextual(users, rng)
+    elif rng.random() < 0.15:
+        changed = _click_model(kind, n_items, n_positions, rng)
+        users = PiecewiseStationaryModel([users, changed], starts=[0, int(rng.integers(1, n_sessions))])
+    magnify = float(rng.choice([1e3, 1e5])) if name in CONTEXTUAL_AGENTS and rng.random() < 0.1 else 1.0
+    reward = str(rng.choice(users.rewards))
+    if isinstance(users, ContextualModel) and isinstance(users.base, TrustBiasModel):
+        reward = "clicks"  # the only one there
+    cutoff = None if rng.random() < 0.7 else int(rng.integers(1, n_positions + 1))
+    return Case(name, seed, users, reward, cutoff, magnify, _arguments(name, users, rng), n_sessions)
+
+
+def _probabilities(shape: tuple[int, ...], rng: np.random.Generator, least: float = 0.0) -> np.ndarray:
+    """Random ones, edges, all equal, one certain, or one impossible."""
+    edges = np.unique(np.maximum(PROBABILITIES, least))
+    how = rng.integers(6)
+    if how == 0:
+        return np.maximum(rng.random(shape), least)
+    if how == 1:
+        return np.full(shape, rng.choice(edges))
+    values = rng.choice(edges, shape)
+    if how in (2, 3):  # one item, or position, unlike all others
+        values[...] = edges.min() if how == 2 else 1.0
+        values.flat[rng.integers(values.size)] = 1.0 if how == 2 else edges.min()
+    elif how == 4:
+        values = np.where(rng.random(shape) < 0.5, values, np.maximum(rng.random(shape), least))
+    return values
+
+
+def _click_model(kind: type[ClickModel], n_items: int, n_positions: int, rng: np.random.Generator) -> ClickModel:
+    sizes = {"L": (n_items,), "K": (n_positions,), "KK": (n_positions, n_positions), "": ()}
+    positions = {"n_positions": n_positions} if "n_positions" in inspect.signature(kind).parameters else {}
+    while True:
+        drawn = {name: _probabilities(sizes[shape], rng) for name, shape in kind.shapes.items()}
+        given: dict[str, Any] = {name: values.tolist() for name, values in drawn.items()}
+        if kind.short == "TPBM" and rng.random() < 0.5:  # with the standard trust
+            given = {name: given[name] for name in ("attraction", "examination")}
+        try:
+            return kind(**given, **positions)
+        except ValueError:  # trust that misleads, which no model has
+            pass
+
+
+def _contextual(base: ClickModel, rng: np.random.Generator) -> ContextualModel:
+    """Attraction from labels at the edges, or linear; features that are zero, equal, tiny, d = 1 or d > L."""
+    n, d = base.n_items + int(rng.integers(0, 3)), int(rng.choice([1, 2, 3, base.n_items + 2]))
+    items = np.abs(rng.normal(size=(n, d)))
+    items /= np.linalg.norm(items, axis=1, keepdims=True) * rng.choice([1.0 + 1e-12, 2.0])
+    how = rng.integers(5)
+    if how == 0:
+        items[...] = 0.0
+    elif how == 1:
+        items[...] = items[0]
+    elif how == 2:
+        items *= rng.choice([1e-300, 1e-12, 1.0], (n, 1))
+    elif how == 3:
+        items = np.eye(n, d)
+    others = {name: [_probabilities((n,), rng).tolist()] for name in base.item_parameters()[1:]}
+    if rng.random() < 0.5:
+        theta = rng.random(d) * (rng.random(d) < 0.7)
+        theta /= max(np.linalg.norm(theta) * (1 + 1e-12), 1.0)
+        return LinearModel(base, theta, items, **{name: values[0] for name, values in others.items()})
+    return LabelledModel(base, [np.arange(n)], [_probabilities((n,), rng)], items, **others)
+
+
+def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, Any]:
+    n_items, n_positions = users.n_items, users.n_positions
+    positive = [p for p in PROBABILITIES if p > 0]
+    below_one = [p for p in positive if p < 1]
+    lists = [None, rng.permutation(n_items)[:n_positions].tolist(), rng.permutation(n_items).tolist()]
+    known = _probabilities((n_positions,), rng, LEAST_EXAMINATION)
+    if name == "UBMLinUCB":
+        known = _probabilities((n_positions, n_positions), rng)
+    values: dict[str, Callable[[], Any]] = {
+        "horizon": lambda: max(int(rng.choice(HORIZONS)), LEAST_HORIZON.get(name, 1)),
+        "feedback": lambda: str(rng.choice(["first_click", "last_click"])),
+        "ranking": lambda: lists[1],
+        "examination": known.tolist,
+        "epsilon": lambda: float(rng.choice(PROBABILITIES if "Greedy" in name else SCALES)),
+        "gamma": lambda: float(rng.choice(positive)),
+        "delta": lambda: max(float(rng.choice(below_one)), LEAST_DELTA if name == "TopRank" else 0.0),
+        "tau": lambda: int(rng.choice([1, 2, 7, 1000])),
+        "position_order": lambda: rng.permutation(n_positions).tolist(),
+        "initial": lambda: lists[int(rng.integers(3))],
+        "alpha": lambda: float(rng.choice([0.0, *SCALES])),
+        "ridge": lambda: float(rng.choice(RIDGES)),
+        "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
+    }
+    arguments = {}
+    for key, parameter in list(inspect.signature(EVERY_AGENT[name]).parameters.items())[2:]:
+        required = parameter.default is inspect.Parameter.empty
+        if (
+            parameter.kind is not parameter.VAR_KEYWORD
+            and key != "seed"
+            and (required or rng.random() < (0.4 if key in ("epsilon", "ridge", "alpha", "gamma") else 0.7))
+        ):
+            arguments[key] = values[key]()
+    return arguments
+
+
+# -------------------------------------------------------------------------------------------------------------- playing
+
+
+class Fault(Exception):
+    """What is wrong with an agent."""
+
+
+UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
+BOUNDLESS = {"rest", "log_miss"}  # of no items below the list; the logarithm of a miss that is impossible
+
+
+def check_finite(state: Any) -> None:
+    """Refuse what is not finite; after `rank`, when every index is that of the present counts."""
+    counts = [getattr(state, name) for name in ("examined", "displays", "pulls") if name in state._fields]
+    for name, value in state._asdict().items():
+        values = np.asarray(value)
+        bad = ~np.isfinite(values)
+        if bad.any() and name in UNSEEN and counts and counts[0].shape == values.shape:
+            bad &= ~((values == np.inf) & (counts[0] == 0))
+        if bad.any() and name in BOUNDLESS:
+            bad &= np.isnan(values)
+        if bad.any():
+            raise Fault(f"{name}{np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
+
+
+class Followed(Agent):
+    """An agent whose every list and state is compared with its reference."""
+
+    def __init__(self, agent: CompiledAgent, reference: Reference) -> None:
+        self.agent, self.reference = agent, reference
+        self.lists: list[list[int]] = []
+        self.fault = ""
+
+    def _check(self, good: bool, what: str) -> None:
+        if not good:
+            raise Fault(what)
+
+    def rank(self, observation: Any) -> Any:
+        ranking = self.agent.rank(observation)
+        self.lists.append(ranking.tolist())
+        features = observation["features"] if isinstance(observation, dict) else None
+        try:
+            check_finite(self.agent.state)
+            self._check(
+                self.reference.allows(ranking.tolist(), self.agent.state, features), "the reference does not allow the list"
+            )
+        except Fault as fault:
+            self.fault = f"session {len(self.lists)}: {fault}"
+            raise
+        return ranking
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        self.agent.update(observation, ranking, clicks, reward)
+        self.reference.learn(ranking.tolist(), clicks.tolist())
+        try:
+            self._check(self.reference.agrees(self.agent.state), "the state is not that of the reference")
+        except Fault as fault:
+            self.fault = f"session {len(self.lists)}: {fault}"
+            raise
+
+
+def _plainly(state: Any) -> list[Any]:
+    return [np.asarray(value).tolist() for value in state]
+
+
+def play(case: Case, *, compiled: bool = True) -> str:
+    """Play a case in Python, and in compiled code; what is at fault, ``""`` if nothing is, or ``"refused: ..."``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of weights that increase with the position
+        try:
+            followed, second = case.agent(), case.agent()
+        except ValueError as error:
+            return f"refused: {error}"
+        python = Followed(followed, reference_of(followed))
+        steps = np.arange(1, case.n_sessions + 1)
+        try:
+            measured = clickgym.run(python, case.env(), case.n_sessions, seed=case.seed, checkpoints=steps, engine="python")
+        except Exception as error:
+            return python.fault or f"in Python, {error!r}"
+        regret = np.diff(measured.regret, prepend=0.0)
+        if not np.all(regret >= -1e-9):
+            return f"a regret of {regret.min()}"
+        if not compiled or case.magnify != 1.0:
+            return ""
+        env, lists = case.env(), []
+        try:
+            again = clickgym.run(
+                second, env, case.n_sessions, seed=case.seed, checkpoints=steps, engine="compiled",
+                on_chunk=lambda _: lists.append(env.unwrapped._ranking.tolist()),
+            )  # fmt: skip
+        except Exception as error:
+            return f"compiled, {error!r}"
+        if lists != python.lists:
+            return "the lists of the engines differ"
+        same = _plainly(second.state) == _plainly(followed.state)
+        same &= second.rng.bit_generator.state == followed.rng.bit_generator.state
+        if not same or not np.array_equal(again.regret, measured.regret):
+            return "the engines end in other states"
+    return ""

@@ -1,0 +1,184 @@
+"""The agents once more, slowly and in plain Python from the papers' pseudo-code: what the compiled kernels are tested against.
+
+A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm allows that list in its
+state, and learns from the clicks; so an agent can be followed session by session whatever its random choices. `reference_of`
+makes the one of any published agent. Another kind is `KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
+
+Also here: one small click model and one agent of each kind, which the test modules share.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clickgym.agents import AGENTS, CompiledAgent
+from clickgym.envs import (
+    CascadeModel,
+    ClickChainModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    TrustBiasModel,
+    UserBrowsingModel,
+)
+
+from .bounds import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
+from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference
+from .draws import (
+    BCMPTSReference,
+    CascadeTSReference,
+    PBMTSReference,
+    RankedExp3Reference,
+    RankedKLUCBReference,
+    RankedUCB1Reference,
+)
+from .indices import (
+    CascadeReference,
+    DCMReference,
+    DiscountedReference,
+    GreedyReference,
+    PBMPIEReference,
+    PBMUCBReference,
+    PIEReference,
+    WindowReference,
+    doubled,
+)
+from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
+from .plain import KLUCBPlain
+from .reference import Reference, Told
+
+__all__ = [
+    "MODELS",
+    "RANDOMISED",
+    "REFERENCES",
+    "BatchRankReference",
+    "BubbleRankReference",
+    "CascadeReference",
+    "DiscountedReference",
+    "GreedyReference",
+    "KLUCBPlain",
+    "PBMUCBReference",
+    "Reference",
+    "TopRankReference",
+    "WindowReference",
+    "bernoulli_kl",
+    "doubled",
+    "exact_upper_bound",
+    "lower_bound",
+    "make",
+    "reference_of",
+    "upper_bound",
+]
+
+# --------------------------------------------------------------------------------------------------- models and agents
+
+MODELS: dict[str, ClickModel] = {
+    "CM": CascadeModel([0.2, 0.7, 0.1, 0.5, 0.3], n_positions=3),
+    "PBM": PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
+    "DCM": DependentClickModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.6, 0.3, 0.8]),
+    "UBM": UserBrowsingModel([0.2, 0.7, 0.1, 0.5, 0.3], [[0.9, 0.0, 0.0], [0.6, 0.8, 0.0], [0.3, 0.5, 0.7]]),
+    "DBN": DynamicBayesianModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.3, 0.9, 0.6, 0.2], 0.9, n_positions=3),
+    "CCM": ClickChainModel([0.2, 0.7, 0.1, 0.5, 0.3], 0.9, 0.8, 0.3, n_positions=3),
+    "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
+}
+"""One small model of every class, none of them with its items in order."""
+
+RANDOMISED = tuple(name for name in AGENTS if name not in ("Fixed", "Oracle"))
+
+
+def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> CompiledAgent:
+    """An agent of the registry for a model, with what its constructor asks for."""
+    accepted = inspect.signature(AGENTS[name]).parameters
+    arguments: dict[str, Any] = {}
+    if "horizon" in accepted:
+        arguments["horizon"] = horizon
+    if "ranking" in accepted:
+        best = model.optimal_ranking()
+        arguments["ranking"] = best if name == "Oracle" else best[::-1]
+    if "examination" in accepted:
+        known = isinstance(model, PositionBasedModel)
+        arguments["examination"] = model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
+    return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
+
+
+# ----------------------------------------------------------------------------------------------------- their references
+
+
+def _bubble(L: int, K: int, initial: Any, delta: float | None, horizon: int | None, base: list[int]) -> BubbleRankReference:
+    log_delta = 4 * math.log(horizon or 2) if delta is None else -math.log(delta)
+    return BubbleRankReference(base, K, log_delta, doubling=delta is None and horizon is None)
+
+
+def _discounted(L: int, K: int, gamma: float | None, epsilon: float, horizon: int | None, feedback: str) -> DiscountedReference:
+    def gamma_at(t: int) -> float:
+        return 1 - 0.25 / math.sqrt(horizon or doubled(t)) if gamma is None else gamma
+
+    return DiscountedReference(L, K, gamma_at, epsilon, feedback)
+
+
+def _window(L: int, K: int, tau: int | None, epsilon: float, horizon: int | None, feedback: str) -> WindowReference:
+    def tau_at(t: int) -> int:
+        n = horizon or doubled(t)
+        return max(math.ceil(2 * math.sqrt(n * math.log(n))), 1) if tau is None else tau
+
+    return WindowReference(L, K, tau_at, epsilon, feedback)
+
+
+def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
+    def of(L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None) -> LinUCBReference:
+        weights = np.ones((K, K)) if examination is None else np.asarray(examination)
+        weights = np.tile(weights[:, None], K) if weights.ndim == 1 else weights
+        return LinUCBReference(L, K, d, weights=weights, feedback=feedback, ridge=ridge, alpha=alpha)
+
+    return of
+
+
+REFERENCES: dict[str, Callable[..., Reference]] = {
+    "Fixed": Told,
+    "Oracle": Told,
+    "Random": Reference,
+    "EpsilonGreedy": GreedyReference,
+    "CascadeUCB1": lambda L, K, feedback: CascadeReference(L, K, "UCB1", feedback),
+    "CascadeKLUCB": lambda L, K, feedback: CascadeReference(L, K, "KL", feedback),
+    "CascadeTS": CascadeTSReference,
+    "DCMKLUCB": DCMReference,
+    "PIE": PIEReference,
+    "RankedExp3": RankedExp3Reference,
+    "RankedUCB1": RankedUCB1Reference,
+    "RankedKLUCB": RankedKLUCBReference,
+    "BatchRank": BatchRankReference,
+    "TopRank": lambda L, K, horizon, delta: TopRankReference(L, K, delta or 1 / horizon),
+    "BubbleRank": _bubble,
+    "CascadeDUCB": _discounted,
+    "CascadeSWUCB": _window,
+    "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
+    "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
+    "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
+    "BCMPTS": lambda L, K, **known: BCMPTSReference(L, **known),
+    "UBMLinUCB": _lin_ucb(),
+    "C2UCB": _lin_ucb(),
+    "CMLinUCB": _lin_ucb("first_click"),
+    "DCMLinUCB": _lin_ucb("last_click"),
+    "PBMLinUCB": _lin_ucb(),
+    "LinearEpsilonGreedy": LinearGreedyReference,
+    "LinearTS": LinearTSReference,
+}
+"""What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
+
+
+def reference_of(agent: CompiledAgent) -> Reference:
+    """The reference of an agent that has not played yet."""
+    arguments = dict(agent.hyperparameters)
+    if "n_features" in arguments:
+        sizes = (agent.n_items, agent.n_positions, arguments.pop("n_features"))
+    else:
+        sizes = (agent.n_items, agent.n_positions)
+    if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
+        arguments["base"] = agent.state.base.tolist()
+    return REFERENCES[type(agent).__name__](*sizes, **arguments)

@@ -1,0 +1,61 @@
+"""Divergences and confidence bounds by bisection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
+
+def bernoulli_kl(p: float, q: float) -> float:
+    """KL(p, q), infinite where q excludes what p allows."""
+    total = 0.0
+    for a, b in ((p, q), (1 - p, 1 - q)):
+        if a > 0:
+            total += a * math.log(a / b) if b > 0 else math.inf
+    return total
+
+
+def bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return (low + high) / 2
+
+
+def upper_bound(p: float, bound: float) -> float:
+    """The largest q ≥ p with KL(p, q) ≤ bound, by bisection."""
+    return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
+
+
+def lower_bound(p: float, bound: float) -> float:
+    """The smallest q ≤ p with KL(p, q) ≤ bound, by bisection."""
+    return bisect(lambda q: bernoulli_kl(p, q) > bound, 0.0, p)
+
+
+def exploration(t: int) -> float:
+    """log t + 3 log log t, floored at 0 as a whole."""
+    return max(0.0, math.log(t) + 3 * math.log(math.log(t))) if t > 1 else 0.0
+
+
+def exact_upper_bound(p: float, bound: float) -> Decimal:
+    """`upper_bound` to 40 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        exact_p, one = Decimal(p), Decimal(1)
+
+        def divergence(q: Decimal) -> Decimal:
+            total = Decimal(0)
+            if exact_p > 0:
+                total += exact_p * (exact_p / q).ln()
+            if exact_p < 1:
+                total += (one - exact_p) * ((one - exact_p) / (one - q)).ln()
+            return total
+
+        low, high = exact_p, one
+        for _ in range(140):
+            middle = (low + high) / 2
+            low, high = (middle, high) if middle == 0 or divergence(middle) <= Decimal(bound) else (low, middle)
+        return low

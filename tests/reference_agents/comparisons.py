@@ -1,0 +1,251 @@
+"""Agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .bounds import lower_bound, upper_bound
+from .reference import Reference
+
+# ----------------------------------------------------------------------------------------------------------- BatchRank
+
+
+class BatchRankReference(Reference):
+    """BatchRank: Zoghi et al. 2017, Algorithms 1-4 line by line, with line 16 read as `if s = 0`."""
+
+    def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
+        super().__init__(n_items, n_positions)
+        self.log_horizon = math.log(horizon)
+        self.delta = self.log_horizon + 3 * math.log(self.log_horizon)
+        self.active = [1]
+        self.b_max = 1
+        self.positions = {1: (1, n_positions)}  # I_b
+        self.stage = {1: 0}
+        self.remaining = {(1, 0): set(range(n_items))}  # B_{b,l}
+        self.count: dict[tuple[int, int, int], int] = {}  # n_{b,l}(d)
+        self.clicked: dict[tuple[int, int, int], int] = {}  # c_{b,l}(d)
+
+    def length(self, stage: int) -> int:
+        return math.ceil(16 * (2.0**-stage) ** -2 * self.log_horizon)
+
+    def batches(self) -> list[tuple[int, int, int, frozenset[int]]]:
+        """First position (from 0), number of positions, stage and items of the active batches, top to bottom."""
+        found = []
+        for b in self.active:
+            (top, bottom), stage = self.positions[b], self.stage[b]
+            found.append((top - 1, bottom - top + 1, stage, frozenset(self.remaining[b, stage])))
+        return sorted(found)
+
+    def _items(self, b: int) -> tuple[int, set[int], dict[int, int], int]:
+        stage = self.stage[b]
+        items = self.remaining[b, stage]
+        counts = {d: self.count.get((b, stage, d), 0) for d in items}
+        return stage, items, counts, min(counts.values())
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        if not super().allows(ranking):
+            return False
+        for b in self.active:
+            top, bottom = self.positions[b]
+            _, items, counts, _ = self._items(b)
+            shown = list(ranking[top - 1 : bottom])
+            least = sorted(counts.values())[: len(shown)]
+            if not set(shown) <= items or sorted(counts[d] for d in shown) != least:
+                return False
+        return True
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for b in self.active:
+            top, bottom = self.positions[b]
+            stage, _, counts, n_min = self._items(b)
+            for k in range(top, bottom + 1):
+                d = ranking[k - 1]
+                if counts[d] == n_min:
+                    self.clicked[b, stage, d] = self.clicked.get((b, stage, d), 0) + clicks[k - 1]
+                    self.count[b, stage, d] = counts[d] + 1
+        for b in list(self.active):
+            self._update_batch(b)
+
+    def _update_batch(self, b: int) -> None:
+        stage, items, _, n_min = self._items(b)
+        top, bottom = self.positions[b]
+        length, n = bottom - top + 1, self.length(stage)
+        if n_min != n or len(items) == 1:
+            return
+        upper, lower = {}, {}
+        for d in items:
+            estimate = self.clicked.get((b, stage, d), 0) / n
+            upper[d], lower[d] = upper_bound(estimate, self.delta / n), lower_bound(estimate, self.delta / n)
+        d_ = sorted(items, key=lambda d: -lower[d])
+        s = 0
+        for k in range(1, length):
+            if lower[d_[k - 1]] > max(upper[d] for d in d_[k:]):
+                s = k
+        if s == 0:
+            self.remaining[b, stage + 1] = {d for d in items if upper[d] >= lower[d_[length - 1]]}
+            self.stage[b] = stage + 1
+        else:
+            self.active.remove(b)
+            for part, where in ((d_[:s], (top, top + s - 1)), (d_[s:], (top + s, bottom))):
+                self.b_max += 1
+                self.active.append(self.b_max)
+                self.positions[self.b_max], self.stage[self.b_max] = where, 0
+                self.remaining[self.b_max, 0] = set(part)
+
+    def agrees(self, state: Any) -> bool:
+        """Batches, and within each the counts and clicks."""
+        batches = [
+            (
+                int(state.first[b]),
+                int(state.first[b + 1] - state.first[b]),
+                int(state.stage[b]),
+                frozenset(state.items[state.first[b] : state.first[b] + state.size[b]].tolist()),
+            )
+            for b in range(state.n_batches[0])
+        ]
+        if batches != self.batches():
+            return False
+        for b in self.active:
+            stage, items, counts, _ = self._items(b)
+            if len(items) > 1 and any(
+                state.observed[d] != counts[d] or state.clicks[d] != self.clicked.get((b, stage, d), 0) for d in items
+            ):
+                return False
+        return True
+
+
+# ------------------------------------------------------------------------------------------------------------- TopRank
+
+
+class TopRankReference(Reference):
+    """TopRank: Lattimore et al. 2018, Algorithm 1, with all L² pairs updated and tested in every session."""
+
+    def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
+        super().__init__(n_items, n_positions)
+        self.items, self.delta = range(n_items), delta
+        self.c = 4 * math.sqrt(2 / math.pi) / math.erf(math.sqrt(2))
+        self.s = np.zeros((n_items, n_items), int)
+        self.n = np.zeros((n_items, n_items), int)
+        self.better: set[tuple[int, int]] = set()  # (i, j): i beats j
+
+    def blocks(self) -> list[set[int]]:
+        left, found = set(self.items), []
+        while left:
+            beaten = {j for i, j in self.better if i in left and j in left}
+            found.append(left - beaten or set(left))
+            left -= found[-1]
+        return found
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        if not super().allows(ranking):
+            return False
+        start = 0
+        for block in self.blocks():
+            if not set(ranking[start : start + len(block)]) <= block:
+                return False
+            start += len(block)
+        return True
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        clicked = dict.fromkeys(self.items, 0) | dict(zip(ranking, clicks, strict=True))
+        for block in self.blocks():
+            for i in block:
+                for j in block:
+                    self.s[i, j] += clicked[i] - clicked[j]
+                    self.n[i, j] += abs(clicked[i] - clicked[j])
+        for i in self.items:
+            for j in self.items:
+                n = self.n[i, j]
+                if n > 0 and self.s[i, j] >= math.sqrt(2 * n * math.log(self.c * math.sqrt(n) / self.delta)):
+                    self.better.add((i, j))
+
+    def agrees(self, state: Any) -> bool:
+        """Relation, blocks, S and N."""
+        relation = {(int(i), int(j)) for i, j in np.argwhere(state.beats)}
+        blocks = [set(state.order[state.start[b] : state.start[b + 1]].tolist()) for b in range(state.n_blocks[0])]
+        return (
+            relation == self.better
+            and blocks == self.blocks()
+            and np.array_equal(state.wins - state.wins.T, self.s)
+            and np.array_equal(state.wins + state.wins.T, self.n)
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------- BubbleRank
+
+
+class BubbleRankReference(Reference):
+    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn."""
+
+    def __init__(self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False) -> None:
+        super().__init__(len(base), n_positions)
+        self.initial, self.base = list(base), list(base)
+        self.log_delta, self.doubling, self.estimate = log_delta, doubling, 2
+        self.challenger: int | None = None
+        self.s: Counter[tuple[int, int]] = Counter()
+        self.n: Counter[tuple[int, int]] = Counter()
+        self.n_exchanges = 0
+
+    def better(self, i: int, j: int) -> bool:
+        return self.s[i, j] > 2 * math.sqrt(self.n[i, j] * self.log_delta)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The neighbour positions that may be exchanged in this session."""
+        pairs = [(k, k + 1) for k in range(1 - self.t % 2, self.n_positions - 1, 2)]
+        return [(k, below) for k, below in pairs if not self.better(self.base[k], self.base[below])]
+
+    def is_challenged(self) -> bool:
+        """Whether the last position stands in no pair of this session's parity, and somebody may challenge it."""
+        in_pair = {k for first in range(1 - self.t % 2, self.n_positions - 1, 2) for k in (first, first + 1)}
+        return self.n_positions - 1 not in in_pair and len(self.eligible()) > 0
+
+    def eligible(self) -> list[int]:
+        last = self.base[self.n_positions - 1]
+        return [item for item in self.base[self.n_positions :] if not self.better(last, item)]
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        challenger = self.challenger = None if drawn.challenger[0] < 0 else int(drawn.base[drawn.challenger[0]])
+        if (challenger is not None) != self.is_challenged() or (challenger is not None and challenger not in self.eligible()):
+            return False
+        expected = self.base[: self.n_positions]
+        for k, below in self.pairs():
+            if ranking[k] == expected[below]:
+                expected[k], expected[below] = expected[below], expected[k]
+        if challenger is not None and ranking[-1] == challenger:
+            expected[-1] = challenger
+        return list(ranking) == expected
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        challenger = self.challenger
+        compared = [(ranking[k], ranking[below], clicks[k], clicks[below]) for k, below in self.pairs()]
+        if challenger is not None:
+            last = self.base[self.n_positions - 1]
+            compared.append((last, challenger, clicks[-1] * (ranking[-1] == last), clicks[-1] * (ranking[-1] == challenger)))
+        for i, j, on_i, on_j in compared:
+            if on_i != on_j:
+                for pair, sign in (((i, j), 1), ((j, i), -1)):
+                    self.s[pair] += sign * (on_i - on_j)
+                    self.n[pair] += 1
+        base = self.base
+        opponents = [(k, k + 1) for k in range(self.n_positions - 1)]
+        if challenger is not None:
+            opponents.append((self.n_positions - 1, base.index(challenger)))
+        for k, below in opponents:
+            if self.better(base[below], base[k]):
+                base[k], base[below] = base[below], base[k]
+                self.n_exchanges += 1
+        if self.doubling and self.t == self.estimate:  # at time n + 1
+            self.estimate *= 2
+            self.log_delta = 4 * math.log(self.estimate)
+            self.base = self.initial.copy()
+        super().learn(ranking, clicks)
+
+    def holds(self) -> dict[str, Any]:
+        items = range(self.n_items)
+        tables = {name: [[plain[i, j] for j in items] for i in items] for name, plain in (("s", self.s), ("n", self.n))}
+        return tables | {"base": self.base, "t": [self.t]}

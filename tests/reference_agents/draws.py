@@ -1,0 +1,131 @@
+"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. Their laws are tested elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .bounds import exploration, upper_bound
+from .indices import CascadeReference, IndexReference, PositionReference
+from .reference import Reference, is_close
+
+# --------------------------------------------------------------------------------------------------- Thompson sampling
+
+
+class Sampled(IndexReference):
+    """Base of the Thompson samplers: the list shows the largest draws, the k-th largest at the k-th place."""
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        draws = drawn.draws.tolist()
+        by_merit = [draws[ranking[place]] for place in self.places()]
+        rest = [draws[item] for item in range(self.n_items) if item not in ranking]
+        in_order = all(a >= b for a, b in zip(by_merit, [*by_merit[1:], max(rest, default=0.0)], strict=True))
+        return Reference.allows(self, ranking) and in_order and all(0 <= draw <= 1 for draw in draws)
+
+
+class CascadeTSReference(Sampled, CascadeReference):
+    """CascadeTS: the posterior of an item is Beta(1 + clicks, 1 + examined - clicks)."""
+
+    def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
+        super().__init__(n_items, n_positions, "Beta", feedback)
+
+
+class PBMTSReference(Sampled, PositionReference):
+    """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.clicks, "misses": np.subtract(self.shown, self.clicked)}
+
+
+class BCMPTSReference(Sampled, PositionReference):
+    """BC-MPTS: Beta(1 + S, 1 + max(0, Ñ - S))."""
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.clicks, "weight": [self.weight(item) for item in range(self.n_items)]}
+
+
+# ------------------------------------------------------------------------------------------------------ ranked bandits
+
+
+class RankedReference(Reference):
+    """Radlinski et al. 2008, Algorithm 2: the choice of each position's bandit, unless it already stands above."""
+
+    def __init__(self, n_items: int, n_positions: int) -> None:
+        super().__init__(n_items, n_positions)
+        self.choice: list[int] = []
+        self.rewards = [[0] * n_items for _ in range(n_positions)]
+        self.pulls = [[0] * n_items for _ in range(n_positions)]
+
+    def may_choose(self, k: int, item: int) -> bool:
+        """Whether the bandit of position k may choose the item."""
+        index = [self.index(c, n) if n else math.inf for c, n in zip(self.rewards[k], self.pulls[k], strict=True)]
+        return is_close(index[item], max(index))
+
+    def index(self, rewards: int, pulls: int) -> float:
+        raise NotImplementedError
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.choice = drawn.choice.tolist()
+        shown = all((ranking[k] == item) == (item not in ranking[:k]) for k, item in enumerate(self.choice))
+        chosen = all(0 <= item < self.n_items and self.may_choose(k, item) for k, item in enumerate(self.choice))
+        return super().allows(ranking) and shown and chosen
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for k, item in enumerate(self.choice):
+            self.reward(k, item, clicks[k] if ranking[k] == item else 0)
+        super().learn(ranking, clicks)
+
+    def reward(self, k: int, item: int, reward: int) -> None:
+        self.pulls[k][item] += 1
+        self.rewards[k][item] += reward
+
+
+class RankedUCB1Reference(RankedReference):
+    """mean + sqrt(2 log t / pulls)"""
+
+    def index(self, rewards: int, pulls: int) -> float:
+        return rewards / pulls + math.sqrt(2 * math.log(self.t) / pulls)
+
+    def holds(self) -> dict[str, Any]:
+        return {"rewards": self.rewards, "pulls": self.pulls}
+
+
+class RankedKLUCBReference(RankedReference):
+    """kl_upper(mean, (log t + 3 log log t) / pulls)"""
+
+    def index(self, rewards: int, pulls: int) -> float:
+        return upper_bound(rewards / pulls, exploration(self.t) / pulls)
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.rewards, "examined": self.pulls}
+
+
+class RankedExp3Reference(RankedReference):
+    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the item chosen; weights as logarithms."""
+
+    def __init__(self, n_items: int, n_positions: int, horizon: int, gamma: float | None) -> None:
+        super().__init__(n_items, n_positions)
+        default = min(1.0, math.sqrt(n_items * math.log(max(n_items, 2)) / ((math.e - 1) * horizon)))
+        self.gamma = default if gamma is None else gamma
+        self.log_weight = np.zeros((n_positions, n_items))
+
+    def shares(self) -> np.ndarray:
+        """w / Σw"""
+        weight = np.exp(self.log_weight - self.log_weight.max(axis=1, keepdims=True))
+        return weight / weight.sum(axis=1, keepdims=True)
+
+    def may_choose(self, k: int, item: int) -> bool:
+        return bool((1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items > 0)
+
+    def reward(self, k: int, item: int, reward: int) -> None:
+        p = (1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items
+        self.log_weight[k, item] += self.gamma * reward / p / self.n_items
+
+    def agrees(self, state: Any) -> bool:
+        shares = state.weight / state.total[:, None]
+        return np.allclose(state.log_weight, self.log_weight, rtol=1e-9, atol=0) and np.allclose(
+            shares, self.shares(), rtol=1e-9, atol=1e-12
+        )

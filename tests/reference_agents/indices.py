@@ -1,0 +1,269 @@
+"""Agents that rank by an index: the cascade's, the position-based model's, and the greedy one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .bounds import exploration, upper_bound
+from .reference import Reference, examined_positions, is_close
+
+
+class IndexReference(Reference):
+    """Base of the references that rank by an index per item, in decreasing order; equal indices may come in any order."""
+
+    def __init__(self, n_items: int, n_positions: int) -> None:
+        super().__init__(n_items, n_positions)
+        self.clicks: list[float] = [0] * n_items
+        self.seen: list[float] = [0] * n_items
+
+    def index(self, item: int) -> float:
+        raise NotImplementedError
+
+    def indices(self) -> list[float]:
+        """Those of all items; what was never seen comes first."""
+        return [math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)]
+
+    def places(self) -> list[int]:
+        """The positions in the order in which the best, second best, ... item is put."""
+        return list(range(self.n_positions))
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        index = self.indices()
+        by_merit = [index[ranking[place]] for place in self.places()]
+        best = sorted(index, reverse=True)[: self.n_positions]
+        return super().allows(ranking) and all(map(is_close, by_merit, best))
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        super().learn(ranking, clicks)
+        for k in self.examined(clicks):
+            self.seen[ranking[k]] += 1
+            self.clicks[ranking[k]] += clicks[k]
+
+    def examined(self, clicks: Sequence[int]) -> range:
+        return range(self.n_positions)
+
+
+class GreedyReference(IndexReference):
+    """EpsilonGreedy: clicks per display, or with ε > 0 any list."""
+
+    def __init__(self, n_items: int, n_positions: int, epsilon: float = 0.0) -> None:
+        super().__init__(n_items, n_positions)
+        self.epsilon = epsilon
+
+    def index(self, item: int) -> float:
+        return self.clicks[item] / self.seen[item]
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        return Reference.allows(self, ranking) if self.epsilon > 0 else super().allows(ranking)
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.clicks, "displays": self.seen}
+
+
+# ------------------------------------------------------------------------------------------------------------- cascade
+
+
+class CascadeReference(IndexReference):
+    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
+
+    def __init__(self, n_items: int, n_positions: int, kind: str, feedback: str) -> None:
+        super().__init__(n_items, n_positions)
+        self.kind, self.feedback = kind, feedback
+
+    def index(self, item: int) -> float:
+        n = self.seen[item]
+        mean = self.clicks[item] / n
+        if self.kind == "UCB1":
+            return mean + math.sqrt(1.5 * math.log(self.t) / n)
+        term = exploration(self.t)
+        return upper_bound(mean, term / n) if term > 0 else mean
+
+    def examined(self, clicks: Sequence[int]) -> range:
+        return examined_positions(clicks, self.feedback)
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.clicks, "examined": self.seen}
+
+
+class DCMReference(CascadeReference):
+    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the k-th largest index where sessions end k-th most."""
+
+    def __init__(self, n_items: int, n_positions: int, position_order: Sequence[int] | None) -> None:
+        super().__init__(n_items, n_positions, "KL", "last_click")
+        self.order = list(range(n_positions)) if position_order is None else list(position_order)
+
+    def places(self) -> list[int]:
+        return self.order
+
+
+def doubled(t: int) -> int:
+    """2^k for 2^k ≤ t < 2^{k+1}, k ≥ 1."""
+    return 2 ** max(t.bit_length() - 1, 1)
+
+
+class DiscountedReference(CascadeReference):
+    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by γ at every step."""
+
+    def __init__(self, n_items: int, n_positions: int, gamma: Callable[[int], float], epsilon: float, feedback: str) -> None:
+        super().__init__(n_items, n_positions, "discounted", feedback)
+        self.gamma, self.epsilon = gamma, epsilon
+
+    def index(self, item: int) -> float:
+        gamma, t = self.gamma(self.t), self.t
+        # N_t(γ) = 1 + γ + ... + γ^{t-1}; the quotient loses digits where γ is next to 1.
+        log_time = math.log(math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma))
+        return self.clicks[item] / self.seen[item] + 2 * math.sqrt(self.epsilon * log_time) / math.sqrt(self.seen[item])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        gamma = self.gamma(self.t)
+        self.clicks = [gamma * x for x in self.clicks]
+        self.seen = [gamma * n for n in self.seen]
+        super().learn(ranking, clicks)
+
+    def agrees(self, state: Any) -> bool:
+        """Counts are stored over `scale`; what fades out of the range of floats has no digits left to compare."""
+        pairs = ((state.examined, self.seen), (state.clicks, self.clicks))
+        return all(
+            abs(have * state.scale[0] - want) <= max(1e-9 * want, 1e-290)
+            for stored, plain in pairs
+            for have, want in zip(stored, plain, strict=True)
+        )
+
+
+class WindowReference(CascadeReference):
+    """CascadeSWUCB: eq. 7 and 8, examined items throughout; sums are taken anew from the history in every session."""
+
+    def __init__(self, n_items: int, n_positions: int, tau: Callable[[int], int], epsilon: float, feedback: str) -> None:
+        super().__init__(n_items, n_positions, "window", feedback)
+        self.tau, self.epsilon = tau, epsilon
+        self.history: list[list[tuple[int, int]]] = []
+        self.forgotten = 0  # a session that has left the window does not come back when the window grows
+
+    def index(self, item: int) -> float:
+        log_time = math.log(min(self.t, self.tau(self.t)))
+        return self.clicks[item] / self.seen[item] + math.sqrt(self.epsilon * log_time / self.seen[item])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.history.append([(ranking[k], clicks[k]) for k in self.examined(clicks)])
+        self.forgotten = max(self.forgotten, self.t - self.tau(self.t))
+        self.clicks, self.seen = [0] * self.n_items, [0] * self.n_items
+        for session in self.history[self.forgotten :]:
+            for item, click in session:
+                self.clicks[item] += click
+                self.seen[item] += 1
+        self.t += 1
+
+
+class PIEReference(CascadeReference):
+    """PIE(L): Combes et al. 2015; the leaders by mean, at the last position perhaps an item that might belong there."""
+
+    def __init__(self, n_items: int, n_positions: int, horizon: int, feedback: str) -> None:
+        super().__init__(n_items, n_positions, "mean", feedback)
+        self.bound = math.log(horizon) + 4 * math.log(math.log(horizon))
+
+    def index(self, item: int) -> float:
+        return self.clicks[item] / self.seen[item]
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        means, last = self.indices(), ranking[-1]
+        best = sorted(means, reverse=True)[: self.n_positions]
+        if not Reference.allows(self, ranking) or [means[item] for item in ranking[:-1]] != best[:-1]:
+            return False
+        if means[last] == best[-1]:
+            return True
+        if means[last] > best[-1] or self.seen[last] == 0:
+            return False
+        return upper_bound(means[last], self.bound / self.seen[last]) >= best[-1] * (1 - 1e-9)
+
+
+# -------------------------------------------------------------------------------------------------- position-based model
+
+
+class PositionReference(IndexReference):
+    """Base of those that know κ: clicks and displays by item and position."""
+
+    def __init__(self, n_items: int, examination: Sequence[float]) -> None:
+        super().__init__(n_items, len(examination))
+        self.kappa = list(examination)
+        self.shown = [[0] * len(self.kappa) for _ in range(n_items)]  # N_{i,l}
+        self.clicked = [[0] * len(self.kappa) for _ in range(n_items)]  # S_{i,l}
+
+    def weight(self, item: int) -> float:
+        """Ñ"""
+        return math.fsum(kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True))
+
+    def index(self, item: int) -> float:
+        return self.clicks[item] / self.weight(item)
+
+    def places(self) -> list[int]:
+        return sorted(range(self.n_positions), key=lambda position: -self.kappa[position])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        super().learn(ranking, clicks)
+        for position, item in enumerate(ranking):
+            self.shown[item][position] += 1
+            self.clicked[item][position] += clicks[position]
+
+
+class PBMUCBReference(PositionReference):
+    """PBM-UCB: Lagrée et al. 2016, section 4, from the counts per item and position."""
+
+    def __init__(self, n_items: int, examination: Sequence[float], epsilon: float) -> None:
+        super().__init__(n_items, examination)
+        self.epsilon = epsilon
+
+    def index(self, item: int) -> float:
+        n, weighted = sum(self.shown[item]), self.weight(item)
+        delta = (1 + self.epsilon) * math.log(self.t)
+        return self.clicks[item] / weighted + math.sqrt(n / weighted) * math.sqrt(delta / (2 * weighted))
+
+    def holds(self) -> dict[str, Any]:
+        weights = [self.weight(item) for item in range(self.n_items)]
+        return {"clicks": self.clicks, "displays": self.seen, "weight": weights}
+
+
+class PBMPIEReference(PositionReference):
+    """PBM-PIE: Lagrée et al. 2016, Algorithm 1, after a cyclic start."""
+
+    def __init__(self, n_items: int, examination: Sequence[float], horizon: int, epsilon: float) -> None:
+        super().__init__(n_items, examination)
+        self.bound = (1 + epsilon) * math.log(horizon)
+
+    def might_reach(self, item: int, x: float) -> bool:
+        """Whether U_i ≥ x: x is at most the minimiser of Φ_i(q) = Σ N KL(S/N, κ q), or Φ_i(x) ≤ bound; doubts count for it."""
+        if x <= 0:
+            return True
+        slope, phi = 0.0, 0.0
+        for kappa, s, n in zip(self.kappa, self.clicked[item], self.shown[item], strict=True):
+            hit = min(kappa * x, 1.0)
+            if s < n and hit == 1.0:
+                return kappa * x < 1 + 1e-9 and kappa * x > 1 - 1e-9
+            if s < n:
+                slope += (n - s) * kappa / (1 - hit)
+                phi += (n - s) * (math.log((n - s) / n) - math.log1p(-hit))
+            if s > 0:
+                slope -= s / x
+                phi += s * (math.log(s / n) - math.log(kappa) - math.log(x))
+        return slope <= 1e-9 * sum(self.clicked[item]) / x or phi <= self.bound * (1 + 1e-9) + 1e-9
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        if not Reference.allows(self, ranking):
+            return False
+        if self.t <= self.n_items:
+            start = drawn.start.tolist()
+            cyclic = [start[(self.t - 1 + k) % self.n_items] for k in range(self.n_positions)]
+            return sorted(start) == list(range(self.n_items)) and list(ranking) == cyclic
+        means = self.indices()
+        by_merit = [means[ranking[place]] for place in self.places()]
+        best = sorted(means, reverse=True)[: self.n_positions]
+        if not all(map(is_close, by_merit[:-1], best[:-1])):
+            return False
+        if is_close(by_merit[-1], best[-1]):
+            return True
+        return by_merit[-1] < best[-1] <= 1 + 1e-9 and self.might_reach(ranking[self.places()[-1]], best[-1])
+
+    def holds(self) -> dict[str, Any]:
+        weights = [self.weight(item) for item in range(self.n_items)]
+        return {"clicks": self.clicked, "displays": self.shown, "weight": weights}

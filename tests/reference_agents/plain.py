@@ -1,0 +1,26 @@
+"""CascadeKL-UCB by its definition, as kernels: plainly but compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickgym.agents import CascadeKLUCB
+from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
+from clickgym.envs.kernels import kernel
+
+
+@kernel
+def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
+    bound = exploration(state.t[0])
+    for item in range(len(state.indices)):
+        n = state.examined[item]
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[k] = state.order[k]
+
+
+class KLUCBPlain(CascadeKLUCB):
+    """CascadeKL-UCB by its definition: all indices solved in every session."""
+
+    rank_kernel = rank_plainly

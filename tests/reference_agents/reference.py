@@ -1,0 +1,65 @@
+"""What every reference is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+CLOSE = 1e-9  # what rounding may make of equal numbers, relative to them
+
+
+def is_close(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= CLOSE * max(1.0, abs(a), abs(b))
+
+
+def examined_positions(clicks: Sequence[int], feedback: str) -> range:
+    """The positions down to the first or last click, all without a click."""
+    clicked = [k for k, click in enumerate(clicks) if click]
+    if not clicked:
+        return range(len(clicks))
+    return range((clicked[0] if feedback == "first_click" else clicked[-1]) + 1)
+
+
+class Reference:
+    """An algorithm that draws nothing: it is asked whether it allows a list, and told the clicks on it.
+
+    What an agent drew beside the list (its choices, its challenger, its samples of a posterior) is read from the agent's state,
+    ``drawn``, after it has ranked. Base of the references, which by itself allows every list.
+    """
+
+    def __init__(self, n_items: int, n_positions: int) -> None:
+        self.n_items, self.n_positions, self.t = n_items, n_positions, 1
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        """Whether the algorithm may show the list, in its present state and after these draws."""
+        return len(set(ranking)) == self.n_positions and set(ranking) <= set(range(self.n_items))
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        """The clicks on the list that `allows` was asked about last."""
+        self.t += 1
+
+    def holds(self) -> dict[str, Any]:
+        """What the agent's state must hold now, by the names of its fields."""
+        return {}
+
+    def agrees(self, state: Any) -> bool:
+        """Whether an agent's state is that of the algorithm; whole numbers to the digit, others up to rounding."""
+        for name, want in self.holds().items():
+            have, want = np.asarray(getattr(state, name)), np.asarray(want)
+            tolerance = 0.0 if have.dtype.kind in "iub" else CLOSE
+            if not np.allclose(have, want, rtol=tolerance, atol=1e-300):
+                return False
+        return True
+
+
+class Told(Reference):
+    """Fixed and Oracle: the front of the list that they are told."""
+
+    def __init__(self, n_items: int, n_positions: int, ranking: Sequence[int]) -> None:
+        super().__init__(n_items, n_positions)
+        self.ranking = list(ranking)[:n_positions]
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        return list(ranking) == self.ranking

@@ -1,0 +1,317 @@
+"""Errors of agents and click models in mid-run, in compiled code and in Python: who, where, when and why, in one line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import Agent, CompiledAgent, Random
+from clickgym.agents.baselines import ListState, show_front
+from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
+from clickgym.envs.kernels import cause, kernel
+from clickgym.envs.position_based import sample as sample_pbm
+
+PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
+
+AGENTS = '''
+import numpy as np
+from clickgym.agents import Agent, CompiledAgent
+from clickgym.agents.baselines import ListState, show_front
+from clickgym.envs import kernel
+
+
+@kernel
+def divide(state, ranking, clicks):
+    state.items[-1] -= 1
+    state.items[-2] = 100 // state.items[-1]
+
+
+class Divider(CompiledAgent):
+    """Its update divides by zero at step 137."""
+
+    paper = "none"
+    rank_kernel = show_front
+    update_kernel = divide
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        super().__init__(n_items, n_positions, seed)
+
+    def _initial_state(self):
+        return ListState(np.append(np.arange(self.n_items), [0, 137]))
+
+
+class Plain(Agent):
+    """The same in plain Python."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.left, self.n_positions = 137, n_positions
+
+    def rank(self, observation):
+        return np.arange(self.n_positions)
+
+    def update(self, observation, ranking, clicks, reward):
+        self.left -= 1
+        100 // self.left
+'''
+USERS = """
+from clickgym.envs import ClickEnv, PositionBasedModel, kernel
+from clickgym.envs.position_based import sample
+
+
+@kernel
+def sample_or_fail(parameters, ranking, uniforms, clicks, examined):
+    uniforms[0] = uniforms[0] + 0.0 / (uniforms[0] // 0.02)
+    return sample(parameters, ranking, uniforms, clicks, examined)
+
+
+class Fragile(PositionBasedModel):
+    short = "FRAGILE"
+    sample_kernel = sample_or_fail
+
+
+def sturdy():
+    return ClickEnv(PositionBasedModel([0.2, 0.7, 0.1], [0.9, 0.4]))
+
+
+def fragile():
+    return ClickEnv(Fragile([0.2, 0.7, 0.1], [0.9, 0.4]))
+"""
+
+
+@kernel
+def divide(state, ranking, clicks):
+    state.items[-1] -= 1
+    state.items[-2] = 100 // state.items[-1]
+
+
+@kernel
+def divide_first(state, rng, ranking):
+    show_front(state, rng, ranking)
+    state.items[-1] -= 1
+    state.items[-2] = 100 // state.items[-1]
+
+
+@kernel
+def give_up(state, ranking, clicks):
+    state.items[-1] -= 1
+    if state.items[-1] == 0:
+        raise IndexError("nothing left")
+
+
+@kernel
+def nothing(state, ranking, clicks):
+    pass
+
+
+class Failing(CompiledAgent):
+    """One of its kernels fails at a step."""
+
+    paper = "none"
+    rank_kernel = show_front
+    update_kernel = divide
+
+    def __init__(self, n_items: int, n_positions: int, *, at: int = 137, seed: Any = None) -> None:
+        super().__init__(n_items, n_positions, seed, at=at)
+
+    def _initial_state(self) -> ListState:
+        return ListState(np.append(np.arange(self.n_items), [0, self.hyperparameters["at"]]))
+
+
+class FailingToRank(Failing):
+    rank_kernel = divide_first
+    update_kernel = nothing
+
+
+class GivingUp(Failing):
+    update_kernel = give_up
+
+
+class Plain(Agent):
+    def __init__(self, error: Exception) -> None:
+        self.error, self.left = error, 137
+
+    def rank(self, observation: Any) -> Any:
+        return np.arange(2)
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        self.left -= 1
+        if not self.left:
+            raise self.error
+
+
+@pytest.mark.parametrize("chunks", [[], [100], [136], [137], range(1, 1000)])
+def test_compiled_code_names_agent_environment_step_and_cause(chunks):
+    """The step to the digit, wherever the chunks of the compiled loop end."""
+    with pytest.raises(clickgym.AgentError) as caught:
+        clickgym.run(Failing(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled")
+    assert str(caught.value) == "Failing in ClickEnv, after the list of step 137: ZeroDivisionError: integer division by zero"
+
+
+@pytest.mark.parametrize(("chunks", "when"), [([], "after the list of step 136"), ([136], "step 137")])
+def test_an_error_before_the_list(chunks, when):
+    with pytest.raises(
+        clickgym.AgentError, match=rf"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$"
+    ):
+        clickgym.run(FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, checkpoints=chunks, engine="compiled")
+
+
+@pytest.mark.parametrize("agent_class", [Failing, FailingToRank])
+def test_the_python_engine_names_the_same(agent_class):
+    with pytest.raises(
+        clickgym.AgentError, match=rf"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div"
+    ):
+        clickgym.run(agent_class(4, 2), ClickEnv(PBM), 1000, seed=0, engine="python")
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_what_a_kernel_raises_itself_is_told_with_its_line(engine):
+    wanted = r"step 137: IndexError: nothing left \(line \d+ of .*test_faults.py, 'raise IndexError\(\"nothing left\"\)'\)$"
+    with pytest.raises(clickgym.AgentError, match=wanted):
+        clickgym.run(GivingUp(4, 2), ClickEnv(PBM), 1000, seed=0, engine=engine)
+
+
+@pytest.mark.parametrize("error", [ValueError("one\ntwo"), TypeError("x"), OSError("y"), KeyError("z"), StopIteration()])
+def test_errors_of_plain_agents_are_told_in_one_line(error):
+    with pytest.raises(clickgym.AgentError) as caught:
+        clickgym.run(Plain(error), ClickEnv(PBM), 1000, seed=0)
+    assert str(caught.value).startswith(f"Plain in ClickEnv, step 137: {type(error).__name__}")
+    assert "'raise self.error')" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is error
+
+
+def test_what_the_caller_raises_is_not_the_agents_fault():
+    def stop(sessions: int) -> None:
+        raise InterruptedError
+
+    for engine in ("compiled", "python"):
+        with pytest.raises(InterruptedError):
+            clickgym.run(Random(4, 2, seed=0), ClickEnv(PBM), 1000, seed=0, engine=engine, on_chunk=stop)
+
+
+def test_a_list_of_frames_ends_outside_the_package():
+    assert cause(KeyError("a")) == "KeyError: 'a'"
+    assert cause(ValueError()) == "ValueError"
+
+
+# ---------------------------------------------------------------------------------------------------------- click models
+
+
+@kernel
+def sample_or_fail(parameters, ranking, uniforms, clicks, examined):
+    """Fails where the first number is below 0.02."""
+    uniforms[0] = uniforms[0] + 0.0 / (uniforms[0] // 0.02)
+    return sample_pbm(parameters, ranking, uniforms, clicks, examined)
+
+
+@kernel
+def expect_too_much(parameters, ranking, reward, cutoff, scratch):
+    return 1 / parameters.attraction[ranking[0]]
+
+
+def fragile() -> type[PositionBasedModel]:
+    class Fragile(PositionBasedModel):
+        short = "FRAGILE"
+        sample_kernel = sample_or_fail
+
+    return Fragile
+
+
+def test_a_click_model_that_fails_is_named_by_every_engine_at_the_same_step():
+    model = fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
+    told = []
+    for engine in ("compiled", "python"):
+        with pytest.raises(SessionError) as caught:
+            clickgym.run(Random(4, 2, seed=1), ClickEnv(model), 10_000, seed=3, engine=engine)
+        assert not isinstance(caught.value, clickgym.AgentError)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    wanted = r"ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random"
+    assert re.fullmatch(wanted, told[0])
+
+
+def test_a_click_model_that_fails_in_a_vector_environment_is_named():
+    envs = ClickVectorEnv(fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4]), num_envs=3)
+    envs.reset(seed=0)
+    wanted = r"^ClickVectorEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, on one of 3 streams$"
+    lists = np.tile([0, 1], (3, 1))
+    with pytest.raises(SessionError, match=wanted):  # noqa: PT012 (which step fails is drawn)
+        for _ in range(10_000):
+            envs.step(lists)
+
+
+def test_a_click_model_whose_optimum_fails_is_refused_at_once():
+    class Vain(CascadeModel):
+        short = "VAIN"
+        expected_kernel = expect_too_much
+
+    with pytest.raises(
+        ValueError, match=r"^the best reward of a Vain cannot be computed: ZeroDivisionError: division by zero$"
+    ):
+        ClickEnv(Vain([0.0, 0.0], n_positions=1))
+
+
+# ------------------------------------------------------------------------------------------- sweeps and the command line
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of a user's own, in the working folder."""
+    (tmp_path / "own_faults.py").write_text(AGENTS)
+    (tmp_path / "own_users.py").write_text(USERS)
+    monkeypatch.chdir(tmp_path)
+    for module in ("own_faults", "own_users"):
+        sys.modules.pop(module, None)
+    return "own_faults"
+
+
+@pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
+def test_a_sweep_names_the_fault_and_keeps_what_is_finished(own, tmp_path, name, when):
+    with pytest.raises(clickgym.AgentError, match=f"^{name} in PBMRank-v0, {when}: ZeroDivisionError: "):
+        clickgym.sweep(["PBMRank-v0"], ["Random", f"{own}:{name}"], 200, 2, out="out", n_jobs=1)
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("agent", ["Random", "own_faults:Plain"])
+def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, agent):
+    """The same step in either engine is another fault than the agent's own, which would fail at step 137."""
+    wanted = rf"^ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing {agent.rpartition(':')[2]}$"
+    with pytest.raises(SessionError, match=wanted):
+        clickgym.sweep(["own_users:sturdy", "own_users:fragile"], [agent], 130, 2, out="out", n_jobs=1, seed=3)
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command: Callable[..., Any] = subprocess.run
+    words = [sys.executable, "-m", "clickgym", *arguments]
+    return command(words, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
+def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when):
+    arguments = ["PBMRank-v0", "--agents", "Random", f"{own}:{name}", "--horizon", "200", "--runs", "2", "--jobs", "1"]
+    done = run_command("run", *arguments, "--out", "out")
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if line.startswith("clickgym: ")]
+    assert len(said) == 1
+    assert said[0].startswith(f"clickgym: {name} in PBMRank-v0, {when}: ZeroDivisionError: ")
+    assert "Traceback" not in done.stderr
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
+
+
+def test_the_command_line_names_a_click_model(own, tmp_path):
+    arguments = ["own_users:sturdy", "own_users:fragile", "--agents", "Random", "--horizon", "1000", "--runs", "1"]
+    done = run_command("run", *arguments, "--jobs", "1", "--out", "out")
+    assert done.returncode == 1
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("clickgym: "))
+    assert re.match(r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ", said)
+    assert "Traceback" not in done.stderr
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 1
