@@ -10,108 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import MODELS, lower_bound, upper_bound
+from reference_agents import MODELS, MergeRankReference
+from reference_agents.comparisons import batches_of
 from scipy.stats import chisquare
 
 from clickgym.agents import MergeRank
 from clickgym.envs import PositionBasedModel
 
 FALSE_ALARM = 1e-5
-
-
-class Batch:
-    """Items, and what is known of them."""
-
-    def __init__(self, items, delta=0.5, counts=None):
-        self.items, self.delta = list(items), delta
-        self.counts = counts or dict.fromkeys(items, (0, 0))  # C and N
-
-
-class MergeRankReference:
-    """MergeRank in plain Python, by the description in ALGORITHMS.md. It does not draw: it is told the list and learns from it.
-
-    The keyword arguments are the readings that it is not.
-    """
-
-    def __init__(
-        self,
-        n_items,
-        n_positions,
-        horizon,
-        *,
-        halve=True,
-        keep_counts=True,
-        cut_everywhere=True,
-        drop=True,
-        fillers_count=True,
-        restart_delta=True,
-        level=None,
-    ):
-        self.batches, self.n_positions = [Batch(range(n_items))], n_positions
-        self.level = math.log(n_items * horizon) if level is None else level
-        self.halve, self.keep_counts, self.cut_everywhere, self.drop = halve, keep_counts, cut_everywhere, drop
-        self.fillers_count, self.restart_delta = fillers_count, restart_delta
-
-    def structure(self):
-        """The batches from top to bottom: their items, each with C and N, and δ."""
-        return [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
-
-    def allows(self, ranking):
-        start = 0
-        for batch in self.batches:
-            shown = set(ranking[start : start + len(batch.items)])
-            if not shown <= set(batch.items):
-                return False
-            start += len(batch.items)
-        return True
-
-    def learn(self, ranking, clicks):
-        batches = []
-        for batch in self.batches:
-            least = min(n for _, n in batch.counts.values())
-            for item, click in zip(ranking, clicks, strict=True):
-                if item in batch.counts and len(batch.items) > 1:
-                    clicked, n = batch.counts[item]
-                    if self.fillers_count or n == least:
-                        batch.counts[item] = clicked + int(click), n + 1
-            batches += self.tested(batch, sum(len(other.items) for other in batches))
-        self.batches = batches
-
-    def tested(self, batch, first):
-        """What a batch that begins at place ``first`` becomes."""
-        if len(batch.items) == 1 or min(n for _, n in batch.counts.values()) < self.level / batch.delta**2:
-            return [batch]
-        upper, lower = {}, {}
-        for item, (clicked, n) in batch.counts.items():
-            upper[item], lower[item] = upper_bound(clicked / n, self.level / n), lower_bound(clicked / n, self.level / n)
-
-        items = sorted(batch.items, key=lambda item: -lower[item])
-        shown = self.n_positions - first
-        if self.drop and len(items) > shown:
-            last = lower[items[shown - 1]]
-            items = items[:shown] + [item for item in items[shown:] if upper[item] >= last]
-        places = [
-            place
-            for place in range(1, len(items))
-            if min(lower[item] for item in items[:place]) > max(upper[item] for item in items[place:])
-        ]
-        if not self.cut_everywhere:
-            places = places[-1:]
-        if len(items) == len(batch.items) and not places:
-            delta = batch.delta / 2 if self.halve else batch.delta
-            return [Batch(batch.items, delta, batch.counts if self.keep_counts else None)]
-        bounds = [0, *places, len(items)]
-        delta = 0.5 if self.restart_delta else batch.delta
-        return [Batch(items[a:b], delta) for a, b in itertools.pairwise(bounds)]
-
-
-def structure(agent):
-    """As `MergeRankReference.structure`, of the agent."""
-    state, found = agent.state, []
-    for b in range(state.n_batches[0]):
-        items = sorted(state.items[state.first[b] : state.first[b + 1]].tolist())
-        found.append(({d: (int(state.clicks[d]), int(state.observed[d])) for d in items}, 2.0 ** -(state.halvings[b] + 1)))
-    return found
 
 
 def follow(agent, references, model, rng, sessions):
@@ -126,7 +32,7 @@ def follow(agent, references, model, rng, sessions):
                 continue
             references[name].learn(ranking.tolist(), clicks)
         agent.update(None, ranking, clicks)
-        agreed = {name for name in agreed if references[name].structure() == structure(agent)}
+        agreed = {name for name in agreed if references[name].agrees(agent.state)}
     return agreed
 
 
@@ -206,7 +112,7 @@ def test_nothing_is_shuffled_after_the_horizon_and_tests_go_on():
     for _ in range(400):
         ranking = agent.rank(None)
         lists.append(tuple(ranking.tolist()))
-        batches.append(structure(agent))
+        batches.append(batches_of(agent.state))
         agent.update(None, ranking, model.sample(ranking, rng))
     changes = [session for session in range(5, 400) if lists[session] != lists[session - 1]]
     assert changes, "a test put the batch in order"
@@ -221,7 +127,7 @@ def test_an_item_hidden_at_the_horizon_is_never_tested():
     for _ in range(500):
         agent.update(None, agent.rank(None), [1, 0])
     assert sorted(agent.state.observed.tolist())[0] <= 1
-    assert structure(agent)[0][1] == 0.5
+    assert batches_of(agent.state)[0][1] == 0.5
 
 
 def test_counts_and_delta_start_again_after_a_drop():
@@ -234,5 +140,5 @@ def test_counts_and_delta_start_again_after_a_drop():
         agent.update(None, ranking, [int(ranking[0] == 0)])
         if agent.state.first[1] == 1:
             break
-    assert structure(agent) == [({0: (0, 0)}, 0.5)]
+    assert batches_of(agent.state) == [({0: (0, 0)}, 0.5)]
     assert sorted((before + (np.arange(2) == ranking[0])).tolist())[0] >= needed

@@ -29,7 +29,7 @@ from clickgym.envs import (
 )
 
 from .bounds import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
-from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference
+from .comparisons import BatchRankReference, BubbleRankReference, MergeRankReference, TopRankReference
 from .draws import (
     BCMPTSReference,
     CascadeTSReference,
@@ -63,6 +63,7 @@ __all__ = [
     "DiscountedReference",
     "GreedyReference",
     "KLUCBPlain",
+    "MergeRankReference",
     "PBMUCBReference",
     "Reference",
     "TopRankReference",
@@ -153,6 +154,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "RankedUCB1": RankedUCB1Reference,
     "RankedKLUCB": RankedKLUCBReference,
     "BatchRank": BatchRankReference,
+    "MergeRank": MergeRankReference,
     "TopRank": lambda L, K, horizon, delta: TopRankReference(L, K, delta or 1 / horizon),
     "BubbleRank": _bubble,
     "CascadeDUCB": _discounted,

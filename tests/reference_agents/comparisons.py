@@ -1,10 +1,11 @@
-"""Agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
+"""Agents that compare items with each other: BatchRank, MergeRank, TopRank, BubbleRank."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,99 @@ class BatchRankReference(Reference):
             ):
                 return False
         return True
+
+
+# ----------------------------------------------------------------------------------------------------------- MergeRank
+
+
+class Batch:
+    """Items, and what is known of them."""
+
+    def __init__(self, items: Sequence[int], delta: float = 0.5, counts: dict[int, tuple[int, int]] | None = None) -> None:
+        self.items, self.delta = list(items), delta
+        self.counts = counts or dict.fromkeys(items, (0, 0))  # C and N
+
+
+class MergeRankReference(Reference):
+    """MergeRank, by what is known of the released code; the keyword arguments are readings that it is not."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        horizon: int,
+        *,
+        halve: bool = True,
+        keep_counts: bool = True,
+        cut_everywhere: bool = True,
+        drop: bool = True,
+        fillers_count: bool = True,
+        restart_delta: bool = True,
+        level: float | None = None,
+    ) -> None:
+        super().__init__(n_items, n_positions)
+        self.batches = [Batch(range(n_items))]
+        self.level = math.log(n_items * horizon) if level is None else level
+        self.halve, self.keep_counts, self.cut_everywhere, self.drop = halve, keep_counts, cut_everywhere, drop
+        self.fillers_count, self.restart_delta = fillers_count, restart_delta
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        start, batches = 0, []
+        for batch in self.batches:
+            batches.append(set(ranking[start : start + len(batch.items)]) <= set(batch.items))
+            start += len(batch.items)
+        return super().allows(ranking) and all(batches)
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        batches: list[Batch] = []
+        for batch in self.batches:
+            least = min(n for _, n in batch.counts.values())
+            for item, click in zip(ranking, clicks, strict=True):
+                if item in batch.counts and len(batch.items) > 1:
+                    clicked, n = batch.counts[item]
+                    if self.fillers_count or n == least:
+                        batch.counts[item] = clicked + int(click), n + 1
+            batches += self._tested(batch, sum(len(other.items) for other in batches))
+        self.batches = batches
+
+    def _tested(self, batch: Batch, first: int) -> list[Batch]:
+        """What a batch that begins at place ``first`` becomes."""
+        if len(batch.items) == 1 or min(n for _, n in batch.counts.values()) < self.level / batch.delta**2:
+            return [batch]
+        upper, lower = {}, {}
+        for item, (clicked, n) in batch.counts.items():
+            upper[item], lower[item] = upper_bound(clicked / n, self.level / n), lower_bound(clicked / n, self.level / n)
+        items = sorted(batch.items, key=lambda item: -lower[item])
+        shown = self.n_positions - first
+        if self.drop and len(items) > shown:
+            last = lower[items[shown - 1]]
+            items = items[:shown] + [item for item in items[shown:] if upper[item] >= last]
+        places = [
+            place
+            for place in range(1, len(items))
+            if min(lower[item] for item in items[:place]) > max(upper[item] for item in items[place:])
+        ]
+        if not self.cut_everywhere:
+            places = places[-1:]
+        if len(items) == len(batch.items) and not places:
+            delta = batch.delta / 2 if self.halve else batch.delta
+            return [Batch(batch.items, delta, batch.counts if self.keep_counts else None)]
+        bounds = [0, *places, len(items)]
+        delta = 0.5 if self.restart_delta else batch.delta
+        return [Batch(items[a:b], delta) for a, b in pairwise(bounds)]
+
+    def agrees(self, state: Any) -> bool:
+        return batches_of(state) == [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
+
+
+def batches_of(state: Any) -> list[tuple[dict[int, tuple[int, int]], float]]:
+    """The batches of MergeRank from top to bottom: C and N of their items, and δ."""
+    found = []
+    for b in range(state.n_batches[0]):
+        items = sorted(state.items[state.first[b] : state.first[b + 1]].tolist())
+        counts = {item: (int(state.clicks[item]), int(state.observed[item])) for item in items}
+        found.append((counts, 2.0 ** -(state.halvings[b] + 1)))
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- TopRank
