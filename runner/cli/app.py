@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from ...envs import KernelError, SessionError
 from ...envs.files import FileError
 from ..loop import WorkerError
-from .console import bold, interruptible
+from .console import bold, interruptible, one_line_warnings
 from .evaluate import evaluate
 from .features import features
 from .fit import fit
@@ -71,7 +71,7 @@ class _Command(_SeveralValues):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
-            with interruptible():
+            with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
         except SessionError as error:
             kept = "" if ctx.obj is None else f"; {ctx.obj.kept(ctx.params['out'])}"

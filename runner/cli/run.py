@@ -9,7 +9,7 @@ import typer
 
 from ..metrics import DERIVED, METRICS
 from ..run import ENGINES
-from .console import bold, errors, one_line_warnings, output
+from .console import bold, errors, output
 
 __all__ = ["run"]
 
@@ -79,7 +79,7 @@ def run(
     from ..sweep import sweep, sweep_again
 
     progress = context.obj = Progress(errors())
-    with progress, one_line_warnings():
+    with progress:
         if again := _configuration(context, envs):
             sweep_again(again, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
         else:
