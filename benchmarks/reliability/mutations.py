@@ -70,13 +70,18 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "session loop": [
         _aim(
-            "runner/loop runner/run envs/session envs/wrappers/regret",
+            "runner/loop runner/run envs/wrappers/regret",
             "runner/test_engines",
             "TopRank or not same_numbers and not registered_environments",
-        )
+        ),
+        _aim("envs/session", "envs/test_vector_envs"),
     ],
     "sweep and results": [
-        _aim("runner/sweep runner/results", "runner/test_results_identity runner/test_results runner/test_sweep")
+        _aim(
+            "runner/sweep runner/results",
+            "runner/test_results_identity runner/test_results runner/test_sweep",
+            "not killed and not version_0_1_grows",  # the slowest
+        )
     ],
     "metrics": [
         _aim("runner/metrics", "runner/test_metrics_tolerance runner/test_metrics"),
