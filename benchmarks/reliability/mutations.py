@@ -51,7 +51,8 @@ class Aim(NamedTuple):
 
 
 def _aim(files: str, tests: str, key: str = "") -> Aim:
-    """Of names, those of files without their ends, those of tests below ``tests/``; ``key`` as for pytest's ``-k``."""
+    """Of names, those of files without their ends, those of tests below ``tests/``; ``key`` as for pytest's ``-k``, against the
+    slowest."""
     return Aim(
         tuple(f"{file}.py" for file in files.split()),
         (*(f"tests/{file}.py" for file in tests.split()), "-m", "not slow", *(["-k", key] if key else [])),
@@ -72,7 +73,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "runner/loop runner/run envs/wrappers/regret",
             "runner/test_engines",
-            "TopRank or not same_numbers and not registered_environments",
+            "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
         ),
         _aim("envs/session", "envs/test_vector_envs"),
     ],
@@ -80,12 +81,16 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "runner/sweep runner/results",
             "runner/test_results_identity runner/test_results runner/test_sweep",
-            "not killed and not version_0_1_grows",  # the slowest
+            "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt",
         )
     ],
     "metrics": [
         _aim("runner/metrics", "runner/test_metrics_tolerance runner/test_metrics"),
-        _aim("runner/statistics", "runner/test_results runner/test_report"),
+        _aim(
+            "runner/statistics",
+            "runner/test_report runner/test_results",
+            "pairs or rarely or groups or one_run or never_vary or places or its_own_runs or compared",
+        ),
     ],
     "estimation": [
         _aim(
