@@ -397,7 +397,7 @@ def pytest_sessionfinish() -> None:
     record = Path(os.environ["MUTATIONS_CALLS"])
     calls = json.loads(record.read_text()) if record.exists() else {}
     for each in gc.get_objects():
-        if isinstance(each, Dispatcher) and hasattr(each._cache, "_impl"):
+        if issubclass(type(each), Dispatcher) and hasattr(each._cache, "_impl"):  # weak proxies have no class to ask
             base = Path(each._cache.cache_path) / each._cache._impl.filename_base
             calls[str(base)] = sorted(reached(each.py_func))
     record.write_text(json.dumps(calls))
