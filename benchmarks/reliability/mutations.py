@@ -51,7 +51,8 @@ class Aim(NamedTuple):
 
 
 def _aim(files: str, tests: str, key: str = "") -> Aim:
-    """Of names, those of files without their ends, those of tests below ``tests/``; ``key`` as for pytest's ``-k``."""
+    """Of names, those of files without their ends, those of tests below ``tests/``; ``key`` as for pytest's ``-k``, against the
+    slowest."""
     return Aim(
         tuple(f"{file}.py" for file in files.split()),
         (*(f"tests/{file}.py" for file in tests.split()), "-m", "not slow", *(["-k", key] if key else [])),
@@ -70,17 +71,26 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "session loop": [
         _aim(
-            "runner/loop runner/run envs/session envs/wrappers/regret",
+            "runner/loop runner/run envs/wrappers/regret",
             "runner/test_engines",
-            "TopRank or not same_numbers and not registered_environments",
-        )
+            "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
+        ),
+        _aim("envs/session", "envs/test_vector_envs"),
     ],
     "sweep and results": [
-        _aim("runner/sweep runner/results", "runner/test_results_identity runner/test_results runner/test_sweep")
+        _aim(
+            "runner/sweep runner/results",
+            "runner/test_results_identity runner/test_results runner/test_sweep",
+            "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt",
+        )
     ],
     "metrics": [
         _aim("runner/metrics", "runner/test_metrics_tolerance runner/test_metrics"),
-        _aim("runner/statistics", "runner/test_results runner/test_report"),
+        _aim(
+            "runner/statistics",
+            "runner/test_report runner/test_results",
+            "pairs or rarely or groups or one_run or never_vary or places or its_own_runs or compared",
+        ),
     ],
     "estimation": [
         _aim(
@@ -387,7 +397,7 @@ def pytest_sessionfinish() -> None:
     record = Path(os.environ["MUTATIONS_CALLS"])
     calls = json.loads(record.read_text()) if record.exists() else {}
     for each in gc.get_objects():
-        if isinstance(each, Dispatcher) and hasattr(each._cache, "_impl"):
+        if issubclass(type(each), Dispatcher) and hasattr(each._cache, "_impl"):  # weak proxies have no class to ask
             base = Path(each._cache.cache_path) / each._cache._impl.filename_base
             calls[str(base)] = sorted(reached(each.py_func))
     record.write_text(json.dumps(calls))

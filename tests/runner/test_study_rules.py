@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -542,6 +543,53 @@ def test_as_much_as_published_is_between_half_and_twice(kind, factor, expected):
     (statement,) = (each for each in STUDIES["ubm-table1"].statements
                     if "20.2 %" in each.text and he2020.THEOREM in each.text)  # fmt: skip
     assert statement.find({"ubm-table1": curves(*frames)}).verdict == expected
+
+
+def ctrs(n_clicks, any_click):
+    """Curves of He et al.'s agents for every K, by their CTR_sum and CTR_set; α = 0.3 has 0.01 more of both."""
+    frames = []
+    for env, (agent, specs), run in itertools.product(map(he2020.ubm, he2020.POSITIONS), he2020.SPECS.items(), range(2)):
+        for spec in specs:
+            more = 0.01 * spec.endswith("=0.3")
+            rates = {
+                "clicks": n_clicks[agent] + more,
+                "reward": any_click[agent] + more,
+                "regret": 0.9 - any_click[agent] - more,
+            }
+            columns = {name: rate * STEPS for name, rate in rates.items()}
+            frames.append(
+                polars.DataFrame({"env": env, "instance": "one", "agent": spec, "run": run, "step": STEPS, **columns})
+            )
+    return curves(*frames)
+
+
+def test_the_table_has_ours_and_the_papers_below():
+    n_clicks = {agent: 0.5 * (1 + index / 10) for index, agent in enumerate(he2020.HE_AGENTS)}
+    any_click = {agent: 0.4 * (1 + index / 20) for index, agent in enumerate(he2020.HE_AGENTS)}
+    one = ctrs(n_clicks, any_click)
+    title, rows = STUDIES["ubm-table1"].table({"ubm-table1": one})
+    assert title == "CTR and lift over C2UCB"
+    assert rows[0] == ["CTR", "agent", "α", "K = 3", "K = 4", "K = 5", "K = 6"]
+    assert STUDIES["ubm-fig2"].table({"ubm-fig2": one}) == (title, rows[:21])
+    by_key = {tuple(row[:3]): row[3:] for row in rows[1:]}
+    assert len(by_key) == len(rows) - 1 == 20 + 10
+    assert by_key["CTR_sum", "C2UCB", "α_t"] == ["0.500 +0.0%"] * 4
+    assert by_key["CTR_sum", "UBMLinUCB", "α_t"] == ["0.700 +40.0%"] * 4
+    assert by_key["CTR_set", "UBMLinUCB", "α_t"] == ["0.480 +20.0%"] * 4
+    assert by_key["CTR_sum", "UBMLinUCB", "0.3"] == ["0.710 +39.2%"] * 4
+    assert by_key["CTR_set", "C2UCB", "0.3"] == ["0.410 +0.0%"] * 4
+    # The printed lifts of UBM-LinUCB are +11.4, +21.4, +16.3 and +20.2 %.
+    assert by_key["CTR_sum", "UBMLinUCB", "He et al."] == ["0.660 +11.5%", "0.781 +21.5%", "0.869 +16.3%", "0.976 +20.2%"]
+    assert by_key["CTR_set", "PBM-UCB", "He et al."][0] == "0.396 -5.7%"
+    assert by_key["CTR_set", "C2UCB", "He et al."] == ["0.420 +0.0%", "0.440 +0.0%", "0.510 +0.0%", "0.534 +0.0%"]
+
+
+def test_the_best_alpha_of_each_length_is_told():
+    table = ctrs(dict.fromkeys(he2020.HE_AGENTS, 0.5), dict.fromkeys(he2020.HE_AGENTS, 0.4)).table
+    good = (polars.col("env") == he2020.ubm(4)) & (polars.col("agent") == "C2UCB:alpha=1")
+    one = Curves(table.with_columns(regret=polars.when(good).then(0.0).otherwise("regret")))
+    _, rows = STUDIES["ubm-fig2"].table({"ubm-fig2": one})
+    assert [row[2] for row in rows if row[1] == "C2UCB"] == ["α_t", "0.3, 1, 0.3, 0.3"] * 2
 
 
 def test_the_grid_of_alpha_is_that_of_the_page():
