@@ -163,12 +163,12 @@ def refine(state, item, bound):  # type: ignore[no-untyped-def]
 def tie_is_certain(state, bound):  # type: ignore[no-untyped-def]
     """Whether the list is certainly drawn from the items of equal counts that stood first, less those shown last.
 
-    Those shown must have fallen below the last fence, where all others are, and the rest of the tie be above it. The tie is
-    left at the front, by id; indices of those shown are kept near, for `gather_front`.
+    These must have fallen below the last fence, where all others are; above it the rest of the tie stays, for indices rise. The
+    tie is left at the front, by id; the indices of those shown are kept near, for `gather_front`.
     """
     size, n_positions = state.tied[0], len(state.fence)
     last = n_positions - 1
-    if size < 2 * n_positions or not is_above(state, state.order[n_positions], last, bound):
+    if size < 2 * n_positions:
         return False
     for k in range(n_positions):
         state.rest[0] = min(state.rest[0], reach_fence(state, state.order[k], last))

@@ -70,6 +70,33 @@ def test_lists_of_many_items_are_those_of_the_definition(name, kind):
     assert sessions_in_agreement(agents_for(name, model, 2), model, 4000, 2) == 4000
 
 
+def put(agent: CompiledAgent, clicks: np.ndarray, examined: np.ndarray, t: int) -> None:
+    """Give every bandit of an agent these counts ``(L,)`` and this time."""
+    state = agent.state
+    state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [np.where(count > 0, count * np.log(count), 0.0) for count in (clicks, examined - clicks, examined)]
+    state.peak[:] = parts[0] + parts[1] - parts[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_are_those_of_the_definition_where_indices_rise_fast(name):
+    """400 random states of few different counts at an early time, 60 sessions each: what was left behind comes back at once."""
+    rng = np.random.default_rng(7)
+    for seed in range(400):
+        n, n_positions = int(rng.integers(60, 160)), int(rng.integers(1, 4))
+        level = int(rng.choice([3, 20, 100, 1000]))
+        examined = rng.choice(level + rng.integers(0, 3 + level // 4, int(rng.integers(1, 5))), n)
+        clicks = rng.choice([0, level // 3, level // 3 + 1, level // 2][: int(rng.integers(1, 5))], n)
+        settled = rng.permutation(n)[: int(rng.integers(0, 30))]  # their indices hardly move, those of the others overtake them
+        examined[settled], clicks[settled] = 10**6, rng.integers(400_000, 800_000, len(settled))
+        model = PositionBasedModel(rng.choice([0.0, 0.1, 0.5], n), np.ones(n_positions))
+        agents, t = agents_for(name, model, seed), int(rng.choice([1, 3, 10, 50]))
+        for agent in agents:
+            put(agent, clicks, examined, t)
+        assert sessions_in_agreement(agents, model, 60, seed) == 60, f"state {seed}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_of_many_items_are_those_of_the_definition_over_long_runs(name):

@@ -146,7 +146,7 @@ EDGES = {
     "never shown": (0, [0, 0], [1.0, 0.5]),
     "never clicked": (0, [10**4, 7], [1.0, 0.5]),
     "never clicked in 10⁷": (0, [10**7, 10**7], [0.9, 0.5]),
-    "never clicked, κ tiny": (0, [1000, 0], [5e-324, 1.0]),
+    "never clicked, κ tiny": (0, [1, 0], [5e-324, 1.0]),
     "never clicked, κ small": (0, [1000, 0], [1e-3, 1.0]),
     "always clicked": (1000, [0, 0], [1.0, 0.5]),
     "always clicked in 10⁷": (10**7, [0, 0], [1.0, 0.5]),
