@@ -30,13 +30,14 @@ from clickgym.envs import (
     LabelledModel,
     LinearModel,
     PiecewiseStationaryModel,
+    PositionBasedModel,
     TrustBiasModel,
     Users,
 )
 
 EVERY_AGENT = {**AGENTS, **CONTEXTUAL_AGENTS}
 
-PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
+PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 0.95, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 SCALES = (1e-300, 1e-12, 1e-3, 0.5, 1.0, 1e3, 1e12, 1e100)
 RIDGES = (1e-6, 1e-3, 1.0, 1e3, 1e12, 1e100)
 LEAST_EXAMINATION, LEAST_DELTA = 1e-100, 2e-300
@@ -172,6 +173,8 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
     below_one = [p for p in positive if p < 1]
     lists = [None, rng.permutation(n_items)[:n_positions].tolist(), rng.permutation(n_items).tolist()]
     known = _probabilities((n_positions,), rng, LEAST_EXAMINATION)
+    if isinstance(users, PositionBasedModel) and rng.random() < 0.7:  # else the agent is told what is not so
+        known = np.maximum(users.examination, LEAST_EXAMINATION)
     if name == "UBMLinUCB":
         known = _probabilities((n_positions, n_positions), rng)
     values: dict[str, Callable[[], Any]] = {
