@@ -116,11 +116,15 @@ def solve_upper(factor, x):  # type: ignore[no-untyped-def]
 
 @inner
 def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
-    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison; returns whether that was safe."""
+    """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison.
+
+    Returns whether that is safe; else ``A⁻¹`` is left as it is.
+    """
     d, gain = len(x), state.vector
     multiply(state.inverse, x, gain)
     growth = weight * weight * dot(x, gain)
-    scale = weight / math.sqrt(1.0 + growth)
+    safe = -0.5 < growth < STEEP  # rounding may make it negative
+    scale = weight / math.sqrt(1.0 + growth) if safe else 0.0
     for i in range(d):
         gain[i] *= scale
     for i in range(d):
@@ -130,7 +134,7 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
         for j in range(d):
             state.gram[i, j] += weighted * x[j]
         state.moment[i] += weight * click * x[i]
-    return growth < STEEP
+    return safe
 
 
 @inner

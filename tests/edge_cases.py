@@ -30,6 +30,7 @@ from clickgym.envs import (
     LabelledModel,
     LinearModel,
     PiecewiseStationaryModel,
+    PositionBasedModel,
     TrustBiasModel,
     Users,
 )
@@ -37,6 +38,7 @@ from clickgym.envs import (
 EVERY_AGENT = {**AGENTS, **CONTEXTUAL_AGENTS}
 
 PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
+ROUND = (0.5, 0.7, 0.8, 0.9, 1.0)
 SCALES = (1e-300, 1e-12, 1e-3, 0.5, 1.0, 1e3, 1e12, 1e100)
 RIDGES = (1e-6, 1e-3, 1.0, 1e3, 1e12, 1e100)
 LEAST_EXAMINATION, LEAST_DELTA = 1e-100, 2e-300
@@ -114,9 +116,11 @@ def draw(name: str, seed: int, kinds: Sequence[str] = tuple(CLICK_MODELS), most_
 
 
 def _probabilities(shape: tuple[int, ...], rng: np.random.Generator, least: float = 0.0) -> np.ndarray:
-    """Random ones, edges, all equal, one certain, or one impossible."""
+    """Random ones, edges, all equal, one certain, or one impossible, or round ones, whose quotients are nearly whole."""
     edges = np.unique(np.maximum(PROBABILITIES, least))
-    how = rng.integers(6)
+    how = rng.integers(7)
+    if how == 6:
+        return rng.choice(ROUND, shape)
     if how == 0:
         return np.maximum(rng.random(shape), least)
     if how == 1:
@@ -172,6 +176,8 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
     below_one = [p for p in positive if p < 1]
     lists = [None, rng.permutation(n_items)[:n_positions].tolist(), rng.permutation(n_items).tolist()]
     known = _probabilities((n_positions,), rng, LEAST_EXAMINATION)
+    if isinstance(users, PositionBasedModel) and rng.random() < 0.7:  # else the agent is told what is not so
+        known = np.maximum(users.examination, LEAST_EXAMINATION)
     if name == "UBMLinUCB":
         known = _probabilities((n_positions, n_positions), rng)
     values: dict[str, Callable[[], Any]] = {

@@ -426,7 +426,7 @@ WRONG = [
     ("TopRank", (3, 2), {"horizon": 0}, "horizon is 0; expected an integer"),
     ("TopRank", (3, 2), {"horizon": True}, "horizon is True; expected an integer"),
     ("TopRank", (3, 2), {"horizon": 100, "delta": 0}, "delta is 0; expected"),
-    ("TopRank", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(0, 1\)"),
+    ("TopRank", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
     ("TopRank", (3, 2), {"horizon": 100, "delta": float("nan")}, "delta is nan; expected"),
     ("PBMUCB", (3, 2), {"examination": [1.0]}, r"examination has shape \(1,\); expected \(2,\)"),
     ("PBMUCB", (3, 2), {"examination": [[1.0, 0.5]]}, r"examination has shape \(1, 2\); expected \(2,\)"),

@@ -13,7 +13,7 @@ from reference_agents import MODELS, REFERENCES, make, reference_of
 from clickgym.agents import C2UCB, CONTEXTUAL_AGENTS, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS
 
-COMPILED = {name: ("UBM",) if name in CONTEXTUAL_AGENTS else ("PBM",) for name in EVERY_AGENT}
+COMPILED = {name: ("CM",) if name in CONTEXTUAL_AGENTS and not name.endswith("BMLinUCB") else ("PBM",) for name in EVERY_AGENT}
 
 by_agent = pytest.mark.parametrize("name", EVERY_AGENT)
 
