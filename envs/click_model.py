@@ -39,7 +39,17 @@ from .schedule import Schedule
 from .spaces import check_ranking
 from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users
 
-__all__ = ["ANY_CLICK", "CLICKS", "CLICK_MODELS", "MAX_SEARCH", "REWARDS", "SATISFACTION", "ClickModel", "match"]
+__all__ = [
+    "ANY_CLICK",
+    "CLICKS",
+    "CLICK_MODELS",
+    "MAX_SEARCH",
+    "REWARDS",
+    "SATISFACTION",
+    "ClickModel",
+    "click_model_of",
+    "match",
+]
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The registered click models by their short names."""
@@ -280,6 +290,19 @@ class ClickModel(Users, abstract=True):
 
     def _scratch(self) -> NDArray[np.float64]:
         return np.empty(self.n_positions + 1)
+
+
+def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
+    """A click model, or the one that its ``to_dict()`` describes; messages name the argument."""
+    if isinstance(model, ClickModel):
+        return model
+    try:
+        found = ClickModel.from_dict(model)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if not isinstance(found, ClickModel):
+        raise ValueError(f"{name} is a {found.kind}; expected a click model")
+    return found
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:

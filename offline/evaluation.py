@@ -205,9 +205,9 @@ def contributions(
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
-    if estimator not in ESTIMATORS:
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         raise ValueError(unknown("estimator", estimator, ESTIMATORS))
-    if reward not in CAN_ESTIMATE:
+    if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
         raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
     if estimator not in CAN_ESTIMATE[reward]:
         raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
-from ..envs.files import write_whole
+from ..envs.files import read_json, write_whole
 
 __all__ = [
     "Trial",
@@ -329,15 +329,13 @@ def read_parts(file: Path) -> list[Part]:
         ValueError: there is none, or it cannot be read.
     """
     try:
-        config = json.loads(file.read_text())
+        config = read_json(file)
     except FileNotFoundError:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
-    if isinstance(config, dict) and config.get("format", 1) not in (1, FORMAT):
+    if config.get("format", 1) not in (1, FORMAT):
         raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
-    parts = config.get("parts", [config]) if isinstance(config, dict) else []
-    if not parts or not all(isinstance(part, dict) and "clickgym" in part for part in parts):
+    parts = config.get("parts", [config])
+    if not parts or not isinstance(parts, list) or not all(isinstance(part, dict) and "clickgym" in part for part in parts):
         raise ValueError(f"{file} is not the configuration of a sweep")
     return parts
 

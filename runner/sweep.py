@@ -27,7 +27,7 @@ from rich.console import Console
 
 from ..agents import Agent, Learner
 from ..envs import ClickEnv, Users
-from ..envs.checks import check_count, check_horizon, check_seed
+from ..envs.checks import check_count, check_flag, check_horizon, check_seed, short
 from ..envs.users import users_class
 from .cast import Cast
 from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
@@ -181,6 +181,7 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polar
 
 def _told(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
     """Who is told of the progress."""
+    progress = None if progress is None else check_flag("progress", progress)
     if callback is not None:
         if progress:
             raise ValueError("progress is shown by the callback, if there is one; give one of the two")
@@ -251,13 +252,15 @@ def _prepare(
     work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
+    if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     plan = _plan(envs, [None] if instances is None else instances, agents, runs, work)
     return _Job(work, plan, _configuration(plan, agents, runs, work))
 
 
 def _check_workers(n_jobs: int) -> None:
-    if not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs is {n_jobs!r}; expected a number of workers, or -1 for one per processor")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or not 0 < abs(n_jobs) < 2**31:
+        raise ValueError(f"n_jobs is {short(n_jobs)}; expected a number of workers, or -1 for one per processor")
 
 
 def _settings(
