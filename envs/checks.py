@@ -136,14 +136,13 @@ def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
             array = np.array(values, dtype=object)
         except ValueError:  # arrays of different lengths
             array = np.array(None)
-        if not all(issubclass(kind, NUMBER) and kind is not bool for kind in set(map(type, array.flat))):
-            bad = [
-                place for place in np.ndindex(array.shape) if type(array[place]) is bool or not isinstance(array[place], NUMBER)
-            ]
-            where, entry = f"{name}[{', '.join(map(str, bad[0]))}]", array[bad[0]]
-            if bad[0] and not isinstance(entry, list | tuple | np.ndarray):
-                raise ValueError(f"{where} is {short(entry)}; {name} must be an array of {what}")
-            raise ValueError(f"{name} must be an array of {what}, got {short(values)}")
+        wrong = {kind for kind in set(map(type, array.flat)) if kind is bool or not issubclass(kind, NUMBER)}
+        if wrong:
+            place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
+            if not place or isinstance(entry, list | tuple | np.ndarray):
+                raise ValueError(f"{name} must be an array of {what}, got {short(values)}")
+            where = ", ".join(map(str, place))
+            raise ValueError(f"{name}[{where}] is {short(entry)}; {name} must be an array of {what}")
     return array
 
 
@@ -189,12 +188,16 @@ def integers(
         ValueError: naming the argument, the first bad entry and what was expected.
     """
     array = _entries(name, values, "integers")
-    if array.dtype.kind == "f" or (array.dtype.kind == "O" and not set(map(type, array.flat)) <= {int}):
-        for place, value in np.ndenumerate(array):
-            if not (_is_integer(value) or (whole and float(value).is_integer())):
-                _refuse(name, array, np.array(place), "an integer")
+    if array.dtype.kind == "f":
+        good = (array == np.floor(array)) & np.isfinite(array) & whole
+    elif array.dtype.kind == "O":
+        good = np.vectorize(lambda value: _is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
+    else:
+        good = np.True_
+    if not good.all():
+        _refuse(name, array, np.argwhere(~good)[0], "an integer")
     _check_shape(name, array, shape, empty)
-    most = int(np.iinfo(dtype).max) if below is None else below - 1
+    most = min(int(np.iinfo(dtype).max), MOST if whole else math.inf) if below is None else below - 1
     if array.size and not least <= array.min() <= array.max() <= most:
         expected = f"an integer from {least}" + ("" if below is None and array.max() <= most else f" to {most}")
         _refuse(name, array, np.argwhere((array < least) | (array > most))[0], expected)

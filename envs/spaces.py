@@ -14,7 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array, check_count, check_positions, check_seed, short
+from .checks import as_array, check_count, check_positions, check_seed
 
 __all__ = ["BatchedRankedList", "RankedList", "check_ranking", "decode_lehmer", "named_ranking"]
 
@@ -52,13 +52,15 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
-    array = as_array("ranking", ranking)
+    given: Any = ranking
+    array = as_array("ranking", given)
     if array.shape != (n_positions,):
         raise ValueError(f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}")
     items = array.tolist()
-    # Among integers NumPy reads True as 1.
-    if array.dtype.kind not in "iu" or (array is not ranking and any(isinstance(item, bool | np.bool_) for item in ranking)):
-        raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {short(ranking)}")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}")
+    if array is not given and any(isinstance(item, bool | np.bool_) for item in given):  # which NumPy reads as 1 and 0
+        raise TypeError(f"a ranking holds integers, the numbers of the items; got booleans in {given!r}")
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:

@@ -49,12 +49,12 @@ class Judgements:
     def __post_init__(self) -> None:
         user_labels = check_labels("user_labels", self.user_labels)
         item_labels = check_labels("item_labels", self.item_labels)
-        users = integers("users", self.users, ("judgements",), 0, len(user_labels), dtype=np.int32)
+        users = integers("users", self.users, ("judgements",), 0, len(user_labels), dtype=np.int32, whole=True)
         arrays = {
             "user_labels": user_labels,
             "item_labels": item_labels,
             "users": users,
-            "items": integers("items", self.items, users.shape, 0, len(item_labels), dtype=np.int32),
+            "items": integers("items", self.items, users.shape, 0, len(item_labels), dtype=np.int32, whole=True),
             "labels": numbers("labels", self.labels, users.shape, 0.0, expected="a finite number from 0", copy=False),
         }
         for name, values in arrays.items():

@@ -70,10 +70,10 @@ class ClickLog:
             return getattr(self, name)
 
         n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
-        whole: dict[str, Any] = {"dtype": np.int32, "empty": True}
-        shape = checked("items", integers, ("sessions", "positions"), 0, n_labels["item_labels"], **whole).shape
-        checked("clicks", integers, shape, 0, 2, **whole | {"dtype": np.int8})
-        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **whole)
+        how: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
+        shape = checked("items", integers, ("sessions", "positions"), 0, n_labels["item_labels"], **how).shape
+        checked("clicks", _check_clicks, shape)
+        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **how)
         session, item = first_repeat(self.items)
         if session >= 0:
             raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
@@ -180,11 +180,11 @@ class ItemPositionLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        items = integers("items", self.items, ("displays",), dtype=np.int32, empty=True)
+        items = integers("items", self.items, ("displays",), dtype=np.int32, empty=True, whole=True)
         arrays = {
             "items": items,
-            "positions": integers("positions", self.positions, items.shape, dtype=np.int32, empty=True),
-            "clicks": integers("clicks", self.clicks, items.shape, 0, 2, dtype=np.int8, empty=True),
+            "positions": integers("positions", self.positions, items.shape, dtype=np.int32, empty=True, whole=True),
+            "clicks": _check_clicks("clicks", self.clicks, items.shape),
             "propensities": check_propensities("propensities", self.propensities, items.shape),
             "skipped": _check_skipped("skipped", self.skipped),
         }
@@ -262,6 +262,12 @@ def _part(log: Any, rows: Any, *names: str) -> Any:
 def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """``values`` as an array of probabilities above 0; the message of the ValueError names the array."""
     return numbers(name, values, shape, most=1.0, above=0.0, expected="a probability in (0, 1]", empty=True, copy=False)
+
+
+def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    """0 and 1; an array of booleans is a mask, and means the same."""
+    given = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
+    return integers(name, given, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
 
 
 def _check_skipped(name: str, values: Any) -> Mapping[str, int]:

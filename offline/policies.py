@@ -274,7 +274,7 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
         The policies by query label.
 
     Example:
-        >>> log = ClickLog([[0, 1], [1, 0], [0, 1], [0, 1]], np.zeros((4, 2), int), [0] * 4, ("a", "b"), ("q",))
+        >>> log = ClickLog([[0, 1], [1, 0], [0, 1], [0, 1]], np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
         >>> empirical_policies(log)["q"].item_positions[0]
         array([0.75, 0.25])
     """

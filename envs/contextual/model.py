@@ -294,6 +294,8 @@ class LabelledModel(ContextualModel):
         users: ArrayLike | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
+        if candidates is None:
+            raise ValueError("candidates is None; expected the numbers of items for each user")
         super().__init__(base, items, users, candidates)
         self._of_items(others)
         self.labels = {name: self._checked_labels(name, given) for name, given in {"attraction": attraction, **others}.items()}

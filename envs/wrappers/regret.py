@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import integers, recorded, short
+from ..checks import check_count, integers, recorded, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 
@@ -38,6 +38,7 @@ class Meter:
         self._checkpoints = integers("checkpoints", checkpoints, (None,), 1, whole=True)
         if not (np.diff(self._checkpoints) > 0).all():
             raise ValueError(f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions")
+        n_metrics = check_count("n_metrics", n_metrics, 0)
         self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
         self.totals = np.zeros(3 + n_metrics)

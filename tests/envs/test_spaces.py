@@ -121,7 +121,7 @@ def test_impossible_sizes_are_refused(n_items, n_positions, message):
 
 
 def test_an_empty_batch_is_refused():
-    with pytest.raises(ValueError, match="at least one list, got n=0"):
+    with pytest.raises(ValueError, match="n is 0; expected a positive integer"):
         BatchedRankedList(0, 5, 2)
 
 
