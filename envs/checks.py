@@ -120,11 +120,22 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """``values`` as an array of whatever type; the message of the ValueError names the argument."""
+    """``values`` as an array of whatever type; the message of the ValueError or TypeError names the argument."""
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except (ValueError, TypeError) as error:  # rows of different lengths
         raise ValueError(f"{name} is {short(values)}; expected an array ({error})") from None
+    if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
+        raise TypeError(f"{name} is {short(values)}; expected numbers, not booleans among them")
+    return array
+
+
+def _has_flags(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether there are booleans in nested sequences; NumPy would read them as 1 and 0."""
+    kinds = set(map(type, values))
+    if not kinds.isdisjoint((list, tuple)):
+        return any(_has_flags(value) for value in values if isinstance(value, list | tuple))
+    return not kinds.isdisjoint((bool, np.bool_))
 
 
 def _entries(name: str, values: Any, what: str) -> NDArray[Any]:

@@ -415,8 +415,6 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             raise ValueError(f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {shape}")
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        if rankings is not actions and any(isinstance(item, bool | np.bool_) for row in actions for item in row):
-            raise TypeError(f"actions are {short(actions)}; expected integer item ids")  # NumPy reads True as 1
         rankings = np.ascontiguousarray(rankings, np.int64)
         bad = first_bad_list(rankings, np.full(self.model.n_items, -1))
         if bad >= 0:

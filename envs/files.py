@@ -54,7 +54,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+        raise ValueError(f"{path} cannot be read: {path.name} is not JSON: {error}") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if not isinstance(content, dict):

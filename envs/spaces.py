@@ -52,15 +52,12 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
-    given: Any = ranking
-    array = as_array("ranking", given)
+    array = as_array("ranking", ranking)
     if array.shape != (n_positions,):
         raise ValueError(f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}")
     items = array.tolist()
     if array.dtype.kind not in "iu":
         raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}")
-    if array is not given and any(isinstance(item, bool | np.bool_) for item in given):  # which NumPy reads as 1 and 0
-        raise TypeError(f"a ranking holds integers, the numbers of the items; got booleans in {given!r}")
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:

@@ -100,8 +100,6 @@ class Users(ABC):
             return found(**parameters)
         except TypeError as error:
             raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
-        except RecursionError:  # models of models without end
-            raise ValueError(f"{name}: it is nested too deep") from None
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """The kernels' code of a reward kind and the number of counted positions, both validated."""
