@@ -113,7 +113,9 @@ class CompiledAgent(Agent):
         self.hyperparameters = hyperparameters
         self.rng = generator(seed)
         self.state = self._initial_state()
-        self.ranking = np.full(self.n_positions, -1, np.int64)  # the list that waits for its clicks; -1 where none does
+        self.ranking = np.full(
+            self.n_positions, -1, np.int64
+        )  # the list that waits for its clicks; it begins with -1 where none does
 
     @abstractmethod
     def _initial_state(self) -> NamedTuple:
@@ -127,14 +129,14 @@ class CompiledAgent(Agent):
         """As `Agent.update`; refuses a list other than the one that `rank` returned last, a second time that list too, and what
         cannot be its clicks."""
         self.update_kernel(self.state, self.ranking, self._checked_clicks(ranking, clicks))
-        self.ranking.fill(-1)
+        self.ranking[0] = -1
 
     def _checked_clicks(self, ranking: ArrayLike, clicks: ArrayLike) -> NDArray[np.int8]:
         if self.ranking[0] < 0:
             raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
         if not np.array_equal(ranking, self.ranking):
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
-        indicators = as_array("clicks", clicks)
+        indicators = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
         if indicators.shape != (self.n_positions,) or not set(indicators.tolist()) <= {0, 1}:
             raise ValueError(f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions")
         return indicators.astype(np.int8)
@@ -233,7 +235,7 @@ class ContextualAgent(CompiledAgent):
         """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
         indicators = self._checked_clicks(ranking, clicks)
         self.update_kernel(self.state, self._checked_features(observation), self.ranking, indicators)
-        self.ranking.fill(-1)
+        self.ranking[0] = -1
 
     def _checked_features(self, observation: Any) -> NDArray[np.float64]:
         if not isinstance(observation, Mapping) or "features" not in observation:

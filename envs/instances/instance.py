@@ -82,7 +82,7 @@ class Instance:
         if not self.models:
             raise ValueError("models is empty; expected at least one click model")
         if not isinstance(self.estimation, Mapping):
-            raise ValueError(f"estimation is {short(self.estimation)}; expected a mapping")
+            raise ValueError(f"estimation must be a JSON object, a mapping, got {short(self.estimation)}")
         object.__setattr__(self, "models", {canonical(kind): model for kind, model in self.models.items()})
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
