@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_count, check_positions
-from ..envs.files import read_arrays, write_whole
+from ..envs.checks import as_array, check_count, check_positions, generator, numbers
+from ..envs.files import parse_json, read_arrays, write_whole
 from ..envs.kernels import specialise, static_kernels
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
@@ -118,9 +118,11 @@ class CompiledAgent(Agent):
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.hyperparameters = hyperparameters
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.state = self._initial_state()
-        self.ranking = np.full(self.n_positions, -1, np.int64)  # the list last ranked, which `update` speaks of
+        self.ranking = np.full(
+            self.n_positions, -1, np.int64
+        )  # the list that waits for its clicks; it begins with -1 where none does
 
     @abstractmethod
     def _initial_state(self) -> NamedTuple:
@@ -131,13 +133,17 @@ class CompiledAgent(Agent):
         return self.ranking.copy()
 
     def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
-        """As `Agent.update`; refuses a list other than the one that `rank` returned last, and what cannot be its clicks."""
+        """As `Agent.update`; refuses a list other than the one that `rank` returned last, a second time that list too, and what
+        cannot be its clicks."""
         self.update_kernel(self.state, self.ranking, self._checked_clicks(ranking, clicks))
+        self.ranking[0] = -1
 
     def _checked_clicks(self, ranking: ArrayLike, clicks: ArrayLike) -> NDArray[np.int8]:
+        if self.ranking[0] < 0:
+            raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
         if not np.array_equal(ranking, self.ranking):
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
-        indicators = np.asarray(clicks)
+        indicators = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
         if indicators.shape != (self.n_positions,) or not set(indicators.tolist()) <= {0, 1}:
             raise ValueError(f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions")
         return indicators.astype(np.int8)
@@ -185,7 +191,7 @@ class CompiledAgent(Agent):
         """
         try:
             arrays = read_arrays(path)
-            description = json.loads(str(arrays["description"]))
+            description = parse_json(str(arrays["description"]))
             agent_class = _saved_class(description.get("module"), description["agent"])
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
@@ -234,12 +240,14 @@ class ContextualAgent(CompiledAgent):
         """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
         indicators = self._checked_clicks(ranking, clicks)
         self.update_kernel(self.state, self._checked_features(observation), self.ranking, indicators)
+        self.ranking[0] = -1
 
     def _checked_features(self, observation: Any) -> NDArray[np.float64]:
         if not isinstance(observation, Mapping) or "features" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
-        features = np.array(observation["features"], np.float64, order="C")
-        shape = (self.n_items, self.n_features)
+        given, shape = observation["features"], (self.n_items, self.n_features)
+        plain = type(given) is np.ndarray and given.dtype.kind in "iuf"
+        features = np.array(given, np.float64, order="C") if plain else numbers("features", given, shape)
         if features.shape != shape:
             raise ValueError(f"features have shape {features.shape}; expected (n_items, n_features) = {shape}")
         if not (np.abs(features) <= LARGEST_FEATURE).all():

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import probability
+from ..envs.checks import as_array, check_positions, probability
 from ..envs.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
@@ -53,8 +53,9 @@ class Fixed(CompiledAgent):
     update_kernel = ignore
 
     def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
-        front = np.asarray(ranking)[:n_positions]
-        super().__init__(n_items, n_positions, seed, ranking=check_ranking(front, n_items, n_positions))
+        n_positions = check_positions(n_positions, n_items)
+        given = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
+        super().__init__(n_items, n_positions, seed, ranking=check_ranking(given[:n_positions], n_items, n_positions))
 
     def _initial_state(self) -> ListState:
         return ListState(self.hyperparameters["ranking"].copy())

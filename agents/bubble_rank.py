@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_between, check_horizon
+from ..envs.checks import as_array, check_between, check_horizon, check_positions
 from ..envs.kernels import inner, kernel
-from ..envs.spaces import check_ranking
+from ..envs.spaces import named_ranking
 from .agent import CompiledAgent, Seed
 
 __all__ = ["BubbleRank"]
@@ -154,8 +154,9 @@ class BubbleRank(CompiledAgent):
         seed: Seed = None,
     ) -> None:
         if initial is not None:
-            length = n_positions if np.shape(initial) == (n_positions,) else n_items
-            initial = check_ranking(initial, n_items, length)
+            n_positions = check_positions(n_positions, n_items)
+            length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
+            initial = named_ranking("initial", initial, n_items, length)
         delta = None if delta is None else check_between("delta", delta, 0, 1)
         horizon = None if horizon is None else check_horizon(horizon, least=2)
         super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)

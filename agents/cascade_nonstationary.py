@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_between, check_horizon
+from ..envs.checks import check_at_least, check_between, check_count, check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
@@ -290,7 +290,7 @@ class CascadeSWUCB(CascadeAgent):
             n_items,
             n_positions,
             seed,
-            tau=None if tau is None else math.ceil(check_at_least("tau", tau, 1)),
+            tau=None if tau is None else check_count("tau", math.ceil(check_at_least("tau", tau, 1))),
             epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
             horizon=None if horizon is None else check_horizon(horizon),
             feedback=feedback,

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_count, check_positions, unknown
+from ..envs.checks import check_count, check_flag, check_positions, generator, unknown
 from ..envs.codecs import CODECS, Draft, flat_draft, next_left
 from ..envs.spaces import RankedList
 from .agent import Agent, Seed
@@ -73,9 +73,10 @@ class FrozenPolicy(Agent):
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
             raise TypeError(f"model is {model!r}; expected a trained model with a method predict, or a function")
-        if actions not in (*CODECS, "items"):
+        if not isinstance(actions, str) or actions not in (*CODECS, "items"):
             raise ValueError(unknown("actions", actions, (*CODECS, "items")))
-        self.model, self.actions, self.deterministic = model, actions, deterministic
+        self.model, self.actions = model, actions
+        self.deterministic = check_flag("deterministic", deterministic)
         self._predict: Callable[..., Any] = predict
         parameters = inspect.signature(predict).parameters
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
@@ -91,12 +92,12 @@ class FrozenPolicy(Agent):
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
         self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
-        self._seed, self._begun = seed, False
+        self._rng, self._begun = generator(seed), False
         self._state: Any = None
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
-            self.model.set_random_seed(int(np.random.default_rng(self._seed).integers(2**31)))
+            self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):
             ranking = self._item_by_item(self._codec, observation)
         else:

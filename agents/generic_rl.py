@@ -22,7 +22,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..envs.checks import check_at_least, check_count, check_positions, probability, unknown
+from ..envs.checks import check_at_least, check_count, check_positions, generator, probability, unknown
 from ..envs.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
@@ -176,7 +176,7 @@ class StableBaselines(Learner):
         if actions is not None and actions not in known:
             raise ValueError(unknown("actions", actions, known))
         self.actions = actions or known[0]
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(seed)
         self.items = self.rng.permutation(self.n_items)
         self.model: Any = None
         if "n_epochs" in self.settings:

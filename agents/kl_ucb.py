@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..envs.checks import check_positions
 from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
@@ -420,6 +421,7 @@ class DCMKLUCB(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, position_order: ArrayLike | None = None, seed: Seed = None) -> None:
         if position_order is not None:
+            n_positions = check_positions(n_positions, n_items)
             try:
                 position_order = check_ranking(position_order, n_positions, n_positions)
             except (TypeError, ValueError) as error:

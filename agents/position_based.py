@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_horizon
+from ..envs.checks import check_at_least, check_count, check_horizon, probabilities
 from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, x_log_x
@@ -21,13 +21,7 @@ LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
 def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
     """Known position weights κ: ``(K,)`` in ``(0, 1]``, for a position that is never examined teaches nothing."""
-    weights = np.array(examination, np.float64)
-    if weights.shape != (n_positions,):
-        raise ValueError(f"examination has shape {weights.shape}; expected ({n_positions},)")
-    bad = np.flatnonzero(~((weights >= LEAST) & (weights <= 1)))
-    if len(bad):
-        raise ValueError(f"examination[{bad[0]}] is {weights[bad[0]]}; expected a probability in (0, 1], at least {LEAST:g}")
-    return weights
+    return probabilities("examination", examination, (check_count("n_positions", n_positions),), least=LEAST)
 
 
 # ---------------------------------------------------------------------------------------------------------------- PBM-UCB

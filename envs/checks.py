@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,16 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "as_array",
     "browsing_probabilities",
     "check_at_least",
     "check_between",
     "check_count",
-    "check_finite",
+    "check_flag",
     "check_horizon",
+    "check_labels",
+    "check_module",
     "check_positions",
     "check_seed",
+    "check_share",
+    "check_within",
+    "generator",
+    "integers",
+    "numbers",
     "probabilities",
     "probability",
+    "short",
     "unknown",
 ]
 
@@ -28,16 +38,80 @@ MOST_SESSIONS = 10**15
 """Of all that is played at once: at 10 ns a session, four months of a processor."""
 
 NUMBER = (int, float, np.integer, np.floating)
+MOST = 2**53
+"""The largest count: up to here an integer and the float of the same value tell the same."""
 
-MOST = 1e100
+LARGEST = 1e100
 """How large a number that scales others may be, so that their products stay within the range of floats."""
 
 
-def check_count(name: str, value: Any) -> int:
-    """A positive integer; the message of the ValueError names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} is {value!r}; expected a positive integer")
+def short(thing: object) -> str:
+    """A value as messages show it: on one line, and not too long."""
+    try:
+        text = " ".join(repr(thing).split())
+    except ValueError:  # an integer of more digits than Python writes
+        text = "an integer of too many digits"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# --------------------------------------------------------------------------------------------------------- single values
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that a float can hold; nan and infinities are."""
+    if isinstance(value, bool) or not isinstance(value, NUMBER):
+        return False
+    return not isinstance(value, int) or abs(value) < 2**1023
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """An integer from ``least``, a positive one unless told otherwise; the message of the ValueError names the parameter."""
+    if not _is_integer(value) or not least <= value <= MOST:
+        expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        limit = f", at most {MOST}" if _is_integer(value) and value > MOST else ""
+        raise ValueError(f"{name} is {short(value)}; expected {expected}{limit}")
     return int(value)
+
+
+def check_within(name: str, value: Any, least: int, most: int, bound: str = "") -> int:
+    """An integer from ``least`` to ``most``, which messages explain by ``bound``; the ValueError names the parameter."""
+    if not _is_integer(value) or not least <= value <= most:
+        raise ValueError(f"{name} is {short(value)}; expected an integer from {least} to {bound}{most}")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that is merely true or false; the message of the ValueError names the parameter."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {short(value)}; expected True or False")
+    return bool(value)
+
+
+def check_labels(name: str, values: Any) -> tuple[str, ...]:
+    """Distinct strings as a tuple; the message of the ValueError names the argument and the first that is not."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
+    labels = tuple(values)
+    if not all(issubclass(kind, str) for kind in set(map(type, labels))):
+        place = next(place for place, label in enumerate(labels) if not isinstance(label, str))
+        raise ValueError(f"{name}[{place}] is {short(labels[place])}; expected a string")
+    if len(set(labels)) < len(labels):
+        first: dict[str, int] = {}
+        place = next(place for place, label in enumerate(labels) if first.setdefault(label, place) != place)
+        raise ValueError(f"{name}[{place}] is {short(labels[place])}, as {name}[{first[labels[place]]}]; expected each once")
+    return labels
+
+
+def check_module(what: str, name: str) -> str:
+    """The module of ``"module:Name"``; the ValueError says that it is no name of one."""
+    module = name.partition(":")[0]
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName")
+    return module
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -48,60 +122,184 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}{hint} (there is: {', '.join(known)})"
 
 
-def probabilities(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+# ---------------------------------------------------------------------------------------------------------------- arrays
+
+
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """``values`` as an array of whatever type; the message of the ValueError or TypeError names the argument."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:  # rows of different lengths
+        raise ValueError(f"{name} is {short(values)}; expected an array ({error})") from None
+    if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
+        raise TypeError(f"{name} is {short(values)}; expected numbers, not booleans among them")
+    return array
+
+
+def _has_flags(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether there are booleans in nested sequences; NumPy would read them as 1 and 0."""
+    kinds = set(map(type, values))
+    if not kinds.isdisjoint((list, tuple)):
+        return any(_has_flags(value) for value in values if isinstance(value, list | tuple))
+    return not kinds.isdisjoint((bool, np.bool_))
+
+
+def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
+    """An array of integers or floats, or one of Python's numbers where lists were given: NumPy alone would read True as 1 and
+    0.5 as 0."""
+    array = values if isinstance(values, list | tuple) else as_array(name, values)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+        try:
+            array = np.array(values, dtype=object)
+        except ValueError:  # arrays of different lengths
+            array = np.array(None)
+        wrong = {kind for kind in set(map(type, array.flat)) if kind is bool or not issubclass(kind, NUMBER)}
+        if wrong:
+            place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
+            if not place or isinstance(entry, list | tuple | np.ndarray):
+                raise ValueError(f"{name} must be an array of {what}, got {short(values)}")
+            where = ", ".join(map(str, place))
+            raise ValueError(f"{name}[{where}] is {short(entry)}; {name} must be an array of {what}")
+    return array
+
+
+def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, ...], empty: bool) -> None:
+    fits = array.ndim == len(shape) and all(
+        have == size if isinstance(size, int) else have > 0 or (empty and not place)
+        for place, (have, size) in enumerate(zip(array.shape, shape, strict=True))
+    )
+    if not fits:
+        wanted = ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
+
+
+def _refuse(name: str, array: NDArray[Any], place: NDArray[Any], expected: str) -> None:
+    entry = array[tuple(place)]
+    shown = short(entry.item() if isinstance(entry, np.generic) else entry)
+    raise ValueError(f"{name}[{', '.join(map(str, place))}] is {shown}; expected {expected}")
+
+
+def integers(
+    name: str,
+    values: Any,
+    shape: tuple[int | str | None, ...],
+    least: int = 0,
+    below: int | None = None,
+    *,
+    dtype: type[np.integer[Any]] = np.int64,
+    empty: bool = False,
+    whole: bool = False,
+) -> NDArray[Any]:
+    """``values`` as an array of integers; nothing is rounded, cut off or read as a number that is none.
+
+    Args:
+        name: the argument's name, for messages.
+        values: integers, in an array of any integer type or in sequences.
+        shape: the expected shape; a name (or None) where any positive length will do.
+        least, below: the range; None for what ``dtype`` can hold.
+        dtype: of the result, which is ``values`` itself if they have it.
+        empty: whether the first dimension may be 0.
+        whole: whether floats without a fraction, as 1e6, will do.
+
+    Raises:
+        ValueError: naming the argument, the first bad entry and what was expected.
+    """
+    array = _entries(name, values, "integers")
+    if array.dtype.kind == "f":
+        good = (array == np.floor(array)) & np.isfinite(array) & whole
+    elif array.dtype.kind == "O":
+        good = np.vectorize(lambda value: _is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
+    else:
+        good = np.True_
+    if not good.all():
+        _refuse(name, array, np.argwhere(~good)[0], "an integer")
+    _check_shape(name, array, shape, empty)
+    most = min(int(np.iinfo(dtype).max), MOST if whole else math.inf) if below is None else below - 1
+    if array.size and not least <= array.min() <= array.max() <= most:
+        expected = f"an integer from {least}" + ("" if below is None and array.max() <= most else f" to {most}")
+        _refuse(name, array, np.argwhere((array < least) | (array > most))[0], expected)
+    return array.astype(dtype, copy=False)
+
+
+def numbers(
+    name: str,
+    values: Any,
+    shape: tuple[int | str | None, ...],
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    above: float = -math.inf,
+    expected: str = "a finite number",
+    empty: bool = False,
+    dtype: type[np.float64] | None = np.float64,
+    copy: bool = True,
+) -> NDArray[Any]:
+    """``values`` as an array of finite floats; as `integers`.
+
+    Args:
+        name, values, shape, empty: as in `integers`.
+        least, most, above: the range, without ``above``.
+        expected: what its entries are, for messages.
+        dtype: of the result; None keeps that of an array of numbers.
+        copy: whether the result is an array of its own, whatever ``values`` is.
+    """
+    array = _entries(name, values, "numbers")
+    try:
+        kept = array.dtype if dtype is None and array.dtype.kind != "O" else np.float64
+        array = array.astype(kept, order="C", copy=copy)
+    except OverflowError:  # an integer that no float can hold
+        _refuse(name, array, np.argwhere(~np.vectorize(_is_number, otypes=[bool])(array))[0], expected)
+    _check_shape(name, array, shape, empty)
+    low, high = (array.min(), array.max()) if array.size else (most, most)  # nan, if there is one
+    if array.size and not (above < low and least <= low and high <= most and np.isfinite(low) and np.isfinite(high)):
+        good = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
+        _refuse(name, array, np.argwhere(~good)[0], expected)
+    return array
+
+
+def probabilities(
+    name: str, values: Any, shape: tuple[int | str | None, ...], *, least: float = 0.0, empty: bool = False
+) -> NDArray[np.float64]:
     """``values`` as a read-only float array of probabilities.
 
     Args:
         name: the parameter's name, for messages.
         values: numbers in ``[0, 1]``.
-        shape: the expected shape; None where any positive length will do.
+        shape: as in `integers`.
+        least: the smallest that will do.
+        empty: as in `integers`.
 
     Raises:
         ValueError: naming the parameter, the first bad entry and what was expected.
     """
-    given = np.array(values, dtype=object)
-    if not all(isinstance(value, NUMBER) and not isinstance(value, bool) for value in given.flat):
-        raise ValueError(f"{name} must be an array of numbers, got {values!r}")
-    array = given.astype(np.float64)
-    wanted = "(" + ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
-    if array.ndim != len(shape) or any(
-        have == 0 or (size is not None and have != size) for have, size in zip(array.shape, shape, strict=True)
-    ):
-        raise ValueError(f"{name} has shape {array.shape}; expected {wanted}")
-    bad = np.argwhere(~((array >= 0) & (array <= 1)))
-    if len(bad):
-        where = ", ".join(map(str, bad[0]))
-        raise ValueError(f"{name}[{where}] is {array[tuple(bad[0])]}; expected a probability in [0, 1]")
+    expected = f"a probability in (0, 1], at least {least:g}" if least else "a probability in [0, 1]"
+    array = numbers(name, values, shape, least, 1.0, expected=expected, empty=empty)
     array.flags.writeable = False
     return array
 
 
 def browsing_probabilities(name: str, values: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
     """`probabilities` by position and last click, ``(K, K)``: what lies above the triangle that is used is stored as 0."""
-    used = np.array(values, dtype=object)
+    try:
+        used = np.array(values, dtype=object)
+    except ValueError:  # arrays of different lengths
+        used = np.array(None)
     if used.ndim == 2:
         used[np.triu_indices(used.shape[0], 1, used.shape[1])] = 0.0
     size = len(used) if size is None and used.ndim else size
     return probabilities(name, used.tolist(), (size, size))
 
 
-def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse infinities and nan; the message of the ValueError names the array and the first bad entry."""
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise ValueError(f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected a finite number")
-
-
 def probability(name: str, value: Any) -> float:
     """``value`` as a probability; the message of the ValueError names the parameter."""
-    if isinstance(value, bool) or not isinstance(value, NUMBER) or not 0 <= value <= 1:
-        raise ValueError(f"{name} is {value!r}; expected a probability in [0, 1]")
+    if not _is_number(value) or not 0 <= value <= 1:
+        raise ValueError(f"{name} is {short(value)}; expected a probability in [0, 1]")
     return float(value)
 
 
 def check_positions(n_positions: Any, n_items: int, available: int | None = None) -> int:
     """Check a number of positions against the items there are, and against the positions that parameters cover."""
-    n_positions = check_count("n_positions", n_positions)
+    n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
     if n_positions > n_items:
         raise ValueError(f"n_positions is {n_positions}, but there are only n_items = {n_items} items to show")
     if available is not None and n_positions > available:
@@ -111,35 +309,46 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 def check_seed(seed: Any) -> int:
     """A seed: an integer from 0; the message of the ValueError says so."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; expected a non-negative integer")
+    if not _is_integer(seed) or seed < 0:
+        raise ValueError(f"seed is {short(seed)}; expected a non-negative integer")
     return int(seed)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """The generator of a seed: an integer from 0, None for a random one, or what NumPy makes generators of."""
+    if seed is not None and not isinstance(seed, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator):
+        seed = check_seed(seed)
+    return np.random.default_rng(seed)
 
 
 def check_horizon(horizon: Any, least: int = 1) -> int:
     """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least ``least``."""
-    whole = isinstance(horizon, (int, np.integer)) or (isinstance(horizon, float) and horizon.is_integer())
-    if isinstance(horizon, bool) or not whole or horizon < least:
-        raise ValueError(f"horizon is {horizon!r}; expected an integer of at least {least}")
-    if horizon > MOST_SESSIONS:
-        raise ValueError(f"horizon is {horizon!r}; expected at most {MOST_SESSIONS:,} sessions")
+    whole = _is_integer(horizon) or (isinstance(horizon, float | np.floating) and horizon.is_integer())
+    if not whole or not least <= horizon <= MOST_SESSIONS:
+        limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
+        raise ValueError(f"horizon is {short(horizon)}; expected an integer of at least {least}{limit}")
     return int(horizon)
 
 
 def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
-    """A finite number not below ``least`` as a float, nor above `MOST`; the message of the ValueError names the parameter."""
-    good = isinstance(value, NUMBER) and not isinstance(value, bool) and np.isfinite(value)
-    if not good or value < least or (strictly and value == least) or value > MOST:
-        most = f", at most {MOST:g}" if good and value > MOST else ""
-        raise ValueError(f"{name} is {value!r}; expected a finite number {'>' if strictly else '>='} {least:g}{most}")
+    """A finite number not below ``least`` as a float, nor above `LARGEST`; the ValueError names the parameter."""
+    if not _is_number(value) or not least <= value <= LARGEST or (strictly and value == least):
+        most = f", at most {LARGEST:g}" if _is_number(value) and LARGEST < value < math.inf else ""
+        raise ValueError(f"{name} is {short(value)}; expected a finite number {'>' if strictly else '>='} {least:g}{most}")
     return float(value)
 
 
 def check_between(name: str, value: Any, above: float, below: float, *, closed: bool = False) -> float:
     """A number between two others, of which ``closed`` allows the upper, as a float; the ValueError names the parameter."""
-    good = isinstance(value, NUMBER) and not isinstance(value, bool)
-    if not good or not (above < value < below or (closed and value == below)):
-        raise ValueError(f"{name} is {value!r}; expected a number in ({above:g}, {below:g}{']' if closed else ')'}")
+    if not _is_number(value) or not (above < value < below or (closed and value == below)):
+        raise ValueError(f"{name} is {short(value)}; expected a number in ({above:g}, {below:g}{']' if closed else ')'}")
+    return float(value)
+
+
+def check_share(name: str, value: Any) -> float:
+    """A number from 0 to below 1 as a float; the message of the ValueError names the parameter."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise ValueError(f"{name} is {short(value)}; expected a number from 0 to below 1")
     return float(value)
 
 

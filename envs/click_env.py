@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_count, unknown
+from .checks import as_array, check_count, check_seed, short, unknown
 from .files import check_memory
 from .kernels import KernelError, SessionError, cause
 from .problem import Problem
@@ -34,8 +34,15 @@ def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
 
 
 def _check_render_mode(render_mode: str | None) -> None:
-    if render_mode is not None and render_mode not in RENDER_MODES:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
         raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
+
+
+def _checked_seed(seed: Any, options: Any) -> int | None:
+    """The seed of ``reset``, whose arguments are checked."""
+    if options:
+        raise ValueError(f"options are {short(options)}; expected none, for reset knows no options")
+    return None if seed is None else check_seed(seed)
 
 
 def _seeded(seed: int) -> np.random.Generator:
@@ -114,12 +121,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
         Args:
             seed: reseeds the stream; None goes on with the present generator.
-            options: unused.
+            options: there are none.
 
         Returns:
             ``(K,)`` zeros (with features of the first candidates, where they change: ``clicks`` and ``features`` ``(L,
             d)``), and an info with ``optimal_ranking`` and ``optimal_reward``.
         """
+        seed = _checked_seed(seed, options)
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
@@ -287,12 +295,16 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
         _check_render_mode(render_mode)
-        mode = AutoresetMode(autoreset_mode)
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = ("NextStep", "SameStep")
+            raise ValueError(unknown("autoreset_mode", autoreset_mode, modes)) from None
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
         self.num_envs = check_count("num_envs", num_envs)
         problems = Problem.each(model, form, instance, n_positions, parameters)
-        if len(problems) > num_envs:
+        if len(problems) > self.num_envs:
             raise ValueError(
                 f"{len(problems)} instances cannot be dealt to {num_envs} streams: num_envs must be at least as many"
             )
@@ -327,12 +339,13 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
         Args:
             seed: one integer that seeds all streams; None goes on with the present generator.
-            options: unused.
+            options: there are none.
 
         Returns:
             ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos with ``optimal_ranking``
             ``(B, K)`` and ``optimal_reward`` ``(B,)``.
         """
+        seed = _checked_seed(seed, options)
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
@@ -421,7 +434,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         )
 
     def _checked(self, actions: Any) -> NDArray[np.int64]:
-        rankings = np.asarray(actions)
+        rankings = as_array("actions", actions)
         shape = (self.num_envs, self.model.n_positions)
         if rankings.shape != shape:
             raise ValueError(f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {shape}")

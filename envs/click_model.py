@@ -37,9 +37,19 @@ from .kernels import specialise, static_kernels
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking
-from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users
+from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users, users_class
 
-__all__ = ["ANY_CLICK", "CLICKS", "CLICK_MODELS", "MAX_SEARCH", "REWARDS", "SATISFACTION", "ClickModel", "match"]
+__all__ = [
+    "ANY_CLICK",
+    "CLICKS",
+    "CLICK_MODELS",
+    "MAX_SEARCH",
+    "REWARDS",
+    "SATISFACTION",
+    "ClickModel",
+    "click_model_of",
+    "match",
+]
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The registered click models by their short names."""
@@ -280,6 +290,19 @@ class ClickModel(Users, abstract=True):
 
     def _scratch(self) -> NDArray[np.float64]:
         return np.empty(self.n_positions + 1)
+
+
+def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
+    """A click model, or the stationary one that its ``to_dict()`` describes; messages name the argument."""
+    if isinstance(model, ClickModel):
+        return model
+    try:
+        # Said before anything is built, so that descriptions within descriptions come to an end.
+        if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
+            raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
+        return ClickModel.from_dict(model)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import as_array
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 __all__ = [
@@ -44,12 +45,12 @@ def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ..
     Raises:
         TypeError, ValueError: ``items`` is not a permutation, or not one for each stream.
     """
-    orders = np.arange(n_items) if items is None else np.asarray(items)
-    if streams and orders.ndim == 2 and len(orders) != streams[0]:
+    orders: Any = np.arange(n_items) if items is None else items
+    several = bool(streams) and as_array("items", orders).ndim == 2
+    if several and len(orders) != streams[0]:
         raise ValueError(f"items has {len(orders)} rows; expected one order of the items for all streams or {streams[0]} rows")
-    rows = orders if streams and orders.ndim == 2 else orders[None]
     try:
-        checked = np.stack([check_ranking(row, n_items, n_items) for row in rows])
+        checked = np.stack([check_ranking(row, n_items, n_items) for row in (orders if several else [orders])])
     except (TypeError, ValueError) as error:
         raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
     return np.broadcast_to(checked if streams else checked[0], (*streams, n_items))
@@ -87,7 +88,7 @@ class Codec(ABC):
 
     def decode(self, actions: Any) -> NDArray[np.int64]:
         """The ``(*streams, K)`` lists for which actions stand."""
-        actions = np.asarray(actions)
+        actions = as_array("actions", actions)
         shape = (*self.streams, *(self.space.shape or ()))
         if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
             raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
@@ -95,7 +96,7 @@ class Codec(ABC):
 
     def encode(self, rankings: ArrayLike) -> Any:
         """The inverse of `decode`."""
-        rankings = np.asarray(rankings)
+        rankings = as_array("rankings", rankings)
         if rankings.shape != (*self.streams, self.n_positions):
             raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
         for ranking in rankings.reshape(-1, self.n_positions):
@@ -211,7 +212,7 @@ class Draft:
 
     def place(self, choices: Any) -> None:
         """Put the items of the chosen numbers, ``streams``, on the next position; a forbidden one is refused by name."""
-        choices = np.asarray(choices)
+        choices = as_array("choices", choices)
         if choices.shape != self.streams or choices.dtype.kind not in "iu":
             raise ValueError(
                 f"a choice is an integer array of shape {self.streams}; got {choices.dtype} of shape {choices.shape}"

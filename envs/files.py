@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import json
 import math
 import mmap
 import os
@@ -35,7 +36,9 @@ __all__ = [
     "in_bytes",
     "is_draft",
     "make_folder",
+    "parse_json",
     "read_arrays",
+    "read_json",
     "reading",
     "remove_drafts",
     "sealed",
@@ -227,6 +230,56 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
             raise ValueError(f"the checksum of {damaged} is another")
         return {name: file[name] for name in file.files}
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text says.
+
+    NaN and Infinity, which Python writes where a number is none, are read; whoever takes the number refuses them by its name.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        ValueError: it is, but an object has a key twice, it is nested too deep, or a number has too many digits.
+
+    Example:
+        >>> parse_json('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+            ...
+        ValueError: the key 'a' is there twice
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_distinct)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without the silence of ``json.loads``, which keeps the last of two equal keys."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return content
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        ValueError: naming the file and what is wrong.
+    """
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} cannot be read: {path.name} is not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object")
+    return content
 
 
 # ---------------------------------------------------------------------------------------------------------------- Parquet

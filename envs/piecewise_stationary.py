@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .click_model import ClickModel
+from .checks import check_count, integers, short
+from .click_model import ClickModel, click_model_of
 from .users import REWARDS
 
 __all__ = ["PiecewiseStationaryModel"]
@@ -40,12 +41,12 @@ class PiecewiseStationaryModel(ClickModel):
     """
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
-        self._epochs = [model if isinstance(model, ClickModel) else ClickModel.from_dict(model) for model in models]
+        if isinstance(models, str) or not isinstance(models, Iterable):
+            raise ValueError(f"models is {short(models)}; expected a sequence of click models")
+        self._epochs = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
         if not self._epochs:
             raise ValueError("models is empty; expected at least one click model")
-        steps = np.asarray(starts)
-        if steps.shape != (len(self._epochs),) or steps.dtype.kind not in "iu":
-            raise ValueError(f"starts is {starts!r}; expected one integer for each of the {len(self._epochs)} models")
+        steps = integers("starts", starts, (len(self._epochs),))
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
             raise ValueError(f"starts is {steps.tolist()}; expected increasing steps, the first of them 0")
         first = self._epochs[0]
@@ -77,8 +78,7 @@ class PiecewiseStationaryModel(ClickModel):
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""
-        if step < 0:
-            raise ValueError(f"step is {step}; expected an integer from 0")
+        check_count("step", step, 0)
         return self._epochs[bisect.bisect_right(self._starts, step) - 1]
 
     def sample(self, ranking: ArrayLike, rng: np.random.Generator, step: int = 0) -> NDArray[np.int8]:

@@ -60,7 +60,7 @@ class Problem(NamedTuple):
             return cls(model if n_positions is None else model.with_positions(n_positions))
         if not isinstance(model, str):
             raise TypeError(f"model must be a ClickModel or the name of one, got {type(model).__name__}")
-        if form not in FORMS:
+        if not isinstance(form, str) or form not in FORMS:
             raise ValueError(unknown("form", form, FORMS))
         click_model: type[ClickModel] = users_class(model)  # type: ignore[assignment]
         kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {
@@ -96,13 +96,16 @@ class Problem(NamedTuple):
         Raises:
             ValueError, TypeError: as `of`; on an empty list, and on instances of different sizes, naming two.
         """
-        several = isinstance(instance, list | tuple)
-        if several and parameters:
+        if not isinstance(instance, list | tuple):
+            return [cls.of(model, form, cast("AnyInstance | None", instance), n_positions, parameters)]
+        if parameters:
             raise ValueError(f"give either instances or the parameters {', '.join(parameters)}, not both")
-        problems = [
-            cls.of(model, form, one, n_positions, parameters)
-            for one in (cast("Sequence[AnyInstance]", instance) if several else [cast("AnyInstance | None", instance)])
-        ]
+        problems = []
+        for number, one in enumerate(instance):
+            try:
+                problems.append(cls.of(model, form, one, n_positions, parameters))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"instance[{number}]: {error}") from None
         if not problems:
             raise ValueError("instance is an empty list; expected at least one instance")
         sizes = [(problem.model.n_items, problem.model.n_positions) for problem in problems]
@@ -140,6 +143,8 @@ def _from_parameters(
     if len(signature) < len(inspect.signature(users).parameters):
         names += click_model.item_parameters()[1:]
     for name in parameters:
+        if name == "n_items":
+            raise TypeError(f"n_items is no parameter: it is the number of items of the instance, or the length of {names[0]}")
         if name not in names:
             raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))
     if instance is not None:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .kernels import cause, inner
 from .session import sessions
-from .spaces import check_ranking
+from .spaces import named_ranking
 
 if TYPE_CHECKING:
     from .click_model import ClickModel
@@ -125,7 +125,7 @@ class Task:
             self.optimal_ranking = (
                 model.optimal_ranking(reward, cutoff)
                 if reference is None
-                else check_ranking(reference, model.n_items, model.n_positions)
+                else named_ranking("reference", reference, model.n_items, model.n_positions)
             )
             self.optimal_reward = model.expected_reward(self.optimal_ranking, reward, cutoff)
         except (ArithmeticError, LookupError) as error:

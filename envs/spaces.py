@@ -7,7 +7,6 @@ error messages too.
 from __future__ import annotations
 
 from copy import deepcopy
-from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +14,9 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BatchedRankedList", "RankedList", "check_ranking", "decode_lehmer"]
+from .checks import as_array, check_count, check_positions, check_seed
+
+__all__ = ["BatchedRankedList", "RankedList", "check_ranking", "decode_lehmer", "named_ranking"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -51,12 +52,12 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
-    array = np.asarray(ranking)
+    array = as_array("ranking", ranking)
     if array.shape != (n_positions,):
         raise ValueError(f"a ranking has shape ({n_positions},), one item for each position; got shape {array.shape}")
-    if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {array.tolist()!r}")
     items = array.tolist()
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}")
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:
@@ -65,6 +66,14 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
             _refuse(items, f"position {position} shows item {item} again, already at position {position_of[item]}")
         position_of[item] = position
     return array.astype(np.int64)
+
+
+def named_ranking(name: str, ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+    """As `check_ranking`; messages name the argument."""
+    try:
+        return check_ranking(ranking, n_items, n_positions)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _refuse(items: list[int], fault: str) -> NoReturn:
@@ -123,7 +132,7 @@ class RankedList(MultiDiscrete):
 
     def __init__(self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
-        super().__init__(np.full(self.n_positions, self.n_items), np.int64, seed)
+        super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list.
@@ -184,11 +193,9 @@ class BatchedRankedList(MultiDiscrete):
     """
 
     def __init__(self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
-        self.n = index(n)
-        if self.n < 1:
-            raise ValueError(f"a batch has at least one list, got n={n}")
+        self.n = check_count("n", n)
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
-        super().__init__(np.full((self.n, self.n_positions), self.n_items), np.int64, seed)
+        super().__init__(np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw n independent lists.
@@ -221,8 +228,8 @@ class BatchedRankedList(MultiDiscrete):
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is an (n, K) array-like of integers in 0..L-1, distinct in each row."""
         try:
-            array = np.asarray(x)
-        except ValueError:  # ragged rows
+            array = as_array("x", x)
+        except ValueError:
             return False
         if array.shape != self.shape or not np.issubdtype(array.dtype, np.integer):
             return False
@@ -251,11 +258,12 @@ iterate.register(BatchedRankedList, iterate.dispatch(MultiDiscrete))
 
 
 def _checked_sizes(n_items: int, n_positions: int) -> tuple[int, int]:
-    if not 1 <= index(n_positions) <= index(n_items):
-        raise ValueError(
-            f"a list needs at least one position and an item for each: got n_items={n_items}, n_positions={n_positions}"
-        )
-    return index(n_items), index(n_positions)
+    n_items = check_count("n_items", n_items)
+    return n_items, check_positions(n_positions, n_items)
+
+
+def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Generator | None:
+    return seed if seed is None or isinstance(seed, np.random.Generator) else check_seed(seed)
 
 
 def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDArray[np.float64]:

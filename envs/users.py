@@ -8,9 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from .checks import unknown
+from .checks import check_module, check_within, unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -105,16 +103,14 @@ class Users(ABC):
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """The kernels' code of a reward kind and the number of counted positions, both validated."""
-        if reward not in REWARDS:
+        if not isinstance(reward, str) or reward not in REWARDS:
             raise ValueError(unknown("reward", reward, REWARDS))
         code = REWARDS.index(reward)
         if reward not in self.rewards:
             raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")
         if cutoff is None:
             return code, self.n_positions
-        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or not 1 <= cutoff <= self.n_positions:
-            raise ValueError(f"cutoff is {cutoff!r}; expected an integer from 1 to n_positions = {self.n_positions}")
-        return code, int(cutoff)
+        return code, check_within("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions})"
@@ -133,11 +129,11 @@ def users_class(name: object) -> type[Users]:
     """
     if isinstance(name, str) and name in Users._named:
         return Users._named[name]
-    module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+    _, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not colon:
         raise ValueError(unknown("click model", name, Users._named) + "; your own is named module:Class")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(check_module("click model", str(name))), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, Users):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import CLICK_MODELS, load_instance
-from ..envs.checks import unknown
+from ..envs.checks import check_labels, unknown
 from ..envs.files import read_arrays, reading
 from .evaluation import Evaluation, Policies, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
@@ -80,6 +80,7 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
+    estimators = check_labels("estimators", estimators)
     logged = read_sessions(log, log_format, query)
     target = read_policy(policy, logged, reward, cutoff)
     source = None if logging is None else read_policy(logging, logged)
@@ -106,7 +107,7 @@ def read_sessions(
     Raises:
         ValueError: on an unknown format or query, or as the reader.
     """
-    if log_format not in FORMATS:
+    if not isinstance(log_format, str) or log_format not in FORMATS:
         raise ValueError(unknown("log format", log_format, FORMATS))
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source

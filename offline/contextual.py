@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
-from ..envs.checks import check_count, check_positions, check_seed, probability, unknown
+from ..envs.checks import check_count, check_flag, check_labels, check_positions, check_seed, numbers, probability, unknown
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
@@ -57,6 +57,7 @@ def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
         >>> label_attraction(np.array([0.0, 1.0, 4.0]), floor=0.0)
         array([0.    , 0.0625, 0.9375])
     """
+    labels, floor = numbers("labels", labels, (None,), 0.0), probability("floor", floor)
     most = labels.max()
     return floor + (1.0 - floor) * (np.exp2(labels - most) - np.exp2(-most))
 
@@ -110,6 +111,7 @@ def contextual_instance(
         >>> instance.model("LabelledModel of UBM").n_features
         5
     """
+    models = check_labels("models", models)
     known = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
     offered = [
@@ -124,6 +126,7 @@ def contextual_instance(
     probability("floor", floor)
     check_count("dimension", dimension)
     check_seed(seed)
+    check_flag("linear", linear)
     if reduce not in REDUCTIONS:
         raise ValueError(unknown("reduction", reduce, REDUCTIONS))
     bases = [known.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]

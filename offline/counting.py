@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from ..envs.kernels import kernel
 
-__all__ = ["by_query", "count_cells", "count_certain", "count_examined", "cut", "in_parallel", "last_clicks", "number_pairs"]
+__all__ = [
+    "by_query",
+    "count_cells",
+    "count_certain",
+    "count_examined",
+    "cut",
+    "first_repeat",
+    "in_parallel",
+    "last_clicks",
+    "number_pairs",
+]
 
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -41,6 +51,17 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
     numbers = np.empty(items.shape, np.int32)
     number_pairs(queries, items, order, codes, np.empty(n_items, np.int32), numbers)
     return order, codes, numbers
+
+
+@kernel
+def first_repeat(items):  # type: ignore[no-untyped-def]
+    """The first session whose list has an item twice, and the item; -1 where there is none."""
+    for session in range(len(items)):
+        for k in range(items.shape[1]):
+            for below in range(k + 1, items.shape[1]):
+                if items[session, k] == items[session, below]:
+                    return session, items[session, k]
+    return -1, -1
 
 
 @kernel

@@ -57,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import ClickModel, UserBrowsingModel
-from ..envs.checks import MOST, check_between, check_count, check_seed, unknown
+from ..envs.checks import LARGEST, check_between, check_count, check_seed, unknown
 from .estimation import Estimator
 from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog
@@ -207,9 +207,9 @@ def contributions(
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
-    if estimator not in ESTIMATORS:
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         raise ValueError(unknown("estimator", estimator, ESTIMATORS))
-    if reward not in CAN_ESTIMATE:
+    if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
         raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
     if estimator not in CAN_ESTIMATE[reward]:
         raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
@@ -356,9 +356,9 @@ def _click_model_weights(
             examined = _examinations(users, index)
             logged = _examinations_of_items(users, logging, items)
         targeted = _examinations_of_items(users, target, items, reward, earned.shape[1])
-        infinite = np.flatnonzero(targeted > MOST * logged)
+        infinite = np.flatnonzero(targeted > LARGEST * logged)
         if len(infinite):
-            what = INFINITE if logged[infinite[0]] <= 0 else f"a weight above {MOST:g}, so rarely it is examined in the log"
+            what = INFINITE if logged[infinite[0]] <= 0 else f"a weight above {LARGEST:g}, so rarely it is examined in the log"
             raise ValueError(f"item {log.item_labels[items[infinite[0]]]!r}{_of(log, query)}: {what}")
         ratio = np.divide(targeted, logged, out=np.zeros(len(items)), where=logged > 0)
         weights = ratio[index]
@@ -444,11 +444,11 @@ def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, log
 
 def _ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
     """``target / logging``, 0 where the target never shows what was logged."""
-    infinite = np.argwhere(~(target <= MOST * logging))
+    infinite = np.argwhere(~(target <= LARGEST * logging))
     if len(infinite):
         row, column = infinite[0].tolist()
         position = f", position {column + 1}" if target.shape[1] > 1 else ""
-        size = f"a weight above {MOST:g}" if logging[row, column] > 0 else "an infinite weight"
+        size = f"a weight above {LARGEST:g}" if logging[row, column] > 0 else "an infinite weight"
         raise ValueError(
             f"session {sessions[row]} (counted from 0){position}: the logging policy shows what was logged with "
             f"probability {logging[row, column]:g}, the target policy with {target[row, column]:.3g}: {size}"

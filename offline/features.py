@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..envs.checks import check_at_least, check_count
+from ..envs.checks import check_at_least, check_count, check_seed, check_share, numbers, short
 
 __all__ = ["DenoisingAutoencoder", "TruncatedSVD"]
 
@@ -57,8 +57,8 @@ class TruncatedSVD:
 
     def __init__(self, n_components: int = 10, *, n_iterations: int = 7, seed: int = 0) -> None:
         self.n_components = check_count("n_components", n_components)
-        self.n_iterations = n_iterations
-        self.seed = seed
+        self.n_iterations = check_count("n_iterations", n_iterations, 0)
+        self.seed = check_seed(seed)
 
     def fit(self, matrix: Matrix) -> TruncatedSVD:
         """Decompose ``(M, N)`` numbers, sparse or not.
@@ -135,16 +135,16 @@ class DenoisingAutoencoder:
         learning_rate: float = 1e-3,
         seed: int = 0,
     ) -> None:
-        if len(hidden) < 2:
-            raise ValueError(f"hidden is {hidden!r}; expected the units of two layers or more, the second of which is the code")
+        if not isinstance(hidden, Sequence) or isinstance(hidden, str) or len(hidden) < 2:
+            raise ValueError(
+                f"hidden is {short(hidden)}; expected the units of two layers or more, the second of which is the code"
+            )
         self.hidden = tuple(check_count("hidden", units) for units in hidden)
-        if not 0 <= noise < 1:
-            raise ValueError(f"noise is {noise!r}; expected a number from 0 to below 1")
-        self.noise = noise
+        self.noise = check_share("noise", noise)
         self.epochs = check_count("epochs", epochs)
         self.batch_size = check_count("batch_size", batch_size)
         self.learning_rate = check_at_least("learning_rate", learning_rate, 0.0, strictly=True)
-        self.seed = seed
+        self.seed = check_seed(seed)
 
     def fit(self, features: Matrix) -> DenoisingAutoencoder:
         """Train on ``(N, d)`` features, best between 0 and 1 as the noise is."""
@@ -201,9 +201,11 @@ class DenoisingAutoencoder:
 
 def _matrix(values: Matrix) -> Any:
     """A two-dimensional array of finite numbers, sparse if it was."""
-    matrix: Any = sparse.csr_array(values, dtype=np.float64) if sparse.issparse(values) else np.asarray(values, np.float64)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"a matrix has shape {matrix.shape}; expected two dimensions, none of them empty")
-    if not np.isfinite(matrix.data if sparse.issparse(matrix) else matrix).all():
-        raise ValueError("a matrix has entries that are not finite numbers")
+    if not sparse.issparse(values):
+        return numbers("matrix", values, ("rows", "columns"), copy=False)
+    matrix: Any = sparse.csr_array(values, dtype=np.float64)
+    if 0 in matrix.shape:
+        raise ValueError(f"matrix has shape {matrix.shape}; expected two dimensions, none of them empty")
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("matrix has entries that are not finite numbers")
     return matrix

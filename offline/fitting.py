@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..envs import ClickModel, DependentClickModel
-from ..envs.checks import check_at_least, check_count, check_seed, unknown
+from ..envs.checks import check_at_least, check_between, check_count, check_flag, check_labels, check_seed, check_share, unknown
 from ..envs.instances import Instance
 from .estimation import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -85,9 +85,10 @@ def fit_models(
         >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
         (array([0.92, 0.14]), True)
     """
+    models, queries = check_labels("models", models), check_labels("queries", queries)
     _check_models(models, per_query)
-    if not 0 <= test_share < 1:
-        raise ValueError(f"test_share is {test_share}; expected a number from 0 to below 1")
+    test_share = check_share("test_share", test_share)
+    strict = check_flag("strict", strict)
     if log_format not in ("auto", *LOG_FORMATS):
         raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
     check_count("n_items", n_items)
@@ -126,6 +127,7 @@ def fit_models(
 
 def _check_models(models: Sequence[str], per_query: bool) -> None:
     """Refuse what cannot be fitted, or not into one instance."""
+    check_flag("per_query", per_query)
     for name in models:
         if name not in MODEL_ESTIMATORS:
             raise ValueError(unknown("model", name, MODEL_ESTIMATORS))
@@ -164,8 +166,8 @@ def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, Clic
         >>> [len(part) for part in hold_out(log, 0.2)]
         [4, 1]
     """
-    if not 0 < share < 1:
-        raise ValueError(f"the share of held-out sessions is {share}; expected a number between 0 and 1")
+    share = check_between("share", share, 0, 1)
+    check_seed(seed)
     if len(log) < 2:
         raise ValueError(f"a log of {len(log)} sessions cannot be split")
     size = min(max(round(share * len(log)), 1), len(log) - 1)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..envs.checks import check_labels, integers, numbers, short
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
@@ -46,16 +47,20 @@ class Judgements:
     features: sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (("users", np.int32), ("items", np.int32), ("labels", np.float64)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
-        if self.users.ndim != 1 or not len(self.users):
-            raise ValueError(f"users has shape {self.users.shape}; expected (judgements,), at least one")
-        for name, below in (("users", len(self.user_labels)), ("items", len(self.item_labels)), ("labels", math.inf)):
-            values = getattr(self, name)
-            if values.shape != self.users.shape:
-                raise ValueError(f"{name} has shape {values.shape}; expected {self.users.shape}, as users")
-            if not 0 <= values.min() <= values.max() < below:
-                raise ValueError(f"{name} has entries from {values.min()} to {values.max()}; expected 0 to below {below}")
+        user_labels = check_labels("user_labels", self.user_labels)
+        item_labels = check_labels("item_labels", self.item_labels)
+        users = integers("users", self.users, ("judgements",), 0, len(user_labels), dtype=np.int32, whole=True)
+        arrays = {
+            "user_labels": user_labels,
+            "item_labels": item_labels,
+            "users": users,
+            "items": integers("items", self.items, users.shape, 0, len(item_labels), dtype=np.int32, whole=True),
+            "labels": numbers("labels", self.labels, users.shape, 0.0, expected="a finite number from 0", copy=False),
+        }
+        for name, values in arrays.items():
+            object.__setattr__(self, name, values)
+        if self.features is not None and not sparse.issparse(self.features):
+            raise ValueError(f"features is {short(self.features)}; expected a sparse array of SciPy")
         pairs = self.users.astype(np.int64) * len(self.item_labels) + self.items
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("a user judges an item twice")

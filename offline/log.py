@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,9 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..envs.checks import check_finite
+from ..envs.checks import check_count, check_labels, integers, numbers, short
 from ..envs.files import sealed, write_whole
-from .counting import by_query
+from .counting import by_query, first_repeat
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
 
@@ -64,22 +65,26 @@ class ClickLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, dtype in (("items", np.int32), ("clicks", np.int8), ("queries", np.int32)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
-        if self.items.ndim != 2 or self.items.shape[1] < 1:
-            raise ValueError(f"items has shape {self.items.shape}; expected (sessions, positions)")
-        for name, shape in (("clicks", self.items.shape), ("queries", self.items.shape[:1])):
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(self, name).shape}; expected {shape}, as items")
-        for name, size in (("items", len(self.item_labels)), ("clicks", 2), ("queries", len(self.query_labels))):
-            array = getattr(self, name)
-            if array.size and not 0 <= array.min() <= array.max() < size:
-                raise ValueError(f"{name} has entries from {array.min()} to {array.max()}; expected 0 to {size - 1}")
-        for name, shape in (("propensities", self.items.shape), ("list_propensities", self.items.shape[:1])):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, check_propensities(name, getattr(self, name), shape))
+        def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+            object.__setattr__(self, name, check(name, getattr(self, name), *arguments, **keywords))
+            return getattr(self, name)
+
+        n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
+        how: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
+        shape = checked("items", integers, ("sessions", "positions"), 0, n_labels["item_labels"], **how).shape
+        checked("clicks", _check_clicks, shape)
+        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **how)
+        session, item = first_repeat(self.items)
+        if session >= 0:
+            raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
+        if self.propensities is not None:
+            checked("propensities", check_propensities, shape)
+        if self.list_propensities is not None:
+            checked("list_propensities", check_propensities, shape[:1])
         if self.context is not None:
-            object.__setattr__(self, "context", _check_features("context", self.context, self.items.shape))
+            checked("context", numbers, (*shape, "features"), empty=True, copy=False)
+        checked("off_list_clicks", check_count, 0)
+        checked("skipped", _check_skipped)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -91,17 +96,7 @@ class ClickLog:
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        return replace(
-            self,
-            items=self.items[sessions],
-            clicks=self.clicks[sessions],
-            queries=self.queries[sessions],
-            propensities=None if self.propensities is None else self.propensities[sessions],
-            list_propensities=None if self.list_propensities is None else self.list_propensities[sessions],
-            context=None if self.context is None else self.context[sessions],
-            off_list_clicks=0,
-            skipped={},
-        )
+        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context")
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.
@@ -185,27 +180,25 @@ class ItemPositionLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, dtype in (("items", np.int32), ("positions", np.int32), ("clicks", np.int8)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
-        if self.items.ndim != 1:
-            raise ValueError(f"items has shape {self.items.shape}; expected (displays,)")
-        for name, most in (("items", np.inf), ("positions", np.inf), ("clicks", 1)):
-            array = getattr(self, name)
-            if array.shape != self.items.shape:
-                raise ValueError(f"{name} has shape {array.shape}; expected {self.items.shape}, as items")
-            if array.size and not 0 <= array.min() <= array.max() <= most:
-                raise ValueError(f"{name} has entries from {array.min()} to {array.max()}; expected 0 to {most}")
-        checked = check_propensities("propensities", self.propensities, self.items.shape)
-        object.__setattr__(self, "propensities", checked)
+        items = integers("items", self.items, ("displays",), dtype=np.int32, empty=True, whole=True)
+        arrays = {
+            "items": items,
+            "positions": integers("positions", self.positions, items.shape, dtype=np.int32, empty=True, whole=True),
+            "clicks": _check_clicks("clicks", self.clicks, items.shape),
+            "propensities": check_propensities("propensities", self.propensities, items.shape),
+            "skipped": _check_skipped("skipped", self.skipped),
+        }
+        for name, array in arrays.items():
+            object.__setattr__(self, name, array)
         if (self.user_features is None) != (self.item_features is None):
             raise ValueError("user_features and item_features come together, or not at all")
         if self.user_features is not None and self.item_features is not None:
-            users = _check_features("user_features", self.user_features, self.items.shape, None)
-            items = _check_features("item_features", self.item_features, np.shape(self.item_features)[:1])
-            if self.items.size and self.items.max() >= len(items):
-                raise ValueError(f"items has entries up to {self.items.max()}; item_features has {len(items)} rows")
+            users = numbers("user_features", self.user_features, (*items.shape, "features"), empty=True, dtype=None, copy=False)
+            features = numbers("item_features", self.item_features, ("items", "features"))
+            if items.size and items.max() >= len(features):
+                raise ValueError(f"items has entries up to {items.max()}; item_features has {len(features)} rows")
             object.__setattr__(self, "user_features", users)
-            object.__setattr__(self, "item_features", items)
+            object.__setattr__(self, "item_features", features)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -222,15 +215,7 @@ class ItemPositionLog:
 
     def __getitem__(self, displays: Any) -> ItemPositionLog:
         """The log of some displays: a boolean mask, a slice or a sequence of indices."""
-        return replace(
-            self,
-            items=self.items[displays],
-            positions=self.positions[displays],
-            clicks=self.clicks[displays],
-            propensities=self.propensities[displays],
-            user_features=None if self.user_features is None else self.user_features[displays],
-            skipped={},
-        )
+        return _part(self, displays, "items", "positions", "clicks", "propensities", "user_features")
 
     @cached_property
     def _norm(self) -> float:
@@ -258,25 +243,37 @@ class ItemPositionLog:
         return np.hstack([users, self.item_features]) / self._norm
 
 
-def _check_features(name: str, values: Any, shape: tuple[int, ...], dtype: type | None = np.float64) -> NDArray[Any]:
-    """``values`` as an array of finite numbers with one dimension more than ``shape``; dtype None keeps theirs."""
-    array = np.asarray(values, dtype)
-    if array.ndim != len(shape) + 1 or array.shape[:-1] != shape or not array.shape[-1]:
-        raise ValueError(f"{name} has shape {array.shape}; expected {(*shape, 'd')}")
-    check_finite(name, array)
-    return array
+def _part(log: Any, rows: Any, *names: str) -> Any:
+    """A log of some rows of another, which need no further checks."""
+    part = copy(log)
+    part.__dict__.pop("_norm", None)
+    for name in names:
+        values = getattr(log, name)
+        if values is not None:
+            object.__setattr__(part, name, values[rows])
+    if part.items.ndim != log.items.ndim:
+        raise ValueError(f"the part {short(rows)} of a log is one row; expected a mask, a slice or a sequence of indices")
+    for name, nothing in (("off_list_clicks", 0), ("skipped", {})):
+        if hasattr(part, name):
+            object.__setattr__(part, name, nothing)
+    return part
 
 
 def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """``values`` as an array of probabilities above 0; the message of the ValueError names the array."""
-    array = np.asarray(values, np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; expected {shape}, as items")
-    bad = np.argwhere(~((array > 0) & (array <= 1)))
-    if len(bad):
-        where = ", ".join(map(str, bad[0]))
-        raise ValueError(f"{name}[{where}] is {array[tuple(bad[0])]}; expected a probability in (0, 1]")
-    return array
+    return numbers(name, values, shape, most=1.0, above=0.0, expected="a probability in (0, 1]", empty=True, copy=False)
+
+
+def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    """0 and 1; an array of booleans is a mask, and means the same."""
+    given = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
+    return integers(name, given, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
+
+
+def _check_skipped(name: str, values: Any) -> Mapping[str, int]:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{name} is {short(values)}; expected how many lines, by reason")
+    return {reason: check_count(f"{name}[{reason!r}]", lines, 0) for reason, lines in values.items()}
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_positions
+from ..envs.checks import as_array, check_count, check_positions, integers, numbers
 from .log import ClickLog
 
 __all__ = [
@@ -159,9 +159,12 @@ class PlackettLucePolicy(Policy):
     """
 
     def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
-        scores = np.asarray(scores, np.float64)
-        if scores.ndim != 1 or not len(scores) or np.isnan(scores).any() or not np.isfinite(scores.max()):
+        given = as_array("scores", scores)
+        never = given == -np.inf if given.dtype.kind == "f" else np.zeros(given.shape, np.bool_)
+        if never.all():
             raise ValueError("scores must be a vector of numbers or minus infinity, at least one of them finite")
+        scores = numbers("scores", np.where(never, 0.0, given) if never.any() else scores, (None,))
+        scores[never] = -np.inf
         items = np.arange(len(scores)) if items is None else _items(items, len(scores))
         weights = np.exp(scores - scores.max())
         order = np.argsort(items)
@@ -213,7 +216,8 @@ class UniformPolicy(PlackettLucePolicy):
     """
 
     def __init__(self, items: int | ArrayLike, n_positions: int) -> None:
-        ids = np.arange(items) if isinstance(items, int) else np.asarray(items)
+        number = isinstance(items, int | float | np.number)
+        ids = np.arange(check_count("items", items)) if number else _integers("items", items, 1)
         super().__init__(np.zeros(ids.shape), n_positions, ids)
 
     @cached_property
@@ -239,9 +243,7 @@ class ItemPositionPolicy(Policy):
     """
 
     def __init__(self, action_dist: ArrayLike, items: ArrayLike | None = None) -> None:
-        action_dist = np.asarray(action_dist, np.float64)
-        if action_dist.ndim != 2 or not action_dist.size:
-            raise ValueError(f"action_dist has shape {action_dist.shape}; expected (items, positions)")
+        action_dist = numbers("action_dist", action_dist, ("items", "positions"))
         for k, column in enumerate(action_dist.T):
             _distribution(f"action_dist at position {k + 1}", column, column.shape)
         items = np.arange(len(action_dist)) if items is None else _items(items, len(action_dist))
@@ -292,23 +294,18 @@ def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
 
 
 def _integers(name: str, values: ArrayLike, dimensions: int) -> Integers:
-    array = np.asarray(values)
-    if array.ndim != dimensions or not array.size or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} must be integer item ids in {dimensions} dimension{'s'[: dimensions - 1]}, at least one")
-    return array.astype(np.int64)
+    return integers(name, values, (None,) * dimensions)
 
 
 def _items(values: ArrayLike, size: int) -> Integers:
-    items = _integers("items", values, 1)
-    if len(items) != size or len(np.unique(items)) != size:
+    items = integers("items", values, (size,))
+    if len(np.unique(items)) != size:
         raise ValueError(f"items must be {size} distinct ids")
     return items
 
 
 def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    array = np.asarray(values, np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+    array = numbers(name, values, shape)
     if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
         raise ValueError(f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}")
     return array

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ..envs.checks import check_flag
 from ..envs.files import check_file, reading
 from .log import ROWS
 
@@ -49,7 +50,7 @@ class Skipped(Counter[str]):
 
     def __init__(self, path: Path, strict: bool) -> None:
         super().__init__()
-        self.path, self.strict = path, strict
+        self.path, self.strict = path, check_flag("strict", strict)
 
     def add(self, fault: Fault, number: int, lines: int = 1, near: str = "") -> None:
         """Count lines that were left out, for what is wrong in or near the one of this number."""

@@ -13,7 +13,6 @@ makes the files of ``gym.make("PBMRank-v0", instance="folder/yandex60-401.json")
 
 from __future__ import annotations
 
-import json
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from ..envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
+from ..envs.files import read_json
 from ..envs.instances import Instance
 
 __all__ = ["convert_yandex60"]
@@ -52,7 +52,7 @@ def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
         ValueError: naming the file, the query and what is wrong.
     """
     try:
-        content = json.loads(Path(source).read_text(encoding="utf-8"))
+        content = read_json(Path(source))
         shared, queries = dict(content["shared"]), dict(content["queries"])
         names = ("continue_after_skip", "continue_after_click", "continue_after_relevant")
         chain = dict(zip(names, shared["CCM"], strict=True)) if "CCM" in shared else {}  # not every copy of the file has it

@@ -22,6 +22,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
 from ..envs import Users
+from ..envs.checks import short
+from ..envs.files import parse_json
 
 __all__ = [
     "PUBLISHED",
@@ -90,9 +92,11 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         if key in arguments:
             raise ValueError(f"{spec!r}: {key} is given twice")
         try:
-            arguments[key] = json.loads(value)
+            arguments[key] = parse_json(value)
         except json.JSONDecodeError:
             arguments[key] = value
+        except ValueError as error:
+            raise ValueError(f"{short(spec)}: {key}: {error}") from None
     return name, arguments
 
 
@@ -114,7 +118,7 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
         return made, arguments | dict(thing[1])
     if isinstance(thing, functools.partial):
         if thing.args:
-            raise ValueError(f"{_short(thing)}: give the arguments of a partial by keyword")
+            raise ValueError(f"{short(thing)}: give the arguments of a partial by keyword")
         made, arguments = split(thing.func)
         return made, arguments | thing.keywords
     return thing, {}
@@ -155,7 +159,7 @@ def _written(value: Any) -> str:
     """An argument as `parse_spec` reads it: a word as it is, unless it would be read as something else."""
     if isinstance(value, str):
         try:
-            json.loads(value)
+            parse_json(value)
         except json.JSONDecodeError:
             return value
     return json.dumps(value, separators=(",", ":"))
@@ -213,7 +217,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         (['TopRank', 'Random'], ['mine'])
     """
     if isinstance(things, str) or not isinstance(things, Iterable):
-        got = f"the string {things!r}" if isinstance(things, str) else _short(things)
+        got = f"the string {things!r}" if isinstance(things, str) else short(things)
         raise TypeError(f"expected a list of {what}s, got {got}")
     if isinstance(things, Mapping):
         labelled = dict(things)
@@ -225,7 +229,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             own = own_label(thing)
             if own is None:
                 raise ValueError(
-                    f"{what} {_short(thing)} has no name that stays the same, which seeds and results need: give it one, in a "
+                    f"{what} {short(thing)} has no name that stays the same, which seeds and results need: give it one, in a "
                     f'mapping {{"my {what}": ...}} instead of the list'
                 )
             if own in labelled:
@@ -238,14 +242,9 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
 def _check_label(what: str, label: Any, thing: Any) -> None:
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise ValueError(f"{what} {_short(thing)}: its label is {label!r}; expected some words on one line")
+        raise ValueError(f"{what} {short(thing)}: its label is {label!r}; expected some words on one line")
     if label != own_label(thing) and (":" in label or label in PUBLISHED or label in gym.registry):
-        raise ValueError(f"{what} {_short(thing)}: the label {label!r} is the name of something else; choose another")
-
-
-def _short(thing: Any) -> str:
-    text = " ".join(repr(thing).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+        raise ValueError(f"{what} {short(thing)}: the label {label!r} is the name of something else; choose another")
 
 
 # --------------------------------------------------------------------------------------------- which version of it is meant

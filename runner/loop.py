@@ -231,6 +231,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         if played < size:
             check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
+        agent.ranking[0] = -1  # its clicks are learned
         meter.advance(size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed

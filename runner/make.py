@@ -20,7 +20,7 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import Agent, Learner
 from ..agents.generic_rl import adopt
 from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel, Instance, Users
-from ..envs.checks import unknown
+from ..envs.checks import check_horizon, check_module, unknown
 from ..envs.guests import sizes_of
 from .labels import PUBLISHED, AgentLike, EnvLike, parse_spec, split
 
@@ -48,9 +48,7 @@ def looking_in(folder: str | Path) -> Iterator[None]:
 
 def _module(what: str, name: str) -> ModuleType:
     """Import the module of ``"module:..."``, also from the working folder."""
-    module, here = name.partition(":")[0], Path.cwd()
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName")
+    module, here = check_module(what, name), Path.cwd()
     with looking_in(here):
         try:
             return importlib.import_module(module)
@@ -268,6 +266,8 @@ def make_agent(
         if key not in parameters and not takes_any:
             own = [other for other in list(parameters)[2:] if other not in ("horizon", "seed")]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, own))
+    if horizon is not None:
+        horizon = check_horizon(horizon)
     click_env: Any = env.unwrapped
     sizes = sizes_of(env)
     filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import ClickEnv, ClickVectorEnv, ContextualModel
-from ..envs.checks import unknown
+from ..envs.checks import check_labels, unknown
 from ..envs.kernels import kernel, specialise
 from ..envs.wrappers.regret import Meter
 
@@ -176,12 +176,10 @@ class Metrics:
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = tuple(names)
+        self.names = check_labels("metrics", names)
         for name in self.names:
             if name not in METRICS and name not in DERIVED:
                 raise ValueError(unknown("metric", name, METRICS | DERIVED))
-            if self.names.count(name) > 1:
-                raise ValueError(f"metric {name!r} is named twice")
         self.summed = tuple(name for name in self.names if name in METRICS)
         self.kernel = nothing
         for name in reversed(self.summed):

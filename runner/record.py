@@ -11,7 +11,7 @@ import numpy as np
 from ..agents import Agent
 from ..agents.baselines import Random
 from ..envs import ClickEnv, ContextualModel
-from ..envs.checks import check_count
+from ..envs.checks import check_count, check_seed
 from ..envs.files import check_memory
 from ..envs.guests import clicks_of, sizes_of
 from ..offline import ClickLog
@@ -47,7 +47,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         >>> log.items.shape, float(log.propensities[0, 0]), log.query_labels
         ((20, 5), 0.1, ('yandex-9982',))
     """
-    check_count("sessions", sessions)
+    sessions, seed = check_count("sessions", sessions), None if seed is None else check_seed(seed)
     click_env: Any = env.unwrapped
     guest = not isinstance(click_env, ClickEnv)
     contextual = not guest and isinstance(click_env.model, ContextualModel)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent
+from ..envs.checks import check_flag, check_seed
 from ..offline import ClickLog, ItemPositionLog
 from .loop import check_list
 
@@ -80,7 +81,7 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
         >>> 0.05 < len(result.rewards) / len(log) < 0.12  # the log agrees by chance with one in 4 * 3 = 12 lists
         True
     """
-    rng = np.random.default_rng(seed)
+    rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
     if isinstance(log, ClickLog):

@@ -19,7 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
-from ..envs.files import check_seal, draft_of, is_draft, make_folder, reading, remove_drafts, sealed, write_whole, writing
+from ..envs.files import (
+    check_seal,
+    draft_of,
+    is_draft,
+    make_folder,
+    read_json,
+    reading,
+    remove_drafts,
+    sealed,
+    write_whole,
+    writing,
+)
 
 __all__ = [
     "Trial",
@@ -344,13 +355,14 @@ def read_parts(file: Path) -> list[Part]:
         ValueError: there is none, or it cannot be read.
     """
     try:
-        with reading(file, "cannot be read", "take a copy of it"):
-            config = json.loads(file.read_text())
+        config = read_json(file)
     except FileNotFoundError:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
-    if isinstance(config, dict) and config.get("format", 1) not in (1, FORMAT):
+    except ValueError as error:
+        raise ValueError(f"{error}; take a copy of it") from None
+    if config.get("format", 1) not in (1, FORMAT):
         raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
-    parts = config.get("parts", [config]) if isinstance(config, dict) else []
+    parts = config.get("parts", [config])
     if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
     if config.get("checksum", found := _checksum(parts)) != found:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..envs.checks import check_horizon, unknown
+from ..envs.checks import check_horizon, check_seed, integers, unknown
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
 from ..envs.wrappers.regret import Meter
@@ -141,7 +141,7 @@ def run(
         True
     """
     measured = Metrics(metrics)
-    horizon = check_horizon(horizon)
+    horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     meter = Meter(checkpoint_steps(horizon, checkpoints), len(measured.summed))
     env = make_env(env)
     if not isinstance(agent, (Agent, Learner)):
@@ -208,7 +208,7 @@ def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, 
     Raises:
         ValueError: on an unknown engine, or one that cannot serve the pair.
     """
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise ValueError(unknown("engine", engine, ENGINES))
     if isinstance(agent, Learner):
         playable(agent, env)
@@ -241,9 +241,13 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
         steps = np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]).round().astype(np.int64)
         steps = np.maximum(steps, 1)
     else:
-        given = np.atleast_1d(np.asarray(checkpoints))
-        steps = given.astype(np.int64)
-        bad = np.flatnonzero((steps != given) | (steps < 1) | (steps > horizon))
-        if len(bad):
-            raise ValueError(f"checkpoints[{bad[0]}] is {given[bad[0]]}; expected an integer from 1 to {horizon}")
+        steps = integers(
+            "checkpoints",
+            [checkpoints] if np.isscalar(checkpoints) else checkpoints,
+            (None,),
+            1,
+            horizon + 1,
+            empty=True,
+            whole=True,
+        )
     return np.unique(np.append(steps, horizon))

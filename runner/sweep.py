@@ -29,7 +29,7 @@ from rich.console import Console
 
 from ..agents import Agent, Learner
 from ..envs import ClickEnv, Users
-from ..envs.checks import MOST_SESSIONS, check_count, check_horizon, check_seed
+from ..envs.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
 from ..envs.files import check_disk, check_memory, in_bytes
 from ..envs.users import users_class
 from .cast import Cast
@@ -194,6 +194,7 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polar
 
 def _told(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
     """Who is told of the progress."""
+    progress = None if progress is None else check_flag("progress", progress)
     if callback is not None:
         if progress:
             raise ValueError("progress is shown by the callback, if there is one; give one of the two")
@@ -264,7 +265,9 @@ def _prepare(
     work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    named = [None] if instances is None else instances
+    if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    named = [None] if instances is None else list(instances)
     _check_size(len(envs) * len(named) * len(agents) * runs, work)
     plan = _plan(envs, named, agents, runs, work)
     return _Job(work, plan, _configuration(plan, agents, runs, work))
@@ -281,9 +284,10 @@ def _check_size(trials: int, work: _Work) -> None:
 
 
 def _check_workers(n_jobs: int) -> None:
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs > MOST_WORKERS:
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(
-            f"n_jobs is {n_jobs!r}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
+            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
 from clickgym.runner.cli.app import main
 
 OWN = """
@@ -55,6 +55,20 @@ def prepared(tmp_path_factory):
     (folder / "nan.json").write_text('{"model": "CascadeModel", "attraction": [0.5, NaN], "n_positions": 2}')
     too_long = {"model": "CascadeModel", "attraction": [0.5, 0.4], "n_positions": 3}
     (folder / "long.json").write_text(json.dumps(too_long))
+    nested = "[" * 100_000 + "]" * 100_000
+    epochs = '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 100 + "{}" + "]}" * 100
+    texts = {
+        "twice": '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 1, "n_positions": 2}',
+        "deep": nested,
+        "epochs": epochs,
+        "list": "[1, 2]",
+        "digits": '{"model": "CM", "attraction": [0.5], "n_positions": ' + "9" * 5000 + "}",
+        "infinite": '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": Infinity}',
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.json").write_text(text)
+        shutil.copytree(folder / "other", folder / f"config-{name}")
+        (folder / f"config-{name}" / "config.json").write_text(text)
     return folder
 
 
@@ -122,6 +136,36 @@ COMMANDS = [
     (RUN.replace("new", "finished") + " --metrics ndcg", 'results of another configuration (metrics: [] there, ["ndcg"] now)'),
     (RUN.replace("new", "damaged"), "is damaged"),
     (RUN.replace("new", "shuffled"), "it belongs to another run"),
+    (f"{RUN} --instance twice.json", "twice.json cannot be read: the key 'n_positions' is there twice"),
+    (f"{RUN} --instance deep.json", "deep.json cannot be read: it is nested too deep"),
+    (f"{RUN} --instance epochs.json", "models[0]: it is a PiecewiseStationaryModel; expected a click model that"),
+    (f"{RUN} --instance list.json", "list.json holds a list; expected a JSON object"),
+    (f"{RUN} --instance digits.json", "digits.json cannot be read: "),
+    (f"{RUN} --instance infinite.json", "n_positions is inf; expected a positive integer"),
+    (f"{RUN} --instance new/none.json", "there is no instance file new/none.json"),
+    ("report config-twice", "config.json cannot be read: the key 'n_positions' is there twice"),
+    ("report config-deep", "config.json cannot be read: it is nested too deep"),
+    ("report config-list", "config.json holds a list; expected a JSON object"),
+    ("report config-digits", "config.json cannot be read: "),
+    (RUN.replace("Random", "TopRank:horizon=5"), "TopRank: horizon is set by --horizon, the argument horizon"),
+    (RUN.replace("Random", "Random:seed=3"), "Random: seed is set by --seed, the argument seed; it is no hyper-parameter"),
+    (RUN.replace("Random", "Random:n_items=3"), "Random: n_items is set by the environment; it is no hyper-parameter"),
+    (RUN.replace("Random", "TopRank:delta=0.1,delta=0.2"), "delta is given twice"),
+    (RUN.replace("Random", 'PPO:policy_kwargs={"a":1,"a":2}'), "policy_kwargs: the key 'a' is there twice"),
+    (RUN.replace("Random", "TopRank:delta=" + "[" * 100_000), "delta: it is nested too deep"),
+    (RUN.replace("Random", "TopRank:delta=" + "9" * 5000), "delta: "),
+    (RUN.replace("Random", "TopRank:delta=NaN"), "delta is nan; expected a number in (0, 1)"),
+    (RUN.replace("Random", "TopRank:delta=true"), "delta is True; expected a number in (0, 1)"),
+    (RUN.replace("Random", "PBMUCB:examination=[1,true,1,1,1]"), "examination[1] is True"),
+    (RUN.replace("Random", 'PBMUCB:examination=["1",1,1,1,1]'), "examination[0] is '1'"),
+    (RUN.replace("Random", "../x:Y"), "agent '../x:Y': '../x' is no name of a module; expected module:Name"),
+    (RUN.replace("PBMRank-v0", "../x:Y"), "environment '../x:Y': '../x' is no name of a module; expected module:Name"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:n_items=20"), "n_items is no parameter: it is the number of items of the instance"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:id=3"), "id"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:cutoff=true"), "cutoff is True; expected an integer from 1"),
+    (RUN.replace("PBMRank-v0", "PBMRank-v0:seed=3"), "unknown parameter 'seed'"),
+    (f"{RUN} --instance uniform:seed=1,seed=2", "seed is given twice"),
+    (f"{RUN} --instance uniform:seed=True", "seed is 'True'; expected an integer"),
     ("report", "Missing argument 'DIR'"),
     ("report nowhere", "nowhere is not a results folder"),
     ("report other", "other is not a results folder"),
@@ -130,7 +174,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words for words, _ in COMMANDS])
+@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words[:80] for words, _ in COMMANDS])
 def test_the_command_line_names_the_fault_in_one_line(workplace, capsys, words, message):
     before = {file: file.stat().st_mtime_ns for file in workplace.rglob("*") if "__pycache__" not in file.parts}
     assert main(words.split()) == 2
@@ -153,6 +197,8 @@ def test_an_agents_fault_in_mid_run_is_named_and_what_is_finished_is_kept(workpl
     assert len(list((workplace / "new" / "cells").glob("*.parquet"))) == 2
 
 
+ENDLESS: dict = {"model": "PiecewiseStationaryModel", "starts": [0]}
+ENDLESS["models"] = [ENDLESS]
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
 
@@ -196,6 +242,23 @@ CALLS = [
     (lambda: clickgym.run(agent(), gym.make("PBMRank-v0"), 9), ValueError, "n_items = 3, but the environment has 10"),
     (lambda: clickgym.sweep("PBMRank-v0", ["Random"], 9, 1, out="new"), TypeError, "expected a list of environments"),
     (lambda: clickgym.sweep([], ["Random"], 9, 1, out="new"), ValueError, "no environment was named"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], [], 9, 1, out="new"), ValueError, "no agent was named"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances=[], out="new"), ValueError, "no instance was named"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances="yandex-9", out="new"), TypeError, "instances is"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, instances=[3], out="new"), TypeError, "instance is a name"),
+    (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, seed=True, out="new"), ValueError, "seed is True"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, seed=True), ValueError, "seed is True"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, checkpoints=[1, True]), ValueError, r"checkpoints\[1\] is True"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, checkpoints=["5"]), ValueError, r"checkpoints\[0\] is '5'"),
+    (lambda: clickgym.run(agent(), ClickEnv(MODEL), 9, metrics="ndcg"), ValueError, "metrics is 'ndcg'; expected a sequence"),
+    (lambda: gym.make("PBMRank-v0", instance=3), TypeError, "an instance is a name, a path, a dict or an Instance, got 3"),
+    (lambda: gym.make_vec("PBMRank-v0", 2, instance=["yandex-9", 3]), TypeError, r"instance\[1\]: an instance is a name"),
+    (lambda: gym.make("PBMRank-v0", n_items=20), TypeError, "n_items is no parameter: it is the number of items of"),
+    (lambda: ClickEnv(MODEL).step([0, 1]), gym.error.ResetNeeded, "call reset"),
+    (lambda: clickgym.make_agent("TopRank", ClickEnv(MODEL), horizon=9, n_items=3), ValueError, "n_items is set by the env"),
+    (lambda: clickgym.make_agent("../x:Y", ClickEnv(MODEL)), ValueError, "is no name of a module"),
+    (lambda: ClickModel.from_dict({"model": "../x:Y"}), ValueError, "'../x' is no name of a module; expected module:Name"),
+    (lambda: ClickModel.from_dict(ENDLESS), ValueError, r"^models.0.: it is a PiecewiseStationaryModel; expected"),
     (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1.0, out="new"), ValueError, "runs is 1.0"),
     (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, seed="a", out="new"), ValueError, "seed is 'a'"),
 ]  # fmt: skip

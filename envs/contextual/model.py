@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_finite, probabilities, unknown
-from ..click_model import ClickModel
+from ..checks import check_within, integers, numbers, probabilities, short, unknown
+from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .round import Rounds
 
@@ -66,11 +66,11 @@ class ContextualModel(Users, abstract=True):
         users: ArrayLike | None,
         candidates: Sequence[ArrayLike] | None,
     ) -> None:
-        self.base = base if isinstance(base, ClickModel) else ClickModel.from_dict(base)
-        if not isinstance(self.base, ClickModel) or len(self.base.epochs) > 1:
+        self.base = click_model_of("base", base)
+        if len(self.base.epochs) > 1:
             raise ValueError(f"base is a {self.base.kind}; expected a click model that does not change")
-        self.items = _finite("items", items, 2)
-        self.users = None if users is None else _finite("users", users, 2)
+        self.items = numbers("items", items, (None, None))
+        self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None
         self.n_positions = self.base.n_positions
         self.rewards = self.base.rewards
@@ -96,6 +96,8 @@ class ContextualModel(Users, abstract=True):
         return np.zeros((1 if self.candidates is None else len(self.candidates), 0))
 
     def _checked_candidates(self, candidates: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
+        if not isinstance(candidates, Sequence | np.ndarray) or isinstance(candidates, str):
+            raise ValueError(f"candidates is {short(candidates)}; expected the numbers of items for each user")
         if not len(candidates) or (self.users is not None and len(self.users) != len(candidates)):
             wanted = "one or more" if self.users is None else f"{len(self.users)}, one for each row of users"
             raise ValueError(f"candidates has {len(candidates)} entries; expected {wanted}")
@@ -228,7 +230,7 @@ class LinearModel(ContextualModel):
     ) -> None:
         super().__init__(base, items, users, candidates)
         self.others = {name: probabilities(name, others[name], (len(self.items),)) for name in self._of_items(others)}
-        self.theta = _finite("theta", theta, 1)
+        self.theta = numbers("theta", theta, (None,))
         n_user_features = self._users_part.shape[1]
         if len(self.theta) != self.n_features:
             raise ValueError(
@@ -250,9 +252,7 @@ class LinearModel(ContextualModel):
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
         """The click model of a session whose candidates have the given ``(L, d)`` features, and other parameters of items."""
-        given = _finite("features", features, 2)
-        if given.shape != (self.n_items, self.n_features):
-            raise ValueError(f"features has shape {given.shape}; expected {(self.n_items, self.n_features)}")
+        given = numbers("features", features, (self.n_items, self.n_features))
         return self._with_items([given @ self.theta, *(others[name] for name in self._of_items(others))])
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,6 +294,8 @@ class LabelledModel(ContextualModel):
         users: ArrayLike | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
+        if candidates is None:
+            raise ValueError("candidates is None; expected the numbers of items for each user")
         super().__init__(base, items, users, candidates)
         self._of_items(others)
         self.labels = {name: self._checked_labels(name, given) for name, given in {"attraction": attraction, **others}.items()}
@@ -307,17 +309,20 @@ class LabelledModel(ContextualModel):
         return self.labels["attraction"]
 
     def _checked_labels(self, name: str, given: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
+            raise ValueError(f"{name} is {short(given)}; expected probabilities for each entry of candidates")
         if len(given) != len(self.candidates):
             raise ValueError(f"{name} has {len(given)} entries; expected {len(self.candidates)}, as candidates")
         return [probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),)) for user, values in enumerate(given)]
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
         """The click model of a session in which a user meets the given L of its candidates, by the numbers of the items."""
-        numbers = np.asarray(items)
-        if numbers.shape != (self.n_items,) or not np.isin(numbers, self.candidates[user]).all():
+        user = check_within("user", user, 0, len(self.candidates) - 1)
+        given = integers("items", items, (self.n_items,), 0, len(self.items))
+        if not np.isin(given, self.candidates[user]).all():
             raise ValueError(f"items are {items!r}; expected {self.n_items} of candidates[{user}]")
         order = np.argsort(self.candidates[user])
-        places = order[np.searchsorted(self.candidates[user][order], numbers)]
+        places = order[np.searchsorted(self.candidates[user][order], given)]
         return self._with_items([self.labels[name][user][places] for name in self.base.item_parameters()])
 
     def to_dict(self) -> dict[str, Any]:
@@ -330,19 +335,7 @@ class LabelledModel(ContextualModel):
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:
     """The candidates of a user: distinct numbers of items."""
-    numbers = np.array(values)
-    if numbers.ndim != 1 or not numbers.size or not np.issubdtype(numbers.dtype, np.integer):
-        raise ValueError(f"candidates[{user}] must be numbers of items, at least one")
-    if not 0 <= numbers.min() <= numbers.max() < n_items:
-        raise ValueError(f"candidates[{user}] has numbers from {numbers.min()} to {numbers.max()}; expected 0 to {n_items - 1}")
-    if len(np.unique(numbers)) < len(numbers):
+    given = integers(f"candidates[{user}]", values, (None,), 0, n_items)
+    if len(np.unique(given)) < len(given):
         raise ValueError(f"candidates[{user}] has an item twice")
-    return numbers.astype(np.int64)
-
-
-def _finite(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
-    array = np.array(values, np.float64, order="C")
-    if array.ndim != ndim or 0 in array.shape:
-        raise ValueError(f"{name} has shape {array.shape}; expected {ndim} dimension{'s' * (ndim > 1)}, none of them empty")
-    check_finite(name, array)
-    return array
+    return given.copy()

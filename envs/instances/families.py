@@ -12,10 +12,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count, check_positions, unknown
+from ..checks import check_at_least, check_count, check_positions, check_seed, probability, short, unknown
 from ..click_model import CLICK_MODELS, ClickModel
+from ..files import read_json
 from ..users import Users
-from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance, read_json
+from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance
 
 __all__ = ["GENERATED", "generate"]
 
@@ -38,7 +39,7 @@ def generate(name: str, base: str, arguments: str) -> Instance:
             values[key] = kind(text)
         except ValueError:
             wanted = "an integer" if kind is int else "a number"
-            raise ValueError(f"{name!r}: {key} is {text!r}; expected {wanted}") from None
+            raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
     try:
         make = GENERATED[base]
         return replace(make(**values), name=name, description=make.__doc__ or "")
@@ -62,7 +63,9 @@ def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np
 
 def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15) -> Instance:
     """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM)"""
-    check_positions(n_positions, n_items)
+    check_positions(n_positions, check_count("n_items", n_items))
+    probability("p", p)
+    probability("delta", delta)
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     return _of_models(
         [_model("CM", attraction=attraction, n_positions=n_positions)],
@@ -80,8 +83,7 @@ def _lagree2016_small() -> Instance:
 
 def _li2019_chi_min(i: int = 1) -> Instance:
     """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i (PBM)"""
-    if i < 1:
-        raise ValueError(f"i is {i}; expected a positive integer")
+    check_count("i", i)
     return _of_models(
         [_model("PBM", attraction=[0.9] + [0.5] * 9, examination=[0.9] * 8 + [0.5**i] * 2)],
         "C. Li et al., BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019, section 5.4",
@@ -227,8 +229,7 @@ def _random_walk(
 ) -> Instance:
     """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, changing)"""
     check_count("n_epochs", n_epochs)
-    if not 0 <= step < np.inf:
-        raise ValueError(f"step is {step}; expected a number >= 0")
+    check_at_least("step", step, 0)
     rng_seed = np.random.SeedSequence(seed, spawn_key=(2,))
 
     def attractions(attraction: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -253,8 +254,7 @@ def _linear(
     for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
         check_count(name, value)
     check_positions(n_positions, check_count("n_items", n_items))
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; expected an integer from 0")
+    check_seed(seed)
     # Users and items are mixtures of topics, most of them of one or two, and few topics attract much: θ* are the cubes of
     # equally spaced numbers, in random order. With entries that add up to 1, θ*ᵀx is a mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1.
     rng = np.random.default_rng(seed)
@@ -283,8 +283,7 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float6
     Each has a generator of its own, so that the items of a seed do not depend on the number of positions.
     """
     check_positions(n_positions, check_count("n_items", n_items))
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; expected an integer from 0")
+    check_seed(seed)
     first, second, third = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
     return first.random(n_items), second.random(n_items), third
 

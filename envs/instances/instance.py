@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_positions, unknown
-from ..files import write_whole
+from ..checks import check_positions, short, unknown
+from ..files import read_json, write_whole
+from ..spaces import check_ranking
 from ..users import Users, canonical
 
-__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "list_instances", "load_instance", "read_json"]
+__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "list_instances", "load_instance"]
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -76,19 +77,24 @@ class Instance:
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {getattr(self, key)!r}; expected text")
+        if not isinstance(self.models, Mapping) or not all(isinstance(model, Users) for model in self.models.values()):
+            raise ValueError(f"models is {short(self.models)}; expected click models by their kinds")
         if not self.models:
             raise ValueError("models is empty; expected at least one click model")
+        if not isinstance(self.estimation, Mapping):
+            raise ValueError(f"estimation must be a JSON object, a mapping, got {short(self.estimation)}")
         object.__setattr__(self, "models", {canonical(kind): model for kind, model in self.models.items()})
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"models have different numbers of items: {sizes}")
         available = min(model.n_positions for model in self.models.values())
-        check_positions(self.n_positions, self.n_items, available)
+        object.__setattr__(self, "n_positions", check_positions(self.n_positions, self.n_items, available))
         if self.initial_ranking is not None:
-            ranking = np.atleast_1d(np.array(self.initial_ranking, dtype=object)).tolist()
-            if any(type(item) is not int for item in ranking) or sorted(ranking) != list(range(self.n_items)):
-                raise ValueError(f"initial_ranking must hold each item id from 0 to {self.n_items - 1} exactly once")
-            object.__setattr__(self, "initial_ranking", np.array(ranking, np.int64))
+            try:
+                ranking = check_ranking(self.initial_ranking, self.n_items, self.n_items)
+            except (TypeError, ValueError):
+                raise ValueError(f"initial_ranking must hold each item id from 0 to {self.n_items - 1} exactly once") from None
+            object.__setattr__(self, "initial_ranking", ranking.copy())
 
     @property
     def n_items(self) -> int:
@@ -160,7 +166,7 @@ def load_instance(name: AnyInstance) -> Instance:
     if isinstance(name, Mapping):
         return _from_content("custom", name, "the instance")
     if not isinstance(name, str | PathLike):
-        raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {type(name).__name__}")
+        raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {short(name)}")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base, colon, arguments = name.partition(":")
@@ -197,22 +203,11 @@ def _shipped() -> list[str]:
 # ------------------------------------------------------------------------------------------------------------ files
 
 
-def read_json(path: Path) -> Any:
-    """The content of a JSON file; the message of the ValueError names the file and what is wrong."""
+def _read(path: Path) -> Instance:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except FileNotFoundError:
         raise ValueError(f"there is no instance file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-
-
-def _read(path: Path) -> Instance:
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object")
     return _from_content(path.stem, content, path)
 
 
@@ -242,8 +237,6 @@ def _from_entries(content: Mapping[str, Any]) -> Instance:
             raise ValueError(f"the field {key!r} is missing")
     if not isinstance(content["models"], list):
         raise ValueError("models must be a list of click models")
-    if not isinstance(content.get("estimation", {}), dict):
-        raise ValueError("estimation must be a JSON object")
     models: dict[str, Users] = {}
     for number, description in enumerate(content["models"]):
         try:

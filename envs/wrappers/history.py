@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_horizon, recorded
+from ..checks import check_count, check_flag, check_horizon, recorded
 from ..codecs import order_of_items
 from ..spaces import RankedList
 from .actions import check_autoreset_mode
@@ -44,10 +44,9 @@ class _History:
                 f"a history is kept of clicks, MultiBinary({n_positions}), but observations are {clicks}: put wrappers of "
                 f"observations outside; and where each session has other candidates, an item has no history"
             )
-        if isinstance(last, bool) or not isinstance(last, (int, np.integer)) or last < 0:
-            raise ValueError(f"last is {last!r}; expected a number of lists, 0 or more")
+        last = check_count("last", last, 0)
         self._numbers = np.argsort(order_of_items(items, n_items, streams), axis=-1)
-        self._per_position = per_position
+        self._per_position = check_flag("per_position", per_position)
         self._scale = np.log1p(check_horizon(horizon))
         shape = (n_positions, n_items) if per_position else (n_items,)
         self.space = Dict(
@@ -155,7 +154,7 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
     ) -> None:
         self._history = _History(env.action_space, env.observation_space, items, per_position, last, horizon)
         RecordConstructorArgs.__init__(
-            self, items=recorded(items), per_position=per_position, last=int(last), horizon=float(horizon)
+            self, items=recorded(items), per_position=bool(per_position), last=int(last), horizon=float(horizon)
         )
         gym.Wrapper.__init__(self, env)
         self.observation_space = self._history.space

@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import recorded
+from ..checks import check_count, integers, recorded, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 
@@ -23,7 +23,8 @@ class Meter:
     """Running totals over sessions, with their values at given steps; its memory does not grow with the horizon.
 
     Args:
-        checkpoints: increasing numbers of sessions at which the totals are kept; sessions after the last are not counted.
+        checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions after the last are not
+            counted.
         n_metrics: how many further quantities are summed.
 
     Attributes:
@@ -34,7 +35,10 @@ class Meter:
     """
 
     def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
-        self._checkpoints = np.asarray(checkpoints, np.int64)
+        self._checkpoints = integers("checkpoints", checkpoints, (None,), 1, whole=True)
+        if not (np.diff(self._checkpoints) > 0).all():
+            raise ValueError(f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions")
+        n_metrics = check_count("n_metrics", n_metrics, 0)
         self._kept = np.zeros((len(self._checkpoints), 3 + n_metrics))
         self._reached = 0
         self.totals = np.zeros(3 + n_metrics)
@@ -128,9 +132,9 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
         if not isinstance(env.unwrapped, ClickEnv):
             check_shows_clicks(env)
+        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
-        self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
+from ...envs.checks import check_flag
 from ...envs.kernels import kernel
 from ..counting import count_cells, cut, in_parallel
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
@@ -35,7 +36,7 @@ class _BrowsingEstimator(EMEstimator):
 
     def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
         self._set_steps(iterations, tol)
-        self.per_query = per_query
+        self.per_query = check_flag("per_query", per_query)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_pairs, n_contexts = len(self._codes), self.n_positions_ ** (2 if self.after_click else 1)

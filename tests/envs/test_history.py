@@ -170,7 +170,7 @@ def test_the_checkers_pass_and_the_spec_makes_it_again():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"last": -1}, ValueError, "last is -1; expected a number of lists, 0 or more"),
+        ({"last": -1}, ValueError, "last is -1; expected an integer of at least 0"),
         ({"last": 1.5}, ValueError, "last is 1.5;"),
         ({"horizon": 0}, ValueError, "horizon is 0; expected an integer of at least 1"),
         ({"items": [0, 0, 1, 2, 3]}, ValueError, "items must be all 5 items in some order"),

@@ -198,7 +198,7 @@ def test_the_dictionary_of_one_model_is_an_instance_file(tmp_path):
         ("uniform:n_items=many", "n_items is 'many'; expected an integer"),
         ("uniform:n_items=3.5", "n_items is '3.5'; expected an integer"),
         ("uniform:seed=1,seed=2", "seed is given twice"),
-        ("uniform:seed=-1", "seed is -1; expected an integer from 0"),
+        ("uniform:seed=-1", "seed is -1; expected a non-negative integer"),
         ("uniform:n_items=3,n_positions=4", "n_positions is 4, but there are only n_items = 3"),
         ("uniform:n_items=0,n_positions=1", "n_items is 0; expected a positive integer"),
         ("kveton2015:p=0.1", r"attraction\[2\] is -0.0"),

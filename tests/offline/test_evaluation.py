@@ -534,7 +534,7 @@ REFUSED = {
         "position 1 must be non-negative with sum 1",
     ),
     "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
-    "ids that are no integers": (lambda: FixedPolicy([0.5, 1.0]), "integer item ids"),
+    "ids that are no integers": (lambda: FixedPolicy([0.5, 1.0]), r"ranking\[0\] is 0.5; expected an integer"),
     "no candidates": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
     "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
 }
@@ -741,7 +741,10 @@ WRONG_WORDS = {
     "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
     "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
     "a single array": (["LOG", "--policy", "SINGLE", "--query", "hats"], "single.npz: it is a single array"),
-    "scores in words": (["LOG", "--policy", "WORDS", "--query", "hats"], "words.npz: could not convert string to float"),
+    "scores in words": (
+        ["LOG", "--policy", "WORDS", "--query", "hats"],
+        "words.npz: scores[0] is 'a'; scores must be an array of numbers",
+    ),
 }
 
 

@@ -79,8 +79,8 @@ def test_decomposition_is_a_function_of_its_seed():
     [
         (np.ones((3, 9)), "n_components is 4; expected at most 3"),
         (np.ones((9, 9)), "the matrix has the rank 1; expected at least n_components = 4"),
-        ([[1.0, np.inf]] * 4, "not finite"),
-        (np.ones(4), r"shape \(4,\); expected two dimensions"),
+        ([[1.0, np.inf]] * 4, r"matrix\[0, 1\] is inf; expected a finite number"),
+        (np.ones(4), r"matrix has shape \(4,\); expected \(rows, columns\)"),
     ],
 )
 def test_what_cannot_be_decomposed_is_named(matrix, message):
@@ -262,7 +262,7 @@ def test_the_most_rated_items_only():
     ("arguments", "message"),
     [
         ({"models": ("DBN",)}, "unknown model 'DBN'"),
-        ({"models": ("UBM", "UBM")}, "expected one or more of CM, PBM, DCM, UBM, CCM, TPBM, each once"),
+        ({"models": ("UBM", "UBM")}, r"models\[1\] is 'UBM', as models\[0\]; expected each once"),
         ({"reduce": "pca"}, "unknown reduction 'pca'"),
         ({"reduce": "svd"}, "ratings have no features to reduce"),
         ({"floor": 1.5}, "floor is 1.5; expected a probability"),

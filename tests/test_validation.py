@@ -1,0 +1,563 @@
+"""Every public argument refuses what it cannot mean: the walk over all constructors and functions, by their signatures.
+
+A recipe says how each is called rightly. Then each argument is replaced by values of a wrong kind: True, 0.5 for an integer,
+"3", nan, infinity, -1, None, a list for a number, 10³⁰, an entry of a wrong kind in an array. The call must end in a
+ValueError or a TypeError whose message contains the argument's name. What has no recipe fails
+`test_every_public_name_is_walked`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import sparse
+
+import clickgym
+from clickgym import agents, envs, offline
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
+from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
+from clickgym.envs.instances.families import GENERATED
+from clickgym.envs.spaces import BatchedRankedList
+from clickgym.envs.wrappers.regret import Meter
+from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+
+HUGE = 10**30
+
+# ------------------------------------------------------------------------------------------------------- what is called
+
+PBM = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
+LOG = offline.ClickLog([[0, 1], [1, 0]] * 6, [[1, 0], [0, 1]] * 6, [0] * 12, ("a", "b"), ("q",), propensities=[[0.5] * 2] * 12)
+SIZES = {"n_items": 4, "n_positions": 2}
+VALUES: dict[str, Any] = {  # what a parameter of a click model is, by its shape
+    "L": [0.5, 0.4, 0.3, 0.2],
+    "K": [1.0, 0.6],
+    "KK": [[1.0, 0.0], [0.5, 0.9]],
+    "": 0.5,
+}
+OF_AGENTS: dict[str, Any] = {
+    "seed": 0,
+    "horizon": 100,
+    "examination": [1.0, 0.6],
+    "ranking": [0, 1],
+    "initial": [2, 1],
+    "n_features": 3,
+    "feedback": "last_click",
+    "position_order": [1, 0],
+    "delta": 0.1,
+    "epsilon": 0.25,
+    "gamma": 0.5,
+    "tau": 10,
+    "alpha": 0.5,
+    "ridge": 1.5,
+}
+JUDGEMENTS = {
+    "users": [0, 0, 0, 0, 1, 1, 1, 1],
+    "items": [0, 1, 2, 3, 0, 1, 2, 3],
+    "labels": [0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 0.0, 1.0],
+    "user_labels": ("p", "q"),
+    "item_labels": ("a", "b", "c", "d"),
+}
+
+
+class Clumsy(Agent):
+    """A plain agent with nothing to be checked."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_items, self.n_positions = n_items, n_positions
+
+    def rank(self, observation):
+        return np.arange(self.n_positions)
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+def scalar() -> ClickEnv:
+    return ClickEnv(PBM)
+
+
+def vector() -> ClickVectorEnv:
+    return ClickVectorEnv(PBM, 2, autoreset_mode="SameStep")
+
+
+def policy(observation: Any) -> list[int]:
+    return [0, 0]
+
+
+@cache
+def contextual_log() -> offline.ClickLog:
+    """Sessions that `replay` takes."""
+    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=3,n_positions=3,n_features=3,n_pool=5,n_users=2")
+    return clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 5, seed=0)
+
+
+class Call(NamedTuple):
+    """How something is called rightly."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+def recipes() -> dict[Any, Call]:
+    """Every public class and function that takes arguments, by what it is."""
+    calls: dict[Any, Call] = {}
+
+    def add(function: Callable[..., Any], **arguments: Any) -> None:
+        calls[function] = Call(function, arguments)
+
+    for model in CLICK_MODELS.values():
+        sizes = {"n_positions": 2} if "n_positions" in inspect.signature(model).parameters else {}
+        values = {name: VALUES[shape] for name, shape in model.shapes.items()}
+        if "trust_irrelevant" in values:
+            values["trust_irrelevant"] = [0.5, 0.5]
+        add(model, **values, **sizes)
+    add(envs.PiecewiseStationaryModel, models=[PBM, PBM], starts=[0, 5])
+    items = [[0.5, 0.0], [0.0, 0.5], [0.2, 0.2], [0.1, 0.3]]
+    candidates = [[0, 1, 2, 3], [3, 2, 1, 0]]
+    contextual: dict[str, Any] = {"base": PBM, "items": items, "users": [[0.3], [0.1]], "candidates": candidates}
+    add(envs.LinearModel, theta=[0.5, 0.5, 0.5], **contextual)
+    add(envs.LabelledModel, attraction=[[0.1, 0.2, 0.3, 0.4]] * 2, **contextual)
+    add(envs.Instance, name="toy", models={"PBM": PBM}, n_positions=2, initial_ranking=[3, 2, 1, 0])
+    add(envs.RankedList, **SIZES, seed=0)
+    add(BatchedRankedList, n=2, **SIZES, seed=0)
+    calls["check_ranking"] = Call(partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]})  # the sizes are its caller's
+    one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
+    add(ClickEnv, model=PBM, **one_session)
+    add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
+    add(envs.load_instance, name="yandex-9982")
+    for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction, envs.ItemByItem):
+        add(wrapper, env=scalar(), items=[3, 1, 0, 2])
+    for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction, envs.ItemByItemVector):
+        add(wrapper, env=vector(), items=[3, 1, 0, 2])
+    history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
+    add(envs.HistoryObservation, env=scalar(), **history)
+    add(envs.HistoryVectorObservation, env=vector(), **history)
+    add(envs.RecordRegret, env=scalar(), checkpoints=[1, 5])
+    add(envs.RecordVectorRegret, env=vector(), checkpoints=[1, 5])
+    add(Meter, checkpoints=[1, 5], n_metrics=2)
+    for agent in (AGENTS | CONTEXTUAL_AGENTS).values():
+        known = {name: OF_AGENTS[name] for name in inspect.signature(agent).parameters if name in OF_AGENTS}
+        if "examination" in known and agent.told["examination"] == "browsing":
+            known["examination"] = VALUES["KK"]
+        add(agent, **SIZES, **known)
+    add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
+    if find_spec("sb3_contrib") is not None:
+        for learner in LEARNERS.values():
+            add(learner, **SIZES, seed=0, **{name: setting.default for name, setting in learner.settings.items()})
+        for name in ("PPO", "A2C"):
+            meta = {"protocol": "meta", "family": "uniform", "train_sessions": 1000, "episode": 10, "seed": 0}
+            calls[name, "meta"] = Call(LEARNERS[name], SIZES | meta)
+    rows = {"propensities": [0.5, 0.5], "user_features": [[1.0], [0.0]], "item_features": [[0.1], [0.2], [0.3]]}
+    add(offline.ItemPositionLog, items=[2, 0], positions=[0, 1], clicks=[1, 0], **rows)
+    add(
+        offline.ClickLog,
+        items=[[0, 1]],
+        clicks=[[1, 0]],
+        queries=[0],
+        item_labels=("a", "b"),
+        query_labels=("q",),
+        propensities=[[0.5, 0.5]],
+        list_propensities=[0.5],
+        context=[[[0.5], [0.1]]],
+        off_list_clicks=1,
+    )
+    add(offline.Judgements, **JUDGEMENTS, features=sparse.csr_array(np.eye(4)))
+    add(offline.ListPolicy, lists=[[0, 1], [1, 0]], probabilities=[0.5, 0.5])
+    add(offline.FixedPolicy, ranking=[1, 0])
+    add(offline.PlackettLucePolicy, scores=[0.5, 0.0, -1.0], n_positions=2, items=[2, 0, 1])
+    add(offline.UniformPolicy, items=[0, 1, 2], n_positions=2)
+    calls["UniformPolicy", "of a number"] = Call(offline.UniformPolicy, {"items": 3, "n_positions": 2})
+    add(offline.ItemPositionPolicy, action_dist=[[0.5, 0.5], [0.5, 0.5]], items=[1, 0])
+    add(offline.TruncatedSVD, n_components=2, n_iterations=1, seed=0)
+    add(offline.DenoisingAutoencoder, hidden=(3, 2), epochs=1, batch_size=2, learning_rate=0.1, noise=0.1, seed=0)
+    for estimator in MODEL_ESTIMATORS.values():
+        known = {"iterations": 2, "tol": 0.1, "per_query": False, "method": "em"}
+        add(estimator, **{name: known[name] for name in inspect.signature(estimator).parameters})
+    add(offline.hold_out, log=LOG, share=0.5, seed=0)
+    fit: dict[str, Any] = {
+        "n_items": 2,
+        "test_share": 0.2,
+        "iterations": 2,
+        "tol": 0.5,
+        "per_query": False,
+        "strict": True,
+        "seed": 0,
+    }
+    add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
+    add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
+    bootstrap = {"bootstrap": 2, "level": 0.9, "seed": 0}
+    what: dict[str, Any] = {"estimator": "item-position", "reward": "clicks", "cutoff": 1}
+    target = offline.UniformPolicy(2, 2)
+    add(offline.evaluate, log=LOG, target=target, **what, **bootstrap)
+    add(offline.contributions, log=LOG, target=target, **what)
+    add(offline.compare, log=LOG, policy="uniform", estimators=["item-position"], reward="clicks", cutoff=1, **bootstrap)
+    add(offline.label_attraction, labels=[0.0, 1.0], floor=0.1)
+    data: dict[str, Any] = {"n_items": 3, "n_positions": 2, "linear": True, "floor": 0.1, "dimension": 1, "seed": 0}
+    add(offline.contextual_instance, judgements=offline.Judgements(**JUDGEMENTS), models=["PBM"], most_rated=4, **data)
+    session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
+    add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
+    sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
+    add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
+    add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
+    add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
+    add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
+    return calls
+
+
+# Not walked, each with the reason.
+ELSEWHERE = {
+    "an interface, an error or a result, which nobody calls with numbers": {
+        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
+        "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result", "Users",
+    },
+    "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
+    "takes names, files, or objects of its own": {
+        "convert_yandex60", "empirical_policies", "kernel", "list_instances", "read_judgements", "read_letor", "read_log",
+        "read_open_bandit", "read_policy", "read_ratings", "read_sessions", "read_tidy", "read_yandex_personalized",
+        "read_yandex_relevance", "register", "write_tidy",
+    },
+}  # fmt: skip
+
+
+# Walked where they mean something, in the recipe of meta-learning; or no number, but how many lines there are by reason.
+ELSEWHERE_WALKED = {"train_sessions", "episode", "skipped"}
+
+
+def public_names() -> dict[str, Any]:
+    found = {name: getattr(module, name) for module in (clickgym, envs, agents, offline) for name in module.__all__}
+    return {name: thing for name, thing in found.items() if callable(thing)}
+
+
+# -------------------------------------------------------------------------------------------------------- what is wrong
+
+NUMBERS = {
+    "an integer": [True, 0.5, "3", math.nan, math.inf, -1, None, [1], HUGE, np.True_, np.float64(0.5), b"3", 1j],
+    "a number": [True, "3", math.nan, math.inf, -1.0, None, [1.0], np.True_, b"3", 1j, 10**400],
+    "a seed": [True, 0.5, "3", math.nan, -1, [1], 1j],
+    "a horizon": [True, 0.5, "3", math.nan, math.inf, -1, None, [1], HUGE, 1e300],
+    "a flag": ["false", 0, 1, None, 0.5, [True]],
+    "a choice": [3, True, None, "x", ["clicks"]],
+    "names": [3, "abc", ["x", "x"], [3], None],
+}
+HORIZONS = ("horizon", "train_sessions")
+NAMES = ("metrics", "models", "queries", "estimators", "item_labels", "query_labels", "user_labels")
+CHOICES = (
+    "reward", "feedback", "engine", "actions", "protocol", "family", "method", "render_mode", "autoreset_mode", "estimator",
+)  # fmt: skip
+
+
+def kind_of(name: str, value: Any) -> str:
+    """What an argument is, by its name and by a value that it takes."""
+    if name == "seed":
+        return "a seed"
+    if name in HORIZONS:
+        return "a horizon"
+    if isinstance(value, str):
+        return "a choice" if name in CHOICES else ""
+    for kind, types in {"a flag": bool, "an integer": int, "a number": float}.items():
+        if isinstance(value, types):
+            return kind
+    if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
+        return "names" if name in NAMES else ""
+    if isinstance(value, list | tuple) and all(isinstance(entry, int | float | list) for entry in value):
+        return "an array"
+    return ""
+
+
+def last_entry(values: Any) -> tuple[int, ...]:
+    """Where the last number of nested lists stands."""
+    place = len(values) - 1
+    return (place, *(last_entry(values[place]) if isinstance(values[place], list) else ()))
+
+
+def replaced(values: Any, place: tuple[int, ...], entry: Any) -> Any:
+    first, *rest = place
+    inner = replaced(values[first], tuple(rest), entry) if rest else entry
+    return [inner if number == first else value for number, value in enumerate(values)]
+
+
+def wrong_arrays(values: Any) -> Iterator[Any]:
+    """An array with a single wrong entry, or of a wrong kind or shape."""
+    place = last_entry(values)
+    number: Any = values
+    for index in place:
+        number = number[index]
+    for entry in (
+        True,
+        "3",
+        None,
+        math.nan,
+        math.inf,
+        [0],
+        1j,
+        b"1",
+        *([0.5, -1, HUGE] if isinstance(number, int) else [10**400]),
+    ):
+        yield replaced(values, place, entry)
+    yield from (None, "abc", {1, 2}, object(), [], True, 7.5, [values, values, [values]])
+    yield np.array(values).astype(bool)
+    yield np.array(values).astype(str)
+
+
+def is_taken(call: Call, name: str, value: Any) -> bool:
+    """Whether a value that looks wrong is not: the argument may be None, or what its documentation says."""
+    parameter = inspect.signature(call.function).parameters.get(name)
+    if value is None:
+        return parameter is not None and "None" in str(parameter.annotation)
+    if isinstance(value, np.ndarray):
+        return name == "clicks" and value.dtype == np.bool_  # a mask
+    documented: dict[str, Any] = {"n_jobs": -1, "net_arch": []}  # all processors; no hidden layers
+    if call.function in (clickgym.run, clickgym.sweep):
+        documented["checkpoints"] = []  # the horizon alone
+    if call.function is offline.ItemPositionLog:
+        documented["items"] = []  # that of a log without displays; it is what the others miss
+    return name in documented and type(value) is type(documented[name]) and value == documented[name]
+
+
+def walked() -> dict[tuple[Any, str], list[Any]]:
+    """The arguments that are walked, each with its wrong values."""
+    found: dict[tuple[Any, str], list[Any]] = {}
+    for key, call in RECIPES.items():
+        for name, value in call.arguments.items():
+            kind = kind_of(name, value)
+            if kind:
+                wrong = list(wrong_arrays(value) if kind == "an array" else NUMBERS[kind])
+                found[key, name] = [value for value in wrong if not is_taken(call, name, value)]
+    return found
+
+
+def name_of(key: Any) -> str:
+    return " ".join(key) if isinstance(key, tuple) else getattr(key, "__name__", str(key))
+
+
+def attempt(call: Callable[[], Any], name: str) -> str | None:
+    """How a call with a wrong argument fails to be refused properly; None if it is."""
+    try:
+        call()
+    except (ValueError, TypeError) as error:
+        frames = inspect.getinnerframes(error.__traceback__)  # type: ignore[arg-type]
+        if "numpy" in frames[-1].filename.split("clickgym")[-1]:
+            return f"an error from inside NumPy: {error}"
+        return None if not name or re.search(rf"\b{name}\b", str(error)) else f"{name} is not named: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "accepted"
+
+
+RECIPES = recipes()
+WALKED = walked()
+
+
+# --------------------------------------------------------------------------------------------------------------- the walk
+
+
+def test_every_public_name_is_walked():
+    public = {name: thing for name, thing in public_names().items() if not name.startswith("_")}
+    reached = {name_of(key) for key in RECIPES}
+    elsewhere = set().union(*ELSEWHERE.values())
+    missing = public.keys() - reached - elsewhere
+    if find_spec("sb3_contrib") is None:
+        missing -= {*LEARNERS}
+    assert not missing, "a recipe is missing, or a reason why there is none"
+    assert not elsewhere - public.keys() or elsewhere - public.keys() <= {"Estimator"}
+    lacking = []
+    for key, call in RECIPES.items():
+        for name, parameter in inspect.signature(call.function).parameters.items():
+            kind = re.search(r"\b(int|float|bool|ArrayLike|Seed)\b", str(parameter.annotation))
+            known = isinstance(call.function, partial) or parameter.kind is inspect.Parameter.VAR_KEYWORD
+            if kind and not known and name not in call.arguments and name not in ELSEWHERE_WALKED:
+                lacking.append(f"{name_of(key)}: {name}")
+    assert not lacking, "a recipe lacks an argument"
+
+
+@pytest.mark.parametrize("key", RECIPES, ids=name_of)
+def test_what_is_right_is_taken_in_numpys_types_too(key):
+    """Else the walk would prove nothing: a call might be refused for another argument."""
+    call = RECIPES[key]
+    call.function(**call.arguments)
+    kinds = {name: kind_of(name, value) for name, value in call.arguments.items()}
+    for integer, real in ((np.int64, np.float64), (np.uint8, np.float32)):
+        made = {}
+        for name, value in call.arguments.items():
+            if kinds[name] == "an array" and not isinstance(value, tuple) and np.array(value).dtype.kind == "i":
+                made[name] = np.array(value, integer)
+            elif kinds[name] == "an array" and not isinstance(value, tuple) and real is np.float64:
+                made[name] = np.array(value, real)
+            elif kinds[name] in ("an integer", "a seed") or (kinds[name] == "a horizon" and isinstance(value, int)):
+                made[name] = integer(value) if value < 256 else np.int64(value)
+            elif kinds[name] == "a number":
+                made[name] = real(value)
+            elif kinds[name] == "a flag":
+                made[name] = np.bool_(value)
+        call.function(**call.arguments | made)
+
+
+@pytest.mark.parametrize(("key", "name"), WALKED, ids=[f"{name_of(key)} {name}" for key, name in WALKED])
+def test_what_is_wrong_is_refused_by_name(key, name):
+    call = RECIPES[key]
+    faults = []
+    for value in WALKED[key, name]:
+        fault = attempt(lambda value=value: call.function(**call.arguments | {name: value}), name)
+        if fault is not None:
+            faults.append(f"{name}={value!r}: {fault}")
+    assert not faults, "\n".join(faults)
+
+
+# ------------------------------------------------------------------------------------------ what environments are asked for
+
+
+KEYWORDS: dict[str, list[Any]] = {
+    "reward": [3, True, "click"],
+    "cutoff": [True, 0.5, "3", 0, HUGE, math.nan],
+    "n_positions": [True, 0.5, "3", 0, HUGE, math.nan],
+    "reference": [[0.5] * 5, "abc", [True] * 5, [0] * 5, [[0], [1, 2]], 3],
+    "instance": [3, True, "yandx-9982", ["yandex-9982"], {"model": "CM"}, {3: 4}, b"yandex-9982"],
+    "n_items": [20],
+}
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "NonStationaryCMRank-v0", "ContextualUBMRank-v0"])
+@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)], ids=["make", "make_vec"])
+def test_keywords_of_gym_make(make, env_id, keyword):
+    values = [
+        value for value in KEYWORDS[keyword] if not (isinstance(value, list) and keyword == "instance" and "vec" in repr(make))
+    ]
+    faults = {repr(value): attempt(lambda value=value: make(env_id, **{keyword: value}), keyword) for value in values}
+    assert not {value: fault for value, fault in faults.items() if fault}, faults
+
+
+@pytest.mark.parametrize("family", GENERATED)
+def test_arguments_of_families(family):
+    for name, parameter in inspect.signature(GENERATED[family]).parameters.items():
+        kind = type(parameter.default)
+        for text in [
+            "True",
+            "nan",
+            "inf",
+            "-1",
+            "x",
+            "",
+            "[1]",
+            "9" * 5000,
+            *(["0.5", str(HUGE), "1e400"] if kind is int else []),
+        ]:
+            if kind is str or (name == "seed" and text.isdecimal() and len(text) < 100):
+                continue
+            fault = attempt(lambda text=text, name=name: envs.load_instance(f"{family}:{name}={text}"), name)
+            assert fault is None, f"{family}:{name}={text[:20]}: {fault}"
+
+
+@pytest.mark.parametrize("name", [*CLICK_MODELS, "PiecewiseStationaryModel", "LinearModel"])
+def test_descriptions_of_models_with_a_wrong_kind_at_each_key(name):
+    described = envs.load_instance(INSTANCES.get(name, "uniform:n_items=4,n_positions=2"))
+    kind = next(kind for kind in described.models if name in (kind.partition(" ")[0], type(described.models[kind]).__name__))
+    description = described.models[kind].to_dict()
+    for key in description.keys() - {"model", "users"}:
+        for value in (None, True, "x", {}, {"a": 1}, [[[]]], [None], -3, math.nan):
+            if value is None and key in ("candidates", "trust_relevant", "trust_irrelevant"):
+                continue
+            fault = attempt(lambda key=key, value=value: envs.ClickModel.from_dict(description | {key: value}), key)
+            assert fault is None, f"{name}, {key}={value!r}: {fault}"
+    for wrong in ({"model": name}, {"model": name, 3: 4}, {"model": [name]}, {"model": None}, {}, [], "x", None):
+        assert attempt(lambda wrong=wrong: envs.ClickModel.from_dict(wrong), "") is None, wrong
+
+
+INSTANCES = {
+    "PiecewiseStationaryModel": "abrupt:n_items=4,n_positions=2,n_epochs=2",
+    "LinearModel": "linear:n_items=3,n_positions=2,n_features=3,n_pool=4,n_users=2",
+}
+
+
+# ---------------------------------------------------------------------------------------------------------- in what order
+
+
+def test_all_compiled_agents_share_their_update():
+    """So that two of them tell for all."""
+    shared = (agents.CompiledAgent.update, agents.ContextualAgent.update)
+    assert all(agent.update in shared for agent in (AGENTS | CONTEXTUAL_AGENTS).values())
+
+
+@pytest.mark.parametrize("name", ["TopRank", "C2UCB"])
+def test_each_list_is_learned_from_once(name, tmp_path):
+    made = RECIPES[(AGENTS | CONTEXTUAL_AGENTS)[name]]
+    agent, observation = made.function(**made.arguments), {"features": np.eye(4, 3)}
+    with pytest.raises(ValueError, match="call rank before each update"):
+        agent.update(observation, [0, 1], [0, 0])
+    agent.rank(observation)
+    ranking = agent.rank(observation)  # may be asked again
+    agent.save(tmp_path / "waiting.npz")
+    agent.update(observation, ranking, [1, 0])
+    with pytest.raises(ValueError, match="call rank before each update"):
+        agent.update(observation, ranking, [1, 0])
+    agent.save(tmp_path / "done.npz")
+    type(agent).load(tmp_path / "waiting.npz").update(observation, ranking, [1, 0])
+    with pytest.raises(ValueError, match="call rank before each update"):
+        type(agent).load(tmp_path / "done.npz").update(observation, ranking, [1, 0])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_after_a_run_no_list_waits_for_clicks(engine):
+    agent = agents.CascadeKLUCB(4, 2, seed=0)
+    env = scalar()
+    clickgym.run(agent, env, 5, engine=engine)
+    with pytest.raises(ValueError, match="call rank before each update"):
+        agent.update(None, env._ranking, [0, 0])
+
+
+@pytest.mark.parametrize(
+    "make", [scalar, vector, lambda: gym.make("PBMRank-v0"), lambda: gym.make_vec("PBMRank-v0", num_envs=2)]
+)
+def test_a_step_needs_a_reset(make):
+    env = make()
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(env.action_space.sample())
+
+
+@pytest.mark.parametrize("make", [scalar, vector])
+def test_a_reset_knows_seeds_and_no_options(make):
+    for seed in (True, 0.5, "3", -1, [1]):
+        with pytest.raises(ValueError, match=r"seed is .*; expected a non-negative integer"):
+            make().reset(seed=seed)
+    with pytest.raises(ValueError, match="reset knows no options"):
+        make().reset(options={"difficulty": 3})
+    env = make()
+    first, second = env.reset(seed=np.int64(3), options={}), env.reset(seed=3)
+    assert np.array_equal(first[0], second[0])
+    assert env.np_random_seed == 3
+
+
+@pytest.mark.parametrize(
+    "action", [[True, 0], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, HUGE], [0, math.nan], {0, 1}]
+)
+def test_an_action_is_a_list_of_integers(action):
+    env, envs_ = scalar(), vector()
+    env.reset(seed=0)
+    envs_.reset(seed=0)
+    assert attempt(lambda: env.step(action), "") is None
+    assert attempt(lambda: envs_.step([action, action]), "") is None
+    for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction, envs.ItemByItem):
+        wrapped = wrapper(env)
+        wrapped.reset()
+        if not (wrapper is envs.ScoresAction and action == [0.0, 1.0]):
+            assert attempt(lambda wrapped=wrapped: wrapped.step(action), "") is None
+
+
+if __name__ == "__main__":  # the figures of one version: python tests/test_validation.py
+    outcomes: dict[str, int] = {}
+    for (key, name), values in WALKED.items():
+        call = RECIPES[key]
+        for value in values:
+            fault = attempt(partial(call.function, **call.arguments | {name: value}), name)
+            what = "refused by name" if fault is None else fault.partition(" ")[0] if "named" not in fault else "not named"
+            outcomes[what] = outcomes.get(what, 0) + 1
+    print(len(RECIPES), "calls,", len(WALKED), "arguments,", sum(outcomes.values()), "wrong values:", outcomes)
