@@ -332,8 +332,9 @@ def check_horizon(horizon: Any, least: int = 1) -> int:
 
 def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
     """A finite number not below ``least`` as a float, nor above `LARGEST`; the ValueError names the parameter."""
-    if not _is_number(value) or not least <= value <= LARGEST or (strictly and value == least):
-        most = f", at most {LARGEST:g}" if _is_number(value) and LARGEST < value < math.inf else ""
+    number = float(value) if _is_number(value) else math.nan
+    if not least <= number <= LARGEST or (strictly and number == least):
+        most = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
         raise ValueError(f"{name} is {short(value)}; expected a finite number {'>' if strictly else '>='} {least:g}{most}")
     return float(value)
 

@@ -222,9 +222,10 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     Raises:
         Exception: of many kinds, on another file or a damaged one; see `reading`.
     """
-    with np.load(path, allow_pickle=False) as file:
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array; expected what np.savez writes")
+    loaded = np.load(path, allow_pickle=False)
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        raise ValueError("it is a single array")
+    with loaded as file:
         archive: Any = file.zip
         check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
         if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum

@@ -740,7 +740,10 @@ WRONG_WORDS = {
     "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
     "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
     "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
-    "a single array": (["LOG", "--policy", "SINGLE", "--query", "hats"], "single.npz: it is a single array"),
+    "a single array": (
+        ["LOG", "--policy", "SINGLE", "--query", "hats"],
+        "single.npz cannot be read as a policy (it is a single array); expected what np.savez writes",
+    ),
     "scores in words": (
         ["LOG", "--policy", "WORDS", "--query", "hats"],
         "words.npz: scores[0] is 'a'; scores must be an array of numbers",
