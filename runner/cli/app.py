@@ -6,6 +6,7 @@ Each command is a file: it parses, calls one Python function, and prints. What t
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -89,7 +90,7 @@ class _Command(_SeveralValues):
         except (TypeError, OSError, ImportError) as error:
             # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
             # are, no word becomes the argument of a class that might not take it.
-            if ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError):
+            if _is_of_output(error) or (ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError)):
                 raise
             code, message = BAD_INPUT, str(error)
         raise typer.Exit(_fail(message, code))
@@ -132,12 +133,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        code = app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code
+    except OSError as error:
+        if not _is_of_output(error):
+            raise
+        return _fail("what is printed cannot be written: the disk is full", FAULT)
     except typer.Abort:  # Ctrl-C while the words were read
         return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether it is what standard output says on a full disk; files are written elsewhere, and named."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def _fail(message: str, code: int) -> int:

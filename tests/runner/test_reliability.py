@@ -406,3 +406,15 @@ def test_a_table_larger_than_the_disk_is_refused_before_anything_is_written(smal
     with pytest.raises(ValueError, match=rf"^the table would take 4.8 MB in {out}; .* are free$"):
         sweep(out, runs=10, horizon=20_000, checkpoints=np.arange(1, 20_000))
     assert not out.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ["list", "--help"])
+def test_a_full_disk_behind_standard_output_is_told(words, capsys, monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main([words]) == 1
+        monkeypatch.undo()
+        assert capsys.readouterr().err == "clickgym: what is printed cannot be written: the disk is full\n"
+        with pytest.raises(OSError, match="No space left"):
+            full.close()
