@@ -177,7 +177,7 @@ def run(words: str, folder: Path, sent: signal.Signals | None = None, after: flo
 
 
 def mount(out: Path, size: int | None) -> bool:
-    """A file system of a size in memory; None takes it away, and leaves its files."""
+    """A file system of a size in memory, or another size for it; None takes it away, and leaves its files."""
     if size is None:
         kept = out.with_name("kept")
         shutil.copytree(out, kept)
@@ -185,7 +185,8 @@ def mount(out: Path, size: int | None) -> bool:
         shutil.rmtree(out)
         kept.rename(out)
         return True
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", out], capture_output=True, check=False)
+    how = ["-o", f"remount,size={size}"] if out.is_mount() else ["-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
+    done = subprocess.run(["mount", *how, out], capture_output=True, check=False)
     return done.returncode == 0
 
 
@@ -199,13 +200,15 @@ def interrupt(
     """
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    small = kind == "full disk" and mount(out, 1 << 30)
     if case.before:
         run(case.before, folder)
-    out.mkdir(exist_ok=True)
     faults = []
     if kind == "full disk":
         free = rng.randrange(4096, max(size, 8192))
-        if mount(out, free + (_used(out) if case.before else 0)):
+        if small:
+            mount(out, free + _used(out))
             moment = f"{free:,} bytes free"
             first = run(case.words, folder)
             faults += faults_in(out, partial=False)  # who lives cleans up

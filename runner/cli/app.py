@@ -79,7 +79,8 @@ class _Command(_SeveralValues):
         except (FileError, WorkerError) as error:
             going_on = ctx.obj is not None and ctx.obj.started
             kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
-            code, message = FAULT, f"{error}{kept}"
+            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            code, message = FAULT if going_on or full else BAD_INPUT, f"{error}{kept}"
         except KeyboardInterrupt:
             if ctx.obj is None or not ctx.obj.started:
                 raise typer.Exit(INTERRUPTED) from None
@@ -128,8 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent failed, a worker was killed or something cannot be written; 2 for wrong input (named
-        in one line on stderr); 130 after Ctrl-C.
+        The exit code: 0; 1 where an agent failed, a worker was killed, the disk is full, or no more can be written; 2 for wrong
+        input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

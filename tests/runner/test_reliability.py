@@ -283,7 +283,7 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     for call in (lambda: sweep(out, runs=4), lambda: merge([out], out.parent / "new"), lambda: sweep(out.parent / "new")):
         with pytest.raises(FileError, match=r"cannot be written: the file system is read-only$"):
             call()
-    assert main(["report", str(out), "--html"]) == 1
+    assert main(["report", str(out), "--html"]) == 2
     assert capsys.readouterr().err.endswith("summary.csv cannot be written: the file system is read-only\n")
 
 
