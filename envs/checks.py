@@ -336,7 +336,7 @@ def check_at_least(name: str, value: Any, least: float, *, strictly: bool = Fals
     if not least <= number <= LARGEST or (strictly and number == least):
         most = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
         raise ValueError(f"{name} is {short(value)}; expected a finite number {'>' if strictly else '>='} {least:g}{most}")
-    return float(value)
+    return number
 
 
 def check_between(name: str, value: Any, above: float, below: float, *, closed: bool = False) -> float:

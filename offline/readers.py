@@ -242,8 +242,8 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
     """Read a table with one row per session and position.
 
     The rows of a session stand together, in any order of positions; all sessions have as many positions as the first. A row
-    is one line: a quoted field may hold commas, but no line break. Parquet is left to Polars: a damaged file of that
-    kind may be refused late, or end the process.
+    is one line: a quoted field may hold commas, but no line break. Parquet that `write_tidy` wrote has a checksum; that of
+    others is left to Polars: a damaged file of that kind may be refused late, or end the process.
 
     Args:
         path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet (``.parquet``), with the columns

@@ -431,7 +431,8 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
             raise InterruptedError
         callback.sessions(sessions)
 
-    n_jobs = min(n_jobs, len(trials))  # or threads without end would be made, for nothing
+    if n_jobs > 1:  # more than there are trials would be made for nothing
+        n_jobs = max(min(n_jobs, len(trials)), 2)  # a single one would be this process itself
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
     with _deaf_to_interrupts():
         results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)

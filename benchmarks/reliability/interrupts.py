@@ -177,7 +177,7 @@ def run(words: str, folder: Path, sent: signal.Signals | None = None, after: flo
 
 
 def mount(out: Path, size: int | None) -> bool:
-    """A file system of a size in memory; None takes it away, and leaves its files."""
+    """A file system of a size in memory, or another size for it; None takes it away, and leaves its files."""
     if size is None:
         kept = out.with_name("kept")
         shutil.copytree(out, kept)
@@ -185,7 +185,8 @@ def mount(out: Path, size: int | None) -> bool:
         shutil.rmtree(out)
         kept.rename(out)
         return True
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", out], capture_output=True, check=False)
+    how = ["-o", f"remount,size={size}"] if out.is_mount() else ["-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
+    done = subprocess.run(["mount", *how, out], capture_output=True, check=False)
     return done.returncode == 0
 
 
@@ -199,13 +200,15 @@ def interrupt(
     """
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    small = kind == "full disk" and mount(out, 1 << 30)
     if case.before:
         run(case.before, folder)
-    out.mkdir(exist_ok=True)
     faults = []
     if kind == "full disk":
         free = rng.randrange(4096, max(size, 8192))
-        if mount(out, free + (_used(out) if case.before else 0)):
+        if small:
+            mount(out, free + _used(out))
             moment = f"{free:,} bytes free"
             first = run(case.words, folder)
             faults += faults_in(out, partial=False)  # who lives cleans up
@@ -222,7 +225,8 @@ def interrupt(
         moment = f"{after:.2f} of {whole.seconds:.2f} s"
         sent = signal.SIGKILL if kind == "kill" else signal.SIGINT
         first = run(case.words, folder, sent, after)
-        if first.code not in (0, -signal.SIGKILL if kind == "kill" else 130):
+        # While the interpreter itself ends, Ctrl-C is a signal again; a shell calls both 130.
+        if first.code not in ((0, -signal.SIGKILL) if kind == "kill" else (0, 130, -signal.SIGINT)):
             faults.append(f"exit code {first.code}")
     told = [line for line in first.err.splitlines() if line.startswith("clickgym: ")]
     if "Traceback" in first.err or "Exception" in first.err or len(told) > 1:

@@ -6,6 +6,7 @@ Each command is a file: it parses, calls one Python function, and prints. What t
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -79,7 +80,8 @@ class _Command(_SeveralValues):
         except (FileError, WorkerError) as error:
             going_on = ctx.obj is not None and ctx.obj.started
             kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
-            code, message = FAULT, f"{error}{kept}"
+            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            code, message = FAULT if going_on or full else BAD_INPUT, f"{error}{kept}"
         except KeyboardInterrupt:
             if ctx.obj is None or not ctx.obj.started:
                 raise typer.Exit(INTERRUPTED) from None
@@ -90,7 +92,7 @@ class _Command(_SeveralValues):
         except (TypeError, OSError, ImportError) as error:
             # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
             # are, no word becomes the argument of a class that might not take it.
-            if ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError):
+            if _is_of_output(error) or (ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError)):
                 raise
             code, message = BAD_INPUT, str(error)
         raise typer.Exit(_fail(message, code))
@@ -128,17 +130,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed or something cannot be
-        written; 2 for wrong input (named in one line on stderr); 130 after Ctrl-C.
+        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed, the disk is full, or no more
+        can be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        code = app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code
+    except OSError as error:
+        if not _is_of_output(error):
+            raise
+        return _fail("what is printed cannot be written: the disk is full", FAULT)
     except typer.Abort:  # Ctrl-C while the words were read
         return INTERRUPTED
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether it is what standard output says on a full disk; files are written elsewhere, and named."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def _fail(message: str, code: int) -> int:

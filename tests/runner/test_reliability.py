@@ -283,7 +283,7 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     for call in (lambda: sweep(out, runs=4), lambda: merge([out], out.parent / "new"), lambda: sweep(out.parent / "new")):
         with pytest.raises(FileError, match=r"cannot be written: the file system is read-only$"):
             call()
-    assert main(["report", str(out), "--html"]) == 1
+    assert main(["report", str(out), "--html"]) == 2
     assert capsys.readouterr().err.endswith("summary.csv cannot be written: the file system is read-only\n")
 
 
@@ -406,3 +406,15 @@ def test_a_table_larger_than_the_disk_is_refused_before_anything_is_written(smal
     with pytest.raises(ValueError, match=rf"^the table would take 4.8 MB in {out}; .* are free$"):
         sweep(out, runs=10, horizon=20_000, checkpoints=np.arange(1, 20_000))
     assert not out.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ["list", "--help"])
+def test_a_full_disk_behind_standard_output_is_told(words, capsys, monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main([words]) == 1
+        monkeypatch.undo()
+        assert capsys.readouterr().err == "clickgym: what is printed cannot be written: the disk is full\n"
+        with pytest.raises(OSError, match="No space left"):
+            full.close()
