@@ -88,7 +88,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim("runner/metrics", "runner/test_metrics_tolerance runner/test_metrics"),
         _aim(
             "runner/statistics",
-            "runner/test_report runner/test_results",
+            "runner/test_pairs runner/test_report runner/test_results",
             "pairs or rarely or groups or one_run or never_vary or places or its_own_runs or compared",
         ),
     ],

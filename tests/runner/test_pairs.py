@@ -1,0 +1,41 @@
+"""What two agents are compared by: the regret at the last step, over several runs of each."""
+
+from __future__ import annotations
+
+import polars
+import pytest
+
+from clickgym.runner.statistics import pairwise
+
+
+@pytest.mark.parametrize("regrets", [{"a": [1.0], "b": [900.0, 901.0, 905.0]}, {"a": [1.0, 2.0, 2.5], "b": [900.0]},
+                                     {"a": [1.0, 1.0, 1.0], "b": [900.0]}, {"a": [1.0], "b": [900.0, 900.0]}])  # fmt: skip
+def test_a_single_run_is_compared_with_nothing(regrets):
+    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
+    (row,) = pairwise(polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")).iter_rows(named=True)
+    assert (row["better"], row["worse"], row["p"], row["differ"]) == ("a", "b", None, None)
+
+
+def test_a_single_run_does_not_burden_the_tests_of_others():
+    """Holm's correction counts the tests that are made: of three agents two have several runs."""
+    regrets = {"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 7.0], "c": [6.0]}
+    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
+    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
+    alone = pairwise(table.filter(polars.col("agent") != "c"))["p"].item()
+    assert pairwise(table).filter(polars.col("p").is_not_null())["p"].item() == alone
+
+
+def test_the_last_step_decides_and_no_earlier_one():
+    """At step 5 the order is the contrary, and as clear."""
+    last = {"a": [1.0, 2.0, 3.0], "b": [40.0, 50.0, 70.0]}
+    first = {"a": [0.9, 0.95, 0.99], "b": [0.1, 0.2, 0.3]}
+    rows = [
+        ("E", agent, run, step, regrets[agent][run])
+        for step, regrets in ((5, first), (10, last))
+        for agent in "ab"
+        for run in range(3)
+    ]
+    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
+    for each in (table, table.sort("step", descending=True)):
+        (row,) = pairwise(each).iter_rows(named=True)
+        assert (row["better"], row["worse"], row["difference"]) == ("a", "b", pytest.approx(160 / 3 - 2))
