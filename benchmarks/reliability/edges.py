@@ -68,7 +68,7 @@ def answers(play: Callable[[str, int], tuple[int, str]], name: str, seeds: range
 
 def hunt(title: str, play: Callable[[str, int], tuple[int, str]], names: list[str], seeds: range) -> int:
     """Print the table of one kind of cases; returns the number of faults."""
-    print(f"{title:20} {'runs':>7} {'sessions':>9} {'refused':>8} {'faults':>7} {'seconds':>8}", flush=True)
+    print(f"{title:24} {'runs':>7} {'sessions':>9} {'refused':>8} {'faults':>7} {'seconds':>8}", flush=True)
     total = Counter[str]()
     for name in names if seeds else []:
         count, shown, before = Counter[str](), [], time.perf_counter()
@@ -86,7 +86,7 @@ def hunt(title: str, play: Callable[[str, int], tuple[int, str]], names: list[st
 
 def _row(name: str, count: Counter[str], seconds: float) -> None:
     numbers = [count[column] for column in ("runs", "sessions", "refused", "faults")]
-    print("{:20} {:7} {:9} {:8} {:7} {:8.0f}".format(name, *numbers, seconds), flush=True)
+    print("{:24} {:7} {:9} {:8} {:7} {:8.0f}".format(name, *numbers, seconds), flush=True)
 
 
 def main() -> int:
