@@ -31,11 +31,11 @@ class ClickLog:
     A click vector says *which* positions were clicked: how often, and in which order, is not kept.
 
     Args:
-        items: ``(N, K)`` integers, the list of each session as indices into ``item_labels``.
-        clicks: ``(N, K)`` int8, 1 where the position was clicked.
+        items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``.
+        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked; or a mask of booleans.
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
-        item_labels, query_labels: what the indices stand for. Logs are matched by these labels, so a model fitted to
-            one log can be scored on another.
+        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by these labels, so a model
+            fitted to one log can be scored on another.
         off_list_clicks: how many clicks a reader met on items that the session's list does not hold.
         propensities: ``(N, K)`` in (0, 1], the probability with which the policy that was logged shows this item at this
             position; None where it is not known.
