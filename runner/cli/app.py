@@ -130,8 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed, the disk is full, or no more
-        can be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
+        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed, the disk is full, or no
+        more can be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
