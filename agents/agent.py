@@ -120,9 +120,8 @@ class CompiledAgent(Agent):
         self.hyperparameters = hyperparameters
         self.rng = generator(seed)
         self.state = self._initial_state()
-        self.ranking = np.full(
-            self.n_positions, -1, np.int64
-        )  # the list that waits for its clicks; it begins with -1 where none does
+        # The list that waits for its clicks; -1 in front where none does.
+        self.ranking = np.full(self.n_positions, -1, np.int64)
 
     @abstractmethod
     def _initial_state(self) -> NamedTuple:

@@ -7,8 +7,11 @@ import os
 import signal
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
-# The console script is called so; and `python -m clickgym` is called "-m" until its module is found.
-if Path(sys.argv[0] if sys.argv else "").stem in ("clickgym", "-m") and threading.current_thread() is threading.main_thread():
+# `python -m clickgym` is called "-m" until its module is found; so would be any other program that is a package of its own.
+script = Path(sys.argv[0] if sys.argv else "").stem == "clickgym"
+module = sys.argv[:1] == ["-m"] and ("-m", "clickgym") in pairwise(sys.orig_argv)
+if (script or module) and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
