@@ -100,7 +100,10 @@ MODULES: dict[str, list[Aim]] = {
         )
     ],
     "evaluation": [
-        _aim("offline/evaluation offline/comparison", "offline/test_evaluation_diagnostics offline/test_evaluation")
+        _aim(
+            "offline/evaluation offline/comparison",
+            "offline/test_evaluation_diagnostics offline/test_single_displays offline/test_evaluation",
+        )
     ],
     "study rules": [
         _aim(
