@@ -72,7 +72,7 @@ MODULES: dict[str, list[Aim]] = {
     "session loop": [
         _aim(
             "runner/loop runner/run envs/wrappers/regret",
-            "runner/test_engines",
+            "envs/test_meter runner/test_engines",
             "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
         ),
         _aim("envs/session", "envs/test_vector_envs"),
@@ -100,7 +100,10 @@ MODULES: dict[str, list[Aim]] = {
         )
     ],
     "evaluation": [
-        _aim("offline/evaluation offline/comparison", "offline/test_evaluation_diagnostics offline/test_evaluation")
+        _aim(
+            "offline/evaluation offline/comparison",
+            "offline/test_evaluation_diagnostics offline/test_single_displays offline/test_evaluation",
+        )
     ],
     "study rules": [
         _aim(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from clickgym.offline import ClickLog, FixedPolicy, evaluate
@@ -47,3 +48,15 @@ def test_the_interval_holds_the_middle_of_the_resamplings():
     at least 22, so that with 10,000 resamplings the 10 % and 90 % points are 2 and 22, by more than 8 standard errors."""
     result = evaluate(log(), FixedPolicy([0, 1]), "ips", bootstrap=10_000, level=0.8)
     assert result.interval == pytest.approx((2 / 4, 22 / 4))
+
+
+def test_the_interval_is_of_a_thousand_resamplings_unless_told_otherwise():
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile([0, 1, 2], (200, 1)), axis=1)[:, :2]
+    many = ClickLog(
+        items, rng.random((200, 2)) < 0.4, [0] * 200, ("a", "b", "c"), ("q",), propensities=rng.uniform(0.2, 0.9, (200, 2))
+    )
+    usual = evaluate(many, FixedPolicy([0, 1]), "item-position")
+    assert usual == evaluate(many, FixedPolicy([0, 1]), "item-position", bootstrap=1000, level=0.95, seed=0)
+    for other in ({"bootstrap": 999}, {"bootstrap": 1001}, {"level": 0.94}, {"seed": 1}):
+        assert usual.interval != evaluate(many, FixedPolicy([0, 1]), "item-position", **other).interval

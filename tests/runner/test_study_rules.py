@@ -85,6 +85,14 @@ def test_a_scale_reduces_the_horizon_by_itself_and_the_rest_by_its_fourth_root()
     assert planned.names[3] == f"li2019-switching:query={planned.queries[3]},seed=3"
 
 
+@pytest.mark.parametrize("scale", [0, -0.5, 1.5, 2, float("nan"), float("inf"), "1", None])
+def test_a_scale_is_a_share_of_the_papers_work(scale):
+    with pytest.raises(ValueError, match=r"expected a number in \(0, 1\]$"):
+        plan(["nonstat-fig1"], scale)
+    (planned,) = plan(["bubble-fig1"], 1, ["yandex-9982"])
+    assert (planned.horizon, planned.runs) == (5_000_000, 10)
+
+
 def test_the_projection_multiplies_short_runs_out(tmp_path, monkeypatch):
     """A microsecond a session: 5 agents, 2 instances, 10 runs of 100,000 sessions."""
     played = []

@@ -1,0 +1,48 @@
+"""The meter: totals at its checkpoints and no others, and those that it has by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
+from clickgym.envs.wrappers.regret import Meter, RecordVectorRegret
+
+MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
+
+
+def test_round_numbers_are_kept_where_nothing_is_asked_for():
+    env = clickgym.RecordRegret(ClickEnv(MODEL))
+    env.reset(seed=0)
+    for _ in range(60):
+        env.step([0, 1])
+    assert env.meter.steps.tolist() == [1, 2, 5, 10, 20, 50]
+    assert (env.meter.next_checkpoint, env.meter.horizon) == (100, 10**12)
+    many = RecordVectorRegret(ClickVectorEnv(MODEL, 30))
+    many.reset(seed=0)
+    many.step(np.tile([0, 1], (30, 1)))
+    assert many.meter.steps.tolist() == [1, 2, 5, 10, 20]
+    assert (many.meter.step, many.meter.horizon) == (30, 10**12)
+
+
+def test_sessions_after_the_last_checkpoint_are_not_counted():
+    meter = Meter([1, 3], n_metrics=1)
+    for session in range(5):
+        assert meter.next_checkpoint == (1 if session < 1 else 3)
+        meter.add(0.5, 1.0, 2)
+        meter.totals[3] += 10  # as the loop does
+    assert (meter.step, meter.horizon, meter.next_checkpoint) == (3, 3, 3)
+    assert meter.steps.tolist() == [1, 3]
+    assert (meter.regret.tolist(), meter.reward.tolist(), meter.clicks.tolist()) == ([0.5, 1.5], [1, 3], [2, 6])
+    assert meter.metrics.tolist() == [[0], [20]]
+
+
+def test_regret_that_one_session_does_not_tell_is_unknown_from_the_first_on():
+    meter = Meter([1, 2, 3])
+    meter.add(0.5, 1.0, 1)
+    with pytest.warns(RuntimeWarning, match="^session 2 tells its regret or not unlike those before"):
+        meter.add(np.nan, 1.0, 1)
+    meter.add(0.5, 1.0, 1)
+    assert np.isnan(meter.regret).all()
+    assert meter.reward.tolist() == [1, 2, 3]
