@@ -245,13 +245,12 @@ class ContextualAgent(CompiledAgent):
         if not isinstance(observation, Mapping) or "features" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
         given, shape = observation["features"], (self.n_items, self.n_features)
-        plain = type(given) is np.ndarray and given.dtype.kind in "iuf"
-        features = np.array(given, np.float64, order="C") if plain else numbers("features", given, shape)
-        if features.shape != shape:
-            raise ValueError(f"features have shape {features.shape}; expected (n_items, n_features) = {shape}")
-        if not (np.abs(features) <= LARGEST_FEATURE).all():
-            raise ValueError(f"features must be finite numbers from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}")
-        return features
+        if type(given) is np.ndarray and given.dtype.kind in "iuf" and given.shape == shape:
+            features = np.array(given, np.float64, order="C")
+            if (np.abs(features) <= LARGEST_FEATURE).all():
+                return features
+        expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
+        return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 
 
 def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:

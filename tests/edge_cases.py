@@ -215,7 +215,11 @@ class Fault(Exception):
 
 
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
-BOUNDLESS = {"rest", "log_miss"}  # of no items below the list; the logarithm of a miss that is impossible
+BOUNDLESS = {
+    "rest",
+    "floor",
+    "log_miss",
+}  # of no items below the list, or below its floor; the logarithm of a miss that is impossible
 
 
 def check_finite(state: Any) -> None:

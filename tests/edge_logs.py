@@ -1,4 +1,4 @@
-"""Tiny logs at the edges, for the estimators of click models and of policies: what `tests/offline/test_edges.py` and the
+"""Tiny logs at the edges, for the estimators of click models and of policies: what `tests/offline/test_log_edges.py` and the
 long hunt of `benchmarks/reliability/edges.py` check against `reference_estimators`.
 
 A log is a function of what is checked and of a seed: one session or a few, one position, one item, one query, all clicked,

@@ -516,7 +516,7 @@ def test_batchrank_takes_the_largest_split():
     """Clicks 37, 18, 0 of 37 admit s = 1 and s = 2: the two upper positions stay together, and both halves start afresh."""
     agent = BatchRank(3, 3, horizon=10, seed=0)
     for session in range(37):
-        show(agent, [session < 18, 0, 1])
+        show(agent, [int(session < 18), 0, 1])
     state = agent.state
     assert min(state.lower[2], state.lower[0]) > max(state.upper[1], 0.0)
     assert state.lower[2] > state.upper[0], "the trace does not admit both splits"
@@ -640,7 +640,7 @@ def test_toprank_blocks(relation, blocks):
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1]), max_size=20))
 def test_toprank_blocks_of_any_relation(relation):
-    reference = TopRankReference(6, 0.1)
+    reference = TopRankReference(6, 6, 0.1)
     reference.better = relation
     assert blocks_of(relation, 6) == reference.blocks()
 

@@ -292,7 +292,7 @@ SPOILERS = {
 def test_spoiled_files_are_refused(spoil, tmp_path):
     path = saved(tmp_path)
     spoil(path)
-    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} is not a saved agent: "):
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged: "):
         CompiledAgent.load(path)
 
 
@@ -312,7 +312,7 @@ def test_nothing_is_unpickled(entry, tmp_path):
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
-    with pytest.raises(ValueError, match=r"is not a saved agent: .*allow_pickle"):
+    with pytest.raises(ValueError, match=r"is not a saved agent, or damaged: .*allow_pickle"):
         CompiledAgent.load(path)
     assert not witness.exists()
 

@@ -21,6 +21,7 @@ from clickgym.envs import (
     PositionBasedModel,
     ScoresAction,
 )
+from clickgym.runner.loop import AgentError
 
 pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
 
@@ -125,7 +126,7 @@ def test_features_and_histories_are_observed_as_in_training():
     env = HistoryObservation(ClickEnv(SMALL))
     model = trained("PPO", LehmerAction(env))
     assert clickgym.run(FrozenPolicy(4, 3, model=model), env, 20, seed=0).steps[-1] == 20
-    with pytest.raises(ValueError, match=r"trained to observe Dict.*click_rate.*wrap the environment as in training"):
+    with pytest.raises(AgentError, match=r"trained to observe Dict.*click_rate.*wrap the environment as in training"):
         clickgym.run(FrozenPolicy(4, 3, model=model), ClickEnv(SMALL), 20, seed=0)
 
 

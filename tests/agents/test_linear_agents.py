@@ -396,8 +396,8 @@ def test_wrong_arguments_are_named(name, arguments, message):
     [
         (np.zeros(K), "C2UCB needs an observation with 'features'"),
         ({"clicks": np.zeros(K)}, "C2UCB needs an observation with 'features'"),
-        ({"features": np.zeros((K, D))}, r"features have shape \(4, 3\); expected \(n_items, n_features\) = \(7, 3\)"),
-        ({"features": np.full((L, D), np.nan)}, "features must be finite"),
+        ({"features": np.zeros((K, D))}, r"features has shape \(4, 3\); expected \(7, 3\)"),
+        ({"features": np.full((L, D), np.nan)}, r"features\[0, 0\] is nan; expected a finite number from"),
     ],
 )
 def test_wrong_observations_are_refused(observation, message):

@@ -66,7 +66,7 @@ def exact_mode(clicks: int, misses: list[int], kappa: list[float]) -> Decimal:
 def random_counts(rng: np.random.Generator) -> tuple[int, list[int], list[float]]:
     """Counts of an item and weights, mostly at some edge."""
     n = int(rng.integers(1, 5))
-    kappa = rng.choice([1.0, 1.0, BELOW_ONE, 0.99, 0.9, 0.5, 1e-3, 1e-13, 1e-300, 5e-324], n).tolist()
+    kappa = rng.choice([1.0, 1.0, BELOW_ONE, 0.99, 0.9, 0.5, 1e-3, 1e-13, 1e-99, 1e-100], n).tolist()
     misses = (rng.integers(0, rng.choice([2, 5, 1000, 10**8]), n) * rng.integers(0, 2, n)).tolist()
     clicks = int(rng.choice([0, 1, 2, 9, 1000, 10**8])) + int(rng.integers(0, 2))
     if rng.random() < 0.2:  # the slope vanishes next to 1
@@ -146,7 +146,7 @@ EDGES = {
     "never shown": (0, [0, 0], [1.0, 0.5]),
     "never clicked": (0, [10**4, 7], [1.0, 0.5]),
     "never clicked in 10⁷": (0, [10**7, 10**7], [0.9, 0.5]),
-    "never clicked, κ tiny": (0, [1, 0], [5e-324, 1.0]),
+    "never clicked, κ tiny": (0, [1, 0], [1e-100, 1.0]),
     "never clicked, κ small": (0, [1000, 0], [1e-3, 1.0]),
     "always clicked": (1000, [0, 0], [1.0, 0.5]),
     "always clicked in 10⁷": (10**7, [0, 0], [1.0, 0.5]),
@@ -158,7 +158,7 @@ EDGES = {
     "slope at 1 just positive": (10**6 + 1, [0, 10**6], [1.0, 0.5]),
     "κ all 1": (3, [4, 5], [1.0, 1.0]),
     "κ next to 1": (1000, [1, 1], [BELOW_ONE, BELOW_ONE]),
-    "κ tiny": (5, [100, 10**7], [1e-300, 1e-13]),
+    "κ tiny": (5, [100, 10**7], [1e-100, 1e-13]),
     "10⁷ of both": (10**7, [2 * 10**7, 10**7], [1.0, 0.4]),
     "one click in 10⁷": (1, [10**7, 10**7], [1.0, 0.3]),
 }
@@ -272,9 +272,9 @@ def test_cascade_ts_draws_from_beta_at_the_edges():
 
 def test_bc_mpts_draws_from_beta_at_the_edges():
     """Fractional weights, and Ñ < S, where the second parameter is 1."""
-    agent = BCMPTS(8, 3, examination=[1.0, 0.5, 1e-300], seed=6)
+    agent = BCMPTS(8, 3, examination=[1.0, 0.5, 1e-100], seed=6)
     clicks = np.array([0, 0, 0, 1, 10**7, 10**7, 3, 7])
-    weight = np.array([0.0, 1e-300, 1e7, 1e-300, 1e7, 9.9e6, 3.0 + 1e-9, 7.25])
+    weight = np.array([0.0, 1e-100, 1e7, 1e-100, 1e7, 9.9e6, 3.0 + 1e-9, 7.25])
     agent.state.clicks[:], agent.state.weight[:] = clicks, weight
     assert_beta(agent, 1 + clicks, 1 + np.maximum(0.0, weight - clicks))
 

@@ -323,7 +323,7 @@ WRONG = {
     "negative": (lambda: PositionBasedModel([0.5], [-0.1]), "examination[0] is -0.1; expected a probability"),
     "not a number": (lambda: DependentClickModel([0.5], [np.nan]), "termination[0] is nan; expected a probability"),
     "infinite": (lambda: CascadeModel([np.inf], 1), "attraction[0] is inf; expected a probability"),
-    "text": (lambda: CascadeModel(["much"], 1), "attraction must be an array of numbers, got ['much']"),
+    "text": (lambda: CascadeModel(["much"], 1), "attraction[0] is 'much'; attraction must be an array of numbers"),
     "ragged": (lambda: UserBrowsingModel([0.5], [[1], [1, 1]]), "examination must be an array of numbers"),
     "matrix": (lambda: CascadeModel([[0.5]], 1), "attraction has shape (1, 1); expected (n,)"),
     "scalar": (lambda: CascadeModel(0.5, 1), "attraction has shape (); expected (n,)"),

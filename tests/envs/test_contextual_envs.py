@@ -103,7 +103,7 @@ def test_the_description_makes_the_same_model(name):
 
 WRONG = [
     ({"theta": [0.3, 0.2]}, "theta has 2 entries; expected one for each of the 2 features of users and the 2 of items"),
-    ({"theta": [[0.3]]}, r"theta has shape \(1, 1\); expected 1 dimension"),
+    ({"theta": [[0.3]]}, r"theta has shape \(1, 1\); expected \(n,\)"),
     ({"items": ITEMS[:4]}, "items has 4 rows; expected at least n_items = 5"),
     ({"items": [[np.nan, 0], *ITEMS]}, r"items\[0, 0\] is nan; expected a finite number"),
     ({"items": [[1.0, 0.5], *ITEMS]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
@@ -142,9 +142,9 @@ WRONG_LABELS = [
     ({"candidates": [CANDIDATES[0]]}, "candidates has 1 entries; expected 2, one for each row of users"),
     ({"candidates": [], "users": None}, "candidates has 0 entries; expected one or more"),
     ({"candidates": [CANDIDATES[0], [0, 1, 2, 3]]}, r"candidates\[1\] has 4 items; expected at least n_items = 5"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]}, r"candidates\[1\] has numbers from 0 to 7; expected 0 to 6"),
+    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]}, r"candidates\[1\]\[4\] is 7; expected an integer from 0 to 6"),
     ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 1, 4]]}, r"candidates\[1\] has an item twice"),
-    ({"candidates": [CANDIDATES[0], [0.5, 1, 2, 3, 4]]}, r"candidates\[1\] must be numbers of items"),
+    ({"candidates": [CANDIDATES[0], [0.5, 1, 2, 3, 4]]}, r"candidates\[1\]\[0\] is 0.5; expected an integer"),
     ({"attraction": [[0.5] * 5]}, "attraction has 1 entries; expected 2, as candidates"),
     ({"attraction": [[0.5] * 5, [0.5] * 5]}, r"attraction\[1\] has shape \(5,\); expected \(6,\)"),
     ({"attraction": [[0.5] * 5, [0.5] * 5 + [1.5]]}, r"attraction\[1\]\[5\] is 1.5; expected a probability"),

@@ -49,7 +49,7 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
     [
         ({"model": "PBM", "attraction": [0.5]}, "the instance: PBM"),
         ({"name": "x"}, "format is None"),
-        (7, "a name, a path, a dict or an Instance, got int"),
+        (7, "a name, a path, a dict or an Instance, got 7"),
         ([SMALL.to_dict()], "gym.make_vec deals several"),
     ],
 )

@@ -471,7 +471,7 @@ def test_generators_are_let_go(engine):
         (10, {"engine": "compile"}, "unknown engine 'compile'; did you mean 'compiled'"),
         (10, {"checkpoints": [0]}, r"checkpoints\[0\] is 0; expected an integer from 1 to 10"),
         (10, {"checkpoints": [1, 11]}, r"checkpoints\[1\] is 11; expected an integer from 1 to 10"),
-        (10, {"checkpoints": [1, 2.5]}, r"checkpoints\[1\] is 2.5; expected an integer from 1 to 10"),
+        (10, {"checkpoints": [1, 2.5]}, r"checkpoints\[1\] is 2.5; expected an integer"),
     ],
 )
 def test_wrong_arguments_are_named_before_anything_is_played(horizon, arguments, message):

@@ -172,7 +172,8 @@ def test_adapter_attributes_methods_and_options() -> None:
     assert adapter.env_is_wrapped(RecordVectorRegret) == [True] * 4
     assert adapter.env_is_wrapped(gym.Wrapper, indices=[1]) == [False]
     adapter.set_options({"anything": 1})
-    adapter.reset()
+    with pytest.raises(ValueError, match=r"options are \{'anything': 1\}"):
+        adapter.reset()
     adapter.set_options([{"anything": b} for b in range(4)])
     with pytest.raises(ValueError, match="the same options for all"):
         adapter.reset()

@@ -181,7 +181,7 @@ def test_violations_need_an_initial_list(engine):
     [
         (["ndgc"], "unknown metric 'ndgc'; did you mean 'ndcg'"),
         (["any_click", "violation"], "did you mean 'violations'"),
-        (["ndcg", "ndcg"], "'ndcg' is named twice"),
+        (["ndcg", "ndcg"], r"metrics\[1\] is 'ndcg', as metrics\[0\]; expected each once"),
     ],
 )
 def test_bad_names_are_refused_before_any_work(names, message, tmp_path):

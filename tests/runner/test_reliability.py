@@ -372,8 +372,8 @@ def test_a_name_is_no_markup_in_any_export(tmp_path):
         ("--runs 99999999999", "99,999,999,999 trials are 9,999,999,999,900 sessions and a table of 9,999,999,999,900 rows"),
         ("--runs 1000001", "1,000,001 trials are 100,000,100 sessions"),
         ("--horizon 1e15 --runs 2", "2 trials are 2,000,000,000,000,000 sessions"),
-        ("--horizon 1e18", "horizon is 1e+18; expected at most 1,000,000,000,000,000 sessions"),
-        ("--horizon 1000000000000000000000", "horizon is 1000000000000000000000; expected at most"),
+        ("--horizon 1e18", "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000"),
+        ("--horizon 1000000000000000000000", "horizon is 1000000000000000000000; expected an integer of at least 1, at most"),
         ("--jobs 1000000000", "n_jobs is 1000000000; expected a number of workers up to 1,000"),
     ],
 )  # fmt: skip
@@ -392,7 +392,10 @@ def test_absurd_sizes_are_refused_at_once_with_what_they_would_take(here, capsys
     [
         (lambda env: clickgym.record(clickgym.agents.Random(10, 5, seed=0), env, 10**15), "a log of 1,000,000,000,000,000 s"),
         (lambda env: gym.make_vec("PBMRank-v0", num_envs=10**12), r"1,000,000,000,000 streams would take .* TB of memory"),
-        (lambda env: clickgym.run("TopRank", env, 10**18), "horizon is 1000000000000000000; expected at most"),
+        (
+            lambda env: clickgym.run("TopRank", env, 10**18),
+            "horizon is 1000000000000000000; expected an integer of at least 1, at most",
+        ),
         (lambda env: sweep(None, runs=400_000, checkpoints=np.arange(1, 20_000), horizon=20_000), "rows, 1.1 TB, which would"),
     ],
 )

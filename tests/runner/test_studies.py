@@ -18,7 +18,7 @@ import pytest
 import clickgym
 from clickgym.envs import load_instance
 from clickgym.runner.cli.app import main
-from clickgym.runner.formats import clock
+from clickgym.runner.formats import clock, markdown_text
 from clickgym.runner.loop import why_not_compiled
 from clickgym.runner.make import make_agent, make_env, parse_spec
 from clickgym.runner.metrics import Metrics
@@ -68,7 +68,7 @@ def check_files(folder, name):
     assert [part["name"] for part in written["parts"]] == [part.name for part in STUDIES[name].parts]
     text = files["md"].read_text(encoding="utf-8")
     for row in found:
-        assert row["measured"] in text.replace("\\|", "|")
+        assert markdown_text(row["measured"]) in text
     rows = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
     numbers = written.get("table", [])
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, *(len(row) + 1 for row in numbers)}
@@ -102,7 +102,7 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
         for row in check_files(tmp_path / "out", name):
             assert row["statement"] in out
         text = (tmp_path / "out" / f"{name}.md").read_text(encoding="utf-8")
-        assert f"clickgym study {name} --instances yandex-9982" in text
+        assert f"    clickgym {clickgym.__version__}: clickgym study {name} --instances yandex-9982" in text
     parts = {part.name for name in names for part in STUDIES[name].parts}
     cells = [file for part in parts for file in (tmp_path / "out" / part / "cells").iterdir()]
     before = {file: file.stat().st_mtime_ns for file in cells[1:]}
@@ -139,7 +139,7 @@ def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeyp
     assert [row["supported"] for row in written] == [finding.verdict for _, finding in found]
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     assert f"# {name}: {STUDIES[name].title}\n" in text
-    assert "`the command`" in text
+    assert "\n    the command\n" in text
     assert (numbers is None) == (STUDIES[name].table is None)
 
 
