@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import gymnasium
 import pytest
 from hypothesis import settings
-
-from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, Users
+from registries import restored
 
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
 settings.load_profile("clickgym")
@@ -27,10 +25,5 @@ def data_folder() -> Path:
 @pytest.fixture(autouse=True)
 def registries():
     """What a test registers is gone after it."""
-    tables = (gymnasium.registry, ENVIRONMENTS, CONTEXTUAL, CLICK_MODELS, Users._named)
-    before = [dict(table) for table in tables]
-    yield
-    for table, kept in zip(tables, before, strict=True):
-        if table != kept:
-            table.clear()
-            table.update(kept)
+    with restored():
+        yield

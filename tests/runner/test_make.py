@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
+from registries import restored
 
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
@@ -69,22 +71,24 @@ def a_function(gap=0.1):
     return ClickEnv(PositionBasedModel([0.5, 0.5 - gap], [1.0]))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def imported(tmp_path_factory):
+    """A module of agents, models and environments: imported once, for the short name of its model is that of one class."""
+    folder = tmp_path_factory.mktemp("module")
+    (folder / "label_mine.py").write_text(MINE)
+    with restored(), pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield importlib.import_module("label_mine")
+        del sys.modules["label_mine"]
+
+
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
-    """Work in a folder with a module of agents, models and environments; the module."""
+def mine(tmp_path, monkeypatch, imported):
+    """Work in a folder with that module; the module."""
     (tmp_path / "label_mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    import label_mine
-
-    return label_mine
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_module():
-    """The module is imported once: the short name of its model is that of one class."""
-    yield
-    sys.modules.pop("label_mine", None)
+    return imported
 
 
 def sweep(envs, agents, out, **arguments):
