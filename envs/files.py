@@ -354,10 +354,10 @@ def check_memory(what: str, needed: int) -> None:
         raise ValueError(f"{what} would take {in_bytes(needed)} of memory; {in_bytes(available)} are available")
 
 
-def check_disk(what: str, folder: Path, needed: int) -> None:
-    """Refuse what does not fit onto the disk of a folder; the message of the ValueError names what, where, and both sizes."""
-    if needed and needed > (free := shutil.disk_usage(_existing(folder)).free):
-        raise ValueError(f"{what} would take {in_bytes(needed)} in {folder}; {in_bytes(free)} are free")
+def check_disk(path: Path, needed: int) -> None:
+    """Refuse a file that the disk has no room for, by the `FileError` that writing it would end with."""
+    if needed and needed > shutil.disk_usage(_existing(path)).free:
+        raise _file_error(path, OSError(errno.ENOSPC, ""), needed)
 
 
 def _memory() -> int:

@@ -185,7 +185,7 @@ def sweep_again(
 def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
     """Play what is not done, write it, and return the table of all that was asked for."""
     if not (out / TABLE).exists():
-        check_disk("the table", out, ON_DISK * len(job.plan.players) * len(job.work.checkpoints))
+        check_disk(out / TABLE, ON_DISK * len(job.plan.players) * len(job.work.checkpoints))
     done = open_folder(out, job.part)
     _play_all(job.plan, done, replace(job.work, cast=job.plan.cast), out, n_jobs, callback)
     frames = write_tables(out)

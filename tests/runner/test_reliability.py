@@ -406,7 +406,9 @@ def test_absurd_sizes_are_refused_in_python(call, message):
 
 def test_a_table_larger_than_the_disk_is_refused_before_anything_is_written(small_disk):
     out = small_disk("size=50k") / "out"
-    with pytest.raises(ValueError, match=rf"^the table would take 4.8 MB in {out}; .* are free$"):
+    with pytest.raises(
+        FileError, match=rf"^{out}/results.parquet cannot be written: the disk is full: 4.8 MB are needed, .* are free$"
+    ):
         sweep(out, runs=10, horizon=20_000, checkpoints=np.arange(1, 20_000))
     assert not out.exists()
 
