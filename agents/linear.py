@@ -37,7 +37,7 @@ __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
 LEAST_RIDGE = 1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible
-STEEP = 1e4  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
+STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the inverse cancels too many digits
 REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
 

@@ -262,7 +262,10 @@ def test_memory_does_not_grow_with_the_horizon(tmp_path):
 
 
 def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
-    code = "import clickgym; clickgym.sweep(['PBMRank-v0'], ['TopRank'], 10**10, 2, out='out', n_jobs=2)"
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # tests in the background may ignore it
+        "import clickgym; clickgym.sweep(['PBMRank-v0'], ['TopRank'], 10**10, 2, out='out', n_jobs=2)"
+    )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     while not (tmp_path / "out" / "cells").exists():
         time.sleep(0.05)
