@@ -271,5 +271,8 @@ def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    try:
+        _, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert b"KeyboardInterrupt" in errors
