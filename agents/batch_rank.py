@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
-from .kernels import kl_lower, kl_upper, shuffle_front
+from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 __all__ = ["BatchRank"]
 
@@ -107,13 +107,7 @@ def update_batch(state, b):  # type: ignore[no-untyped-def]
         estimate = state.clicks[item] / n
         state.upper[item] = kl_upper(estimate, state.delta / n)
         state.lower[item] = kl_lower(estimate, state.delta / n)
-    for i in range(first + 1, first + size):  # sort by decreasing lower bound
-        item = state.items[i]
-        j = i - 1
-        while j >= first and state.lower[state.items[j]] < state.lower[item]:
-            state.items[j + 1] = state.items[j]
-            j -= 1
-        state.items[j + 1] = item
+    sort_stably(state.lower, state.items[first : first + size])
     # Lines 12-15: the largest s whose s-th lower bound exceeds every upper bound below it.
     split = 0
     highest = -1.0  # max of U over B_k^-

@@ -17,6 +17,7 @@ __all__ = [
     "shuffle_front",
     "shuffle_ties",
     "sort_by_index",
+    "sort_stably",
     "x_log_x",
 ]
 
@@ -40,6 +41,18 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
         j = i - 1
         value = index[item]
         while j >= 0 and (index[order[j]] < value or (index[order[j]] == value and order[j] > item)):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = item
+
+
+@inner
+def sort_stably(index, order):  # type: ignore[no-untyped-def]
+    """Sort ``order`` by decreasing index, ties as they stand."""
+    for i in range(1, len(order)):
+        item = order[i]
+        j = i - 1
+        while j >= 0 and index[order[j]] < index[item]:
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = item
@@ -169,10 +182,10 @@ def x_log_x(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def exploration(t):  # type: ignore[no-untyped-def]
-    """``log t + 3 log log t``, floored at 0 as a whole (t counts from 1; t = 1 gives 0)."""
+def exploration(t, c):  # type: ignore[no-untyped-def]
+    """``log t + c log log t``, floored at 0 as a whole (t counts from 1; t = 1 gives 0)."""
     log_t = math.log(t)
-    return max(log_t + 3.0 * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
+    return max(log_t + c * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
 @inner

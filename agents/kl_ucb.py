@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_positions
+from ..envs.checks import check_at_least, check_positions
 from ..envs.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
@@ -24,6 +24,7 @@ from .kernels import FEEDBACK, choose_largest, examined_positions, exploration, 
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
 
+C = 3.0  # of the papers' exploration term, log t + 3 log log t
 FRONT = 16  # items in front of a new floor beside those of the list, at least
 NEAR_ONE = 1.0 - 1e-6  # above it neighbouring floats are too far apart for their order to be told by divergences
 UNBOUNDED = 1e300  # stands for -log(1 - x) where no index reaches x
@@ -38,6 +39,7 @@ class KLUCBState(NamedTuple):
     t: NDArray[np.int64]  # (1,) the session, counted from 1
     positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
     feedback: int
+    c: float  # of the exploration term
     # What certifies the order without solving for an index (see `order_is_certain`): values x between neighbouring indices.
     fenced: NDArray[np.bool_]  # (1,) whether there are all fences
     floored: NDArray[np.bool_]  # (1,) whether there is the last one
@@ -55,7 +57,7 @@ class KLUCBState(NamedTuple):
 RENEWED = frozenset({"front", "tied", "floor"})
 
 
-def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str) -> KLUCBState:
+def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str, c: float = C) -> KLUCBState:
     """The state before the first session."""
     return KLUCBState(
         clicks=np.zeros(n_items, np.int64),
@@ -65,6 +67,7 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
         t=np.ones(1, np.int64),
         positions=positions,
         feedback=FEEDBACK.index(feedback),
+        c=c,
         fenced=np.zeros(1, np.bool_),
         floored=np.zeros(1, np.bool_),
         fence=np.zeros(n_positions),
@@ -316,7 +319,7 @@ def put_fences(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound = exploration(state.t[0])
+    bound = exploration(state.t[0], state.c)
     if not order_is_certain(state, bound):
         # Unless a tie goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly below
         # the list spared, then without. Loops, for every call in the text is compiled on its own.
@@ -351,16 +354,17 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class CascadeKLUCB(CascadeAgent):
-    """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + 3 log log t) / N)``, in decreasing order.
+    """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in decreasing order.
 
     Args:
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
+        c: ≥ 0. The paper has 3; 0 is the level log t of the code that the authors of BatchRank compared theirs with.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an unknown feedback rule.
+        ValueError: on an unknown feedback rule, or a bad c.
 
     Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits*, ICML 2015, Algorithm 1 with eq. 6.
 
@@ -379,12 +383,15 @@ class CascadeKLUCB(CascadeAgent):
     rank_kernel = rank_klucb
     update_kernel = update_klucb
 
-    def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, feedback=feedback)
+    def __init__(
+        self, n_items: int, n_positions: int, *, feedback: str = "last_click", c: float = C, seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, feedback=feedback, c=check_at_least("c", c, 0))
 
     def _initial_state(self) -> KLUCBState:
         positions = np.arange(self.n_positions)
-        return initial_state(self.n_items, self.n_positions, positions, self.hyperparameters["feedback"])
+        feedback, c = self.hyperparameters["feedback"], self.hyperparameters["c"]
+        return initial_state(self.n_items, self.n_positions, positions, feedback, c)
 
 
 class DCMKLUCB(CompiledAgent):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..envs.checks import check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
-from .kernels import kl_lower, kl_upper, shuffle_front
+from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 __all__ = ["MergeRank"]
 
@@ -46,17 +46,6 @@ def count_ready(state, b):  # type: ignore[no-untyped-def]
     state.ready[b] = 0
     for place in range(state.first[b], state.first[b + 1]):
         state.ready[b] += state.observed[state.items[place]] >= needed
-
-
-@inner
-def sort_by_lower(state, first, end):  # type: ignore[no-untyped-def]
-    for i in range(first + 1, end):
-        item = state.items[i]
-        j = i - 1
-        while j >= first and state.lower[state.items[j]] < state.lower[item]:
-            state.items[j + 1] = state.items[j]
-            j -= 1
-        state.items[j + 1] = item
 
 
 @inner
@@ -107,7 +96,7 @@ def test_batch(state, b, n_positions):  # type: ignore[no-untyped-def]
         n = state.observed[item]
         state.upper[item] = kl_upper(state.clicks[item] / n, state.level / n)
         state.lower[item] = kl_lower(state.clicks[item] / n, state.level / n)
-    sort_by_lower(state, first, end)
+    sort_stably(state.lower, state.items[first:end])
     dropped = drop_items(state, b, n_positions)
     pieces = cut(state, b)
     if dropped or pieces > 1:

@@ -13,7 +13,7 @@ from ..envs.checks import check_between, check_horizon
 from ..envs.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
-from .kl_ucb import RENEWED, KLUCBState, rank_klucb
+from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb
 
 __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
 
@@ -260,6 +260,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.t,
         state.positions,
         0,
+        C,
         state.fenced[k],
         state.floored[k],
         state.fence[k],

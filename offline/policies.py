@@ -98,7 +98,7 @@ class ListPolicy(Policy):
     """
 
     def __init__(self, lists: ArrayLike, probabilities: ArrayLike) -> None:
-        self._lists = _integers("lists", lists, 2)
+        self._lists = integers("lists", lists, (None, None))
         if (np.diff(np.sort(self._lists)) == 0).any():
             raise ValueError("lists shows an item twice in one list")
         self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
@@ -138,7 +138,7 @@ class FixedPolicy(ListPolicy):
     """
 
     def __init__(self, ranking: ArrayLike) -> None:
-        super().__init__(_integers("ranking", ranking, 1)[None], [1.0])
+        super().__init__(integers("ranking", ranking, (None,))[None], [1.0])
 
 
 class PlackettLucePolicy(Policy):
@@ -217,7 +217,7 @@ class UniformPolicy(PlackettLucePolicy):
 
     def __init__(self, items: int | ArrayLike, n_positions: int) -> None:
         number = isinstance(items, int | float | np.number)
-        ids = np.arange(check_count("items", items)) if number else _integers("items", items, 1)
+        ids = np.arange(check_count("items", items)) if number else integers("items", items, (None,))
         super().__init__(np.zeros(ids.shape), n_positions, ids)
 
     @cached_property
@@ -291,10 +291,6 @@ def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
     queries, starts = np.unique(log.queries[order], return_index=True)
     for query, sessions in zip(queries.tolist(), np.split(order, starts[1:]), strict=True):
         yield log.query_labels[query], sessions
-
-
-def _integers(name: str, values: ArrayLike, dimensions: int) -> Integers:
-    return integers(name, values, (None,) * dimensions)
 
 
 def _items(values: ArrayLike, size: int) -> Integers:

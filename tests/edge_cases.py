@@ -193,6 +193,7 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "initial": lambda: lists[int(rng.integers(3))],
         "alpha": lambda: float(rng.choice([0.0, *SCALES])),
         "ridge": lambda: float(rng.choice(RIDGES)),
+        "c": lambda: float(rng.choice([0.0, 1.0, 3.0, 100.0])),
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }
     arguments = {}

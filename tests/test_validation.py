@@ -51,6 +51,7 @@ OF_AGENTS: dict[str, Any] = {
     "initial": [2, 1],
     "n_features": 3,
     "feedback": "last_click",
+    "c": 0.0,
     "position_order": [1, 0],
     "delta": 0.1,
     "epsilon": 0.25,

@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 
 from ...envs import KernelError, SessionError
 from ...envs.files import FileError
+from ..formats import one_line
 from ..loop import WorkerError
 from .console import bold, interruptible, one_line_warnings
 from .evaluate import evaluate
@@ -155,5 +156,5 @@ def _is_of_output(error: Exception) -> bool:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"clickgym: {' '.join(message.split())}", file=sys.stderr)
+    print(f"clickgym: {one_line(message)}", file=sys.stderr)
     return code

@@ -164,10 +164,11 @@ def test_kl_bounds_at_the_edges(p, bound, upper, lower):
 
 def test_exploration_is_floored_at_zero_as_a_whole():
     """log t + 3 log log t, natural logarithms: 0 (not NaN) at t = 1, 0 (not -0.41) at t = 2."""
-    assert exploration(1) == 0.0
-    assert exploration(2) == 0.0
-    assert exploration(3) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
-    assert exploration(1000) == pytest.approx(12.7057, abs=1e-4)
+    assert exploration(1, 3.0) == 0.0
+    assert exploration(2, 3.0) == 0.0
+    assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
+    assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
+    assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]
 
 
 # ----------------------------------------------------------------------------------------- agents against the references

@@ -38,7 +38,8 @@ def agents_for(name: str, model: ClickModel, seed: int) -> tuple[CompiledAgent, 
     sizes = model.n_items, model.n_positions
     if name == "RankedKLUCB":
         return RankedKLUCB(*sizes, seed=seed), PlainRankedKLUCB(*sizes, seed=seed)
-    return CascadeKLUCB(*sizes, seed=seed), KLUCBPlain(*sizes, seed=seed)
+    c = 0.0 if name == LOG_T else 3.0
+    return CascadeKLUCB(*sizes, c=c, seed=seed), KLUCBPlain(*sizes, c=c, seed=seed)
 
 
 def usual(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -54,7 +55,8 @@ MODELS = {
     "all 0": lambda rng, n: np.zeros(n),
     "all 1": lambda rng, n: np.ones(n),
 }
-NAMES = ["CascadeKLUCB", "RankedKLUCB"]
+LOG_T = "CascadeKLUCB:c=0"
+NAMES = ["CascadeKLUCB", LOG_T, "RankedKLUCB"]
 
 
 def model_of(attraction: np.ndarray, n_positions: int, kind: int) -> ClickModel:

@@ -90,7 +90,7 @@ def test_index_bandits_choose_the_largest_index_of_their_own_counts(name, paid, 
                     index = rewards[k] / pulls[k] + np.sqrt(2 * math.log(t) / pulls[k])
                     slack = 1e-12
                 else:
-                    bound = exploration(t)
+                    bound = exploration(t, 3.0)
                     index = np.array(
                         [kl_upper(c / n, bound / n) if n else np.inf for c, n in zip(rewards[k], pulls[k], strict=True)]
                     )
@@ -126,7 +126,7 @@ def test_items_never_chosen_come_first_in_random_order(name):
 
 @kernel
 def choose_plainly(state, k, rng):
-    bound = exploration(state.t[0])
+    bound = exploration(state.t[0], 3.0)
     for item in range(state.indices.shape[1]):
         n = state.examined[k, item]
         state.indices[k, item] = kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf

@@ -146,7 +146,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "Random": Reference,
     "EpsilonGreedy": GreedyReference,
     "CascadeUCB1": lambda L, K, feedback: CascadeReference(L, K, "UCB1", feedback),
-    "CascadeKLUCB": lambda L, K, feedback: CascadeReference(L, K, "KL", feedback),
+    "CascadeKLUCB": lambda L, K, feedback, c: CascadeReference(L, K, "KL", feedback, c),
     "CascadeTS": CascadeTSReference,
     "DCMKLUCB": DCMReference,
     "PIE": PIEReference,

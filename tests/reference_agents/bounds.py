@@ -35,9 +35,9 @@ def lower_bound(p: float, bound: float) -> float:
     return bisect(lambda q: bernoulli_kl(p, q) > bound, 0.0, p)
 
 
-def exploration(t: int) -> float:
-    """log t + 3 log log t, floored at 0 as a whole."""
-    return max(0.0, math.log(t) + 3 * math.log(math.log(t))) if t > 1 else 0.0
+def exploration(t: int, c: float = 3.0) -> float:
+    """log t + c log log t, floored at 0 as a whole."""
+    return max(0.0, math.log(t) + c * math.log(math.log(t))) if t > 1 else 0.0
 
 
 def exact_upper_bound(p: float, bound: float) -> Decimal:

@@ -68,16 +68,16 @@ class GreedyReference(IndexReference):
 class CascadeReference(IndexReference):
     """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
 
-    def __init__(self, n_items: int, n_positions: int, kind: str, feedback: str) -> None:
+    def __init__(self, n_items: int, n_positions: int, kind: str, feedback: str, c: float = 3.0) -> None:
         super().__init__(n_items, n_positions)
-        self.kind, self.feedback = kind, feedback
+        self.kind, self.feedback, self.c = kind, feedback, c
 
     def index(self, item: int) -> float:
         n = self.seen[item]
         mean = self.clicks[item] / n
         if self.kind == "UCB1":
             return mean + math.sqrt(1.5 * math.log(self.t) / n)
-        term = exploration(self.t)
+        term = exploration(self.t, self.c)
         return upper_bound(mean, term / n) if term > 0 else mean
 
     def examined(self, clicks: Sequence[int]) -> range:

@@ -11,7 +11,7 @@ from clickgym.envs.kernels import kernel
 
 @kernel
 def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound = exploration(state.t[0])
+    bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
         state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
