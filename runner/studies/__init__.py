@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from . import he2020, lagree2016, li2019_bubble, li2019_cascade, zoghi2017
+from . import (
+    he2020,
+    lagree2016,
+    li2019_bubble,
+    li2019_cascade,
+    why_change,
+    why_early_regret,
+    why_exp3,
+    why_ubm_lead,
+    why_violations,
+    zoghi2017,
+)
 from .study import Study
 
 __all__ = ["STUDIES"]
 
 PAPERS = (zoghi2017, li2019_bubble, li2019_cascade, lagree2016, he2020)
+WHY = (why_ubm_lead, why_violations, why_exp3, why_early_regret, why_change)
+"""Not of a paper: why some of its statements are contradicted."""
 
-STUDIES: dict[str, Study] = {name: study for paper in PAPERS for name, study in paper.STUDIES.items()}
+STUDIES: dict[str, Study] = {name: study for module in (*PAPERS, *WHY) for name, study in module.STUDIES.items()}
 """The studies by name."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..reports.figures import COLOURS
 from .study import FIRST, LAST, Evidence, Values, estimate
 
-__all__ = ["LOOKS", "band", "finish", "grid"]
+__all__ = ["COLOURS_OF_USERS", "LOOKS", "band", "finish", "grid"]
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
 LOOKS: dict[str, tuple[str, Any]] = {
@@ -39,8 +39,18 @@ LOOKS: dict[str, tuple[str, Any]] = {
     "CMLinUCB": (ORANGE, "-"),
     "DCMLinUCB": (GREEN, "-"),
     "PBMLinUCB": (PURPLE, "-"),
+    "Random": (YELLOW, (0, (1, 1.2))),
+    f"{LAST}:c=0": (YELLOW, "-"),
+    "TopRank:delta=2e-07": (GREEN, "-"),
+    "BubbleRank:delta=1.6e-27": (PURPLE, "-"),
+    "RankedExp3:gamma=0.003": (SKY, "-"),
+    "RankedExp3:gamma=0.01": (BLUE, "-"),
+    "RankedExp3:gamma=0.03": (PURPLE, "-"),
 }
 """An agent looks the same in all figures; two readings of the same algorithm share a colour."""
+
+COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PURPLE, "-"))
+"""For curves of one comparison on several kinds of users."""
 
 
 def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:

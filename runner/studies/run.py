@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import joblib
 import numpy as np
@@ -29,7 +30,10 @@ from ..sweep import Callback, sweep
 from . import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
-__all__ = ["Plan", "conclude", "judge", "plan", "project", "run_study", "words"]
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Plan", "conclude", "judge", "plan", "project", "run_study", "with_facts", "words"]
 
 Findings = list[tuple[Statement, Finding]]
 
@@ -58,8 +62,9 @@ class Plan:
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
-        """A hundred equal windows, some earlier steps, and the 100th, which papers count to."""
-        steps = np.concatenate([np.linspace(0, self.horizon, 101)[1:], np.geomspace(1, self.horizon, 40), [100]])
+        """Equal windows, the last hundredth, some earlier steps, and the 100th, which papers count to."""
+        windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
+        steps = np.concatenate([windows, [0.99 * self.horizon], np.geomspace(1, self.horizon, 40), [100]])
         return np.unique(np.clip(steps.round(), 1, self.horizon).astype(np.int64))
 
 
@@ -188,7 +193,7 @@ def run_study(
             metrics=each.part.metrics,
             callback=callback,
         )
-        evidence[each.part.name] = Curves(table, each.part.horizon, instances)
+        evidence[each.part.name] = Curves(with_facts(table, each.part, instances), each.part.horizon, instances)
     found = {}
     for name in names:
         own = {part.name: evidence[part.name] for part in STUDIES[name].parts}
@@ -200,6 +205,20 @@ def run_study(
     files = ", ".join(f"{name}.{kind}" for name in names for kind in ("png", "svg", "md", "json"))
     console.print(f"Results in {out}: {files}", highlight=False, soft_wrap=True)
     return found
+
+
+def with_facts(table: polars.DataFrame, part: Part, instances: Sequence[str]) -> polars.DataFrame:
+    """The table of a part with a column for each of its facts."""
+    import polars
+
+    if not part.facts:
+        return table
+    rows = [
+        {"env": env, "instance": load_instance(source).name, **{name: fact(env, source) for name, fact in part.facts.items()}}
+        for env in part.envs
+        for source in instances
+    ]
+    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
 
 
 def judge(name: str, evidence: Evidence) -> Findings:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -90,6 +90,14 @@ class Curves:
         """``(runs, steps)`` what intervals are computed from: runs, averaged over the instances or of a single one."""
         runs = self.runs(env, agent, column)
         return runs.mean(axis=0) if instance is None else runs[self.instances.index(instance)]
+
+    def ends(self, env: str, agent: str, column: str = "regret") -> Values:
+        """``(instances, runs)`` one column at the last step."""
+        return self.runs(env, agent, column)[..., -1]
+
+    def final(self, env: str, agent: str, column: str = "regret") -> Values:
+        """``(instances, runs)`` its mean per session over the last hundredth of the horizon."""
+        return self.rate(self.runs(env, agent, column), 0.99, 1.0)
 
     def at(self, values: Values, step: float) -> Values:
         """Cumulative values at a step, or the first checkpoint after it; 0 at step 0."""
@@ -171,12 +179,14 @@ class Statement:
         rule: when it is supported, beyond the general rules of the module.
         judge: applies the rule to what was measured.
         late: it is about what is reached by the end of the paper's horizon.
+        paper: what the paper reports, or what was predicted, in short.
     """
 
     text: str
     rule: str
     judge: Callable[[Evidence], Finding]
     late: bool = False
+    paper: str = ""
 
     def find(self, evidence: Evidence) -> Finding:
         """Judge the statement."""
@@ -199,6 +209,9 @@ class Part:
         files: writes instance files made from them to a folder.
         metrics: further metrics.
         least_horizon, least_runs: below them the experiment shows nothing.
+        windows: how many equal windows the checkpoints have.
+        each: whole curves of each instance are kept, not only of their mean.
+        facts: what an instance is like, by name of the column, from environment and source of the instance.
     """
 
     name: str
@@ -212,6 +225,9 @@ class Part:
     metrics: tuple[str, ...] = ()
     least_horizon: int = 10_000
     least_runs: int = 4
+    windows: int = 100
+    each: bool = False
+    facts: Mapping[str, Callable[[str, str], float]] = field(default_factory=dict)
 
 
 PaperTable = tuple[str, Sequence[Sequence[str]]]
