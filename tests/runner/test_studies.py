@@ -25,7 +25,7 @@ from clickgym.runner.metrics import Metrics
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import conclude, judge, plan
+from clickgym.runner.studies.run import conclude, judge, plan, with_facts
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -86,7 +86,8 @@ def check_files(folder, name):
         *(
             pytest.param(names, marks=pytest.mark.slow)
             for names in (["zoghi-fig1"], ["zoghi-fig2"], ["bubble-fig1", "bubble-fig2", "bubble-fig4"], ["nonstat-fig1"],
-                          ["pbm-synthetic"], ["ubm-fig2", "ubm-table1"])
+                          ["pbm-synthetic"], ["ubm-fig2", "ubm-table1"], ["why-ubm-lead"], ["why-violations"], ["why-exp3"],
+                          ["why-early-regret"], ["why-change"])
         ),
     ],
     ids=lambda names: names[0],
@@ -125,6 +126,7 @@ def invented(planned, folder):
     for column in ("regret", "reward", "clicks", *planned.part.metrics):
         power = np.repeat(rng.uniform(0.5, 0.9, len(rows)), len(steps))
         table = table.with_columns(polars.Series(column, 0.5 * np.tile(steps, len(rows)) ** power))
+    table = with_facts(table, planned.part, instances)
     return Curves(table, planned.part.horizon, instances)
 
 

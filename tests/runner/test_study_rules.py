@@ -57,11 +57,36 @@ SIZES = {
     "pbm-realistic": (1, 7, 1_000_000, 100, 1),
     "ubm-fig2": (4, 25, 5_000, 10, 3),
     "ubm-table1": (4, 25, 100_000, 10, 3),
+    "why-ubm-linear": (1, 5, 30_000, 8, 4),
+    "why-ubm-once": (1, 2, 30_000, 8, 4),
+    "why-ubm-labels": (1, 2, 30_000, 8, 4),
+    "why-ubm-same": (1, 2, 30_000, 8, 4),
+    "why-ubm-all": (1, 3, 30_000, 8, 4),
+    "why-violations-own": (3, 6, 10_000, 6, 16),
+    "why-violations-CM": (1, 3, 100, 6, 16),
+    "why-violations-DCM": (1, 3, 100, 6, 16),
+    "why-violations-PBM": (1, 3, 100, 6, 16),
+    "why-exp3-panel": (1, 6, 10_000_000, 6, 1),
+    "why-exp3-flat": (1, 2, 10_000_000, 6, 1),
+    "why-exp3-queries": (1, 3, 2_000_000, 4, 16),
+    "why-early-own": (3, 4, 100_000, 6, 16),
+    "why-early-queries": (3, 2, 5_000, 6, 16),
+    "why-early-4": (1, 1, 100_000, 6, 16),
+    "why-early-10": (1, 1, 100_000, 6, 16),
+    "why-early-16": (1, 1, 100_000, 6, 16),
+    "why-change-short": (1, 5, 100_000, 6, 16),
+    "why-change-rate": (1, 4, 400_000, 6, 16),
+    "why-change-number": (1, 2, 400_000, 6, 16),
 }
 # Below them the experiment shows nothing.
 LEAST = {
     "zoghi-fig1-a": (100_000, 10), "zoghi-fig1-b": (100_000, 10), "zoghi-fig1-c": (100_000, 10), "zoghi-fig2": (100_000, 4),
     "bubble-fig3-chi": (1_000_000, 10), "nonstat-fig1": (100_000, 10), "ubm-fig2": (5_000, 10),
+    **{f"why-ubm-{users}": (5_000, 8) for users in ("linear", "once", "labels", "same", "all")},
+    "why-violations-own": (10_000, 6), **{f"why-violations-{model}": (100, 6) for model in ("CM", "DCM", "PBM")},
+    "why-exp3-panel": (100_000, 6), "why-exp3-flat": (100_000, 6), "why-exp3-queries": (100_000, 4),
+    "why-early-own": (50_000, 6), "why-early-queries": (5_000, 6), **{f"why-early-{n}": (50_000, 6) for n in (4, 10, 16)},
+    "why-change-short": (100_000, 6), "why-change-rate": (400_000, 6), "why-change-number": (400_000, 6),
 }  # fmt: skip
 
 
