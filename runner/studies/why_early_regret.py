@@ -157,7 +157,7 @@ def _study() -> Study:
 
 
 def _draw(evidence: Evidence) -> Figure:
-    from .plots import LOOKS, PURPLE, band, finish, grid
+    from .plots import LOOKS, band, finish, grid
 
     figure, panels = grid(4)
     curves = evidence[OWN]
@@ -165,14 +165,17 @@ def _draw(evidence: Evidence) -> Figure:
     for axes, env in zip(panels, BUBBLE, strict=False):
         for agent in (BUBBLE_RANK, *RIVALS):
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent.partition(":")[0], LOOKS[agent])
-    panels[3].set_title("CM, lists with 4, 10, 16 wrong pairs", fontsize=10)
     band(panels[3], curves.steps[late], curves.units(BUBBLE_CM, TOP_RANK)[:, late], "TopRank", LOOKS[TOP_RANK])
-    for part, dashes in zip((GOOD, FAIR, BAD), ("-", (0, (4, 1.5)), (0, (1, 1.2))), strict=True):
+    for level, part in zip(LEVELS, (GOOD, FAIR, BAD), strict=True):
         one = evidence[part]
-        band(panels[3], one.steps[late], one.units(BUBBLE_CM, BUBBLE_RANK)[:, late], "BubbleRank", (PURPLE, dashes))
-    for axes, title in zip(panels, [*map(short, BUBBLE), panels[3].get_title()], strict=True):
+        values = one.units(BUBBLE_CM, BUBBLE_RANK)[:, late]
+        band(panels[3], one.steps[late], values, "BubbleRank", LOOKS[BUBBLE_RANK])
+        panels[3].annotate(f"{level}", (float(one.steps[late][0]), float(values[:, 0].mean())), (-3, 0), ha="right", va="center",
+                           textcoords="offset points", fontsize=8)  # fmt: skip
+    for axes, title in zip(panels, [*map(short, BUBBLE), "CM, lists of 4, 10 and 16 wrong pairs"], strict=True):
         axes.set(xscale="log", yscale="log", xlabel="session")
         axes.set_title(title, fontsize=10)
+        axes.axvline(LATE, color="black", linewidth=0.8, linestyle=":")
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Regret of the first five positions, early")
 
