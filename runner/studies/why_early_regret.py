@@ -170,8 +170,8 @@ def _draw(evidence: Evidence) -> Figure:
         one = evidence[part]
         values = one.units(BUBBLE_CM, BUBBLE_RANK)[:, late]
         band(panels[3], one.steps[late], values, "BubbleRank", LOOKS[BUBBLE_RANK])
-        panels[3].annotate(f"{level}", (float(one.steps[late][0]), float(values[:, 0].mean())), (-3, 0), ha="right", va="center",
-                           textcoords="offset points", fontsize=8)  # fmt: skip
+        start = (float(one.steps[late][0]), float(values[:, 0].mean()))
+        panels[3].annotate(f"{level}", start, (-3, 0), ha="right", va="center", textcoords="offset points", fontsize=8)
     for axes, title in zip(panels, [*map(short, BUBBLE), "CM, lists of 4, 10 and 16 wrong pairs"], strict=True):
         axes.set(xscale="log", yscale="log", xlabel="session")
         axes.set_title(title, fontsize=10)

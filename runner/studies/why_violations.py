@@ -268,8 +268,9 @@ def _study() -> Study:
         ),
         *(
             hypothesis(
-                f"Production lists differ, and CascadeKL-UCB ({reading}) violates safety mostly on the best of them: with as many "
-                f"lists of 4 and of 22 wrong pairs as give TopRank's number it does so more often than in the paper{ADDED}",
+                f"Production lists differ, and CascadeKL-UCB ({reading}) violates safety mostly on the best of them: with as "
+                "many lists of 4 and of 22 wrong pairs as give TopRank's number it does so more often than in the paper"
+                f"{ADDED}",
                 "its violations", ranges, partial(spread_out, agent=agent),
             )
             for agent, reading, ranges in SPREAD
@@ -288,8 +289,8 @@ def _study() -> Study:
         "on Li et al. 2019 (BubbleRank), figure 2",
         (own, *made, *spread),
         tuple(statements),
-        "Hypotheses of ours, written before the run but for those that say otherwise. The lists that are made differ from the queries in nothing else. TopRank "
-        "has the δ of the paper's horizon.",
+        "Hypotheses of ours, written before the run but for those that say otherwise. The lists that are made differ from the "
+        "queries in nothing else. TopRank has the δ of the paper's horizon.",
         _draw,
     )
 
