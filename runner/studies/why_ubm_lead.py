@@ -348,8 +348,9 @@ def _study() -> Study:
         parts,
         statements,
         f"Hypotheses of ours, written before the run but for those that say otherwise. K = {LONG}; "
-        f"α = {ALPHA:g} unless a statement names another. CTRs are of realised clicks, with the same users and coins for both agents of a run. The examination is "
-        "that of --instances, the seed of features and attractions another for each.",
+        f"α = {ALPHA:g} unless a statement names another. CTRs are of realised clicks, with the same users and "
+        "coins for both agents of a run. The examination is that of --instances, the seed of features and attractions another "
+        "for each.",
         _draw,
         _table,
     )
