@@ -224,8 +224,9 @@ def _replay(agent: Any, model: Any, weights: Values, rng: np.random.Generator) -
             if chances[k] < reward:
                 clicks[k], last = 1, k + 1
         totals[1] += clicks.any()
-        totals[2] += UserBrowsingModel(attraction, weights[:LONG, :LONG]).expected_reward(ranking, "clicks")
-        totals[3] += UserBrowsingModel(attraction, weights[:LONG, :LONG]).expected_reward(ranking, "any_click")
+        present = UserBrowsingModel(attraction, weights[:LONG, :LONG])
+        totals[2] += present.expected_reward(ranking, "clicks")
+        totals[3] += present.expected_reward(ranking, "any_click")
         agent.update(observation, ranking, clicks)
         played += 1
     estimated_sum, estimated_set, true_sum, true_set = totals / N_LOGGED
