@@ -178,11 +178,11 @@ def _draw(evidence: Evidence) -> Figure:
     titles = {PAPERS: "the paper's changes", RATE: "a change every 10,000", NUMBER: "nine changes at either horizon"}
     for axes, (part, title) in zip(panels, titles.items(), strict=True):
         curves = evidence[part]
-        even = (
-            curves.steps % 20_000 == 0 if part == RATE else curves.steps > 0
-        )  # between two epochs nothing but their alternation
+        places = np.arange(len(curves.steps))
+        if part == RATE:  # each second epoch only: between them is nothing but their alternation
+            places = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 21)[1:].round())
         for agent in ADAPTIVE:
-            band(axes, curves.steps[even], curves.units(CHANGING, agent)[:, even], agent)
+            band(axes, curves.steps[places], curves.units(CHANGING, agent)[:, places], agent)
         if part != PAPERS:
             short = evidence[PAPERS]
             for agent in ADAPTIVE:
