@@ -159,7 +159,7 @@ def _study() -> Study:
 def _draw(evidence: Evidence) -> Figure:
     from .plots import LOOKS, band, finish, grid
 
-    figure, panels = grid(4)
+    figure, panels = grid(2, 2)
     curves = evidence[OWN]
     late = curves.steps >= 10
     for axes, env in zip(panels, BUBBLE, strict=False):
@@ -170,14 +170,13 @@ def _draw(evidence: Evidence) -> Figure:
         one = evidence[part]
         values = one.units(BUBBLE_CM, BUBBLE_RANK)[:, late]
         band(panels[3], one.steps[late], values, "BubbleRank", LOOKS[BUBBLE_RANK])
-        start = (float(one.steps[late][0]), float(values[:, 0].mean()))
-        panels[3].annotate(f"{level}", start, (-3, 0), ha="right", va="center", textcoords="offset points", fontsize=8)
+        end = (float(one.steps[-1]), float(values[:, -1].mean()))
+        panels[3].annotate(f"{level}", end, (3, 0), va="center", textcoords="offset points", fontsize=8)
     for axes, title in zip(panels, [*map(short, BUBBLE), "CM, lists of 4, 10 and 16 wrong pairs"], strict=True):
-        axes.set(xscale="log", yscale="log", xlabel="session")
+        axes.set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
         axes.set_title(title, fontsize=10)
         axes.axvline(LATE, color="black", linewidth=0.8, linestyle=":")
-    panels[0].set_ylabel("cumulative regret")
-    return finish(figure, panels[:1], evidence, "Regret of the first five positions, early")
+    return finish(figure, panels[:1], evidence, f"Regret of the first five positions, early (dotted: session {LATE:,})")
 
 
 STUDIES: dict[str, Study] = {"why-early-regret": _study()}
