@@ -48,7 +48,7 @@ types: $(INSTALLED)  ## mypy
 
 check: lint types test  ## ruff, mypy and the tests
 
-pages: $(INSTALLED)  ## what is made from docstrings: the environments' pages, the tables of README.md and docs/rl.md
+pages: $(INSTALLED)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
 	$(BIN)/python docs/make_pages.py
 
 bench: $(INSTALLED)  ## the measurements of benchmarks/README.md

@@ -1,4 +1,4 @@
-"""Write what is made from docstrings: the page of every environment, and the tables in the README.
+"""Write what is made from docstrings and from results that ship: the pages of environments and studies, tables, figures.
 
 make pages
 """
@@ -6,16 +6,26 @@ make pages
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
 from clickgym.envs.pages import page
-from clickgym.runner.formats import markdown_table
+from clickgym.runner.formats import markdown_table, markdown_text
+from clickgym.runner.studies import STUDIES
+from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
+from clickgym.runner.studies.run import page as study_page
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "docs" / "environments"
+DOCS = ROOT / "docs"
+FOLDER = DOCS / "environments"
+RESULTS, PAGES = DOCS / "results", DOCS / "studies"
 
 
 def pages() -> dict[Path, str]:
@@ -30,7 +40,68 @@ def pages() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = _fill(readme, "environments", ("id", "users"), rows)
     readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
-    return texts | {ROOT / "README.md": readme, ROOT / "docs" / "rl.md": _learners()}
+    return texts | {ROOT / "README.md": readme, DOCS / "rl.md": _learners()} | _studies()
+
+
+@cache
+def settings() -> dict[str, list[Setting]]:
+    """Every study on each set of queries whose results ship, judged."""
+    shipped = [name for name in STUDIES if (RESULTS / f"{name}.parquet").exists()]
+    return {name: by_setting(name, read_study(name, RESULTS)) for name in shipped}
+
+
+def _studies() -> dict[Path, str]:
+    """The pages of the studies, their findings, and the page that lists them all."""
+    texts = {PAGES / f"{name}.md": study_page(name, found) for name, found in settings().items()}
+    texts |= {RESULTS / f"{name}.json": findings(name, found) for name, found in settings().items()}
+    index, lines = [], []
+    for name, found in settings().items():
+        study = STUDIES[name]
+        counts = [Counter(finding.verdict for _, finding in setting.found) for setting in found]
+        told = "; ".join(f"{setting.name}: {_counts(count)}" for setting, count in zip(found, counts, strict=True))
+        index.append((f"[`{name}`](studies/{name}.md)", study.paper, study.title, told))
+        lines += [f"### [{name}](studies/{name}.md)", "", f"{study.title}; {study.paper}.", ""]
+        lines += [f"- {setting.name} queries: {_size(setting)}" for setting in found]
+        header = ["statement", "the paper", *(f"{setting.name} queries" for setting in found)]
+        rows = [
+            [statement.text, statement.paper, *(f"**{finding.verdict}**: {finding.measured}" for finding in beside)]
+            for statement, *beside in _beside(found)
+        ]
+        lines += ["", *markdown_table([header, *(_escaped(row) for row in rows)]), ""]
+    text = (DOCS / "studies.md").read_text(encoding="utf-8")
+    text = _fill(text, "studies", ("study", "paper", "what it shows", "statements: yes, no, cannot tell"), index)
+    return texts | {DOCS / "studies.md": _between(text, "verdicts", "\n".join(lines))}
+
+
+def _beside(found: Sequence[Setting]) -> Iterator[tuple[Any, ...]]:
+    """Each statement, with what was found on each set of queries."""
+    for every in zip(*(setting.found for setting in found), strict=True):
+        yield every[0][0], *(finding for _, finding in every)
+
+
+def _counts(verdicts: Counter[str]) -> str:
+    return ", ".join(str(verdicts[verdict]) for verdict in ("yes", "no", "cannot tell"))
+
+
+def _size(setting: Setting) -> str:
+    """What the verdicts rest on."""
+    sizes = []
+    for each, result in zip(setting.plans, setting.results, strict=True):
+        instances = len(result.made["instances"])
+        sizes.append(f"{instances:,} instance{'s' if instances > 1 else ''}, {each.runs:,} runs of {each.horizon:,} sessions")
+    return "; ".join(dict.fromkeys(sizes))
+
+
+def _escaped(row: Sequence[str]) -> list[str]:
+    """Cells as Markdown shows them, except the verdicts, which are set in bold."""
+    return [re.sub(r"^\\\*\\\*(.*?)\\\*\\\*", r"**\1**", markdown_text(cell)) for cell in row]
+
+
+def figures() -> Iterator[tuple[Path, Figure]]:
+    """The figure of every study on each set of queries, by its file."""
+    for name, found in settings().items():
+        for setting in found:
+            yield PAGES / f"{figure_name(setting, found)}.png", draw(name, setting)
 
 
 def _learners() -> str:
@@ -57,14 +128,22 @@ def _learners() -> str:
 
 def _fill(text: str, name: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Put a table between the marks of its name."""
-    table = "\n".join(markdown_table([header, *rows]))
+    return _between(text, name, "\n".join(markdown_table([header, *rows])))
+
+
+def _between(text: str, name: str, content: str) -> str:
+    """Put something between the marks of its name."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{table}\n{end}", text, flags=re.DOTALL)
+    return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for file in set(FOLDER.glob("*.md")) - set(pages()):
+    PAGES.mkdir(exist_ok=True)
+    written = pages()
+    drawn = dict(figures())
+    for file in {*FOLDER.glob("*.md"), *PAGES.iterdir()} - {*written, *drawn}:
         file.unlink()
-    for file, text in pages().items():
+    for file, text in written.items():
         file.write_text(text, encoding="utf-8")
+    for file, figure in drawn.items():
+        figure.savefig(file, dpi=110)

@@ -48,11 +48,10 @@ from clickgym.offline import (
     query_instance,
     read_log,
 )
+from clickgym.runner.reports.figures import COLOURS
 
 AGENTS = ("BatchRank", "TopRank", "BubbleRank", "CascadeKLUCB", "EpsilonGreedy")
 WITHOUT_MODEL, WITH_MODEL = ("ips", "cascade", "item-position"), ("pbm", "ubm", "dcm", "dbn")
-# Told apart in colour blindness, too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#888888")
 
 
 def main() -> None:

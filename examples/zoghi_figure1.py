@@ -33,17 +33,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import clickgym
+from clickgym.runner.reports.figures import COLOURS
 
 PANELS = {
     "(a) CM": ("CMRank-v0", "yandex-9982"),
     "(b) CM": ("CMRank-v0", "yandex-9866"),
     "(c) PBM": ("PBMRank-v0", "yandex-98721"),
 }
-AGENTS = {  # with their colours, told apart in colour blindness, too
-    "BatchRank": "#0072B2",
-    "CascadeKLUCB:feedback=last_click": "#D55E00",
-    "CascadeKLUCB:feedback=first_click": "#009E73",
-}
+AGENTS = ("BatchRank", "CascadeKLUCB:feedback=last_click", "CascadeKLUCB:feedback=first_click")
 THRESHOLD = 1e-3  # the paper's: a run that ends above it has converged to a suboptimal list
 WINDOWS = 100
 
@@ -80,7 +77,7 @@ def main() -> None:
             out=arguments.out / instance,
         )  # fmt: skip
         print(f"{panel} {instance}: regret per step in the last {horizon // WINDOWS:,} of {horizon:,} sessions")
-        for agent, colour in AGENTS.items():
+        for agent, colour in zip(AGENTS, COLOURS, strict=False):
             regret = regret_per_step(table, agent)
             mean, half = regret.mean(axis=0), half_width(regret)
             axes.plot(steps, mean, color=colour, label=agent.replace(":feedback=", ", "))

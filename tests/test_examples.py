@@ -141,7 +141,9 @@ def test_ppo_against_batchrank(tmp_path):
 def test_documentation_pages_are_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
     pages = script["pages"]()
-    assert set(pages) == {*(ROOT / "docs" / "environments").glob("*.md"), ROOT / "README.md", ROOT / "docs" / "rl.md"}
+    docs = ROOT / "docs"
+    made = {*(docs / "environments").glob("*.md"), *(docs / "studies").glob("*.md"), *(docs / "results").glob("*.json")}
+    assert set(pages) == {*made, ROOT / "README.md", docs / "rl.md", docs / "studies.md"}
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 

@@ -28,6 +28,10 @@ def study(
         "--instances", "-i", metavar="NAME|FILE...", show_default="the shipped real queries",
         help="The queries: names, or JSON files of your own.",
     )] = None,
+    from_: Annotated[list[Path] | None, typer.Option(
+        "--from", metavar="DIR", help="Play nothing: judge and draw what is in this folder; may be given several times.",
+        show_default=False,
+    )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
     list_them: Annotated[bool, typer.Option("--list", help="Name the studies, and run nothing.")] = False,
@@ -44,10 +48,14 @@ def study(
 
       clickgym study bubble-fig1 bubble-fig2 bubble-fig4 --instances queries/*.json --out results/bubble
 
+    The figure of results that others have passed on, without playing:
+
+      clickgym study zoghi-fig2 --from docs/results --out figures
+
     Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
     """
     from ..progress import Progress
-    from ..studies.run import run_study
+    from ..studies.run import draw_again, run_study
 
     if list_them:
         return list_("studies")
@@ -55,6 +63,11 @@ def study(
         raise ValueError("no study was named; clickgym study --list names them")
     if out is None:
         raise ValueError("the results need a folder; give --out DIR")
+    if from_:
+        if instances:
+            raise ValueError("--from plays nothing; its results have their own queries, so --instances means nothing beside it")
+        draw_again(names, from_, out, output())
+        return
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
         run_study(names, scale, out, output(), queries=instances, seed=seed, n_jobs=jobs, callback=progress)

@@ -22,7 +22,7 @@ from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 from .words import amount_of, commands_of, measure_of, number_of_runs, where
 
-__all__ = ["outside", "regret_figure", "save_figure"]
+__all__ = ["COLOURS", "outside", "regret_figure", "save_figure"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...envs import ContextualModel, load_instance
-from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, every, several
+from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, every, percent, several
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +51,13 @@ NOTE = (
 )
 
 
+def _published_lifts(agent: str = OURS) -> str:
+    """The lift of an agent over C2UCB in table 1, CTR_sum / CTR_set, for each K."""
+    pairs = zip(PUBLISHED[agent], PUBLISHED[BASELINE], strict=True)
+    lifts = [f"{100 * (ours / theirs - 1):+.1f}" for ours, theirs in pairs]
+    return ", ".join(f"K = {k}: {lifts[2 * i]} / {lifts[2 * i + 1]} %" for i, k in enumerate(POSITIONS))
+
+
 def ubm(n_positions: int) -> str:
     """The environment of one length of the list."""
     return f"ContextualUBMRank-v0:n_positions={n_positions}"
@@ -84,8 +91,8 @@ def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values
         values = curves.units(env, spec, "clicks") / curves.steps
     else:
         all_specs = [each for specs in SPECS.values() for each in specs]
-        earned = [curves.units(env, each, "reward") + curves.units(env, each) for each in all_specs]
-        values = np.mean([each[:, -1] for each in earned]) / curves.horizon - curves.units(env, spec) / curves.steps
+        earned = [curves.ends(env, each, "reward") + curves.ends(env, each) for each in all_specs]
+        values = np.mean(earned) / curves.horizon - curves.units(env, spec) / curves.steps
     return values if reading == THEOREM else values[len(values) // 2 :]
 
 
@@ -113,7 +120,8 @@ def _ahead(
         low = min(better, key=lambda agent: ends[agent].mean())
         high = max(worse, key=lambda agent: ends[agent].mean())
         verdict = every([estimate(ends[a] - ends[b]).above(0.0) for a in better for b in worse])
-        findings[name] = Finding(f"{low} {ends[low].mean():.4f}, {high} {ends[high].mean():.4f}", verdict)
+        gap = percent(estimate(ends[low] / ends[high] - 1))
+        findings[name] = Finding(f"{low} {ends[low].mean():.4f}, {high} {ends[high].mean():.4f}, {gap}", verdict)
     return several(findings)
 
 
@@ -122,7 +130,7 @@ def _grows(part: str, reading: str, evidence: Evidence) -> Finding:
     findings = {}
     for kind in (CTR_SUM, CTR_SET):
         lifts = [lift(curves, ubm(k), OURS, reading, kind) for k in POSITIONS]
-        words = ", ".join(f"{100 * values.mean():+.2f} %" for values in lifts)
+        words = ", ".join(percent(estimate(values)) for values in lifts)
         findings[kind] = Finding(words, estimate(lifts[-1] - lifts[0]).above(0.0))
     return several(findings)
 
@@ -133,7 +141,7 @@ def _similar(part: str, reading: str, evidence: Evidence) -> Finding:
     for agent in ("PBMLinUCB", "DCMLinUCB", OURS):
         for name, env, kind in each_ctr([SHORT]):
             gap = estimate(lift(curves, env, agent, reading, kind))
-            findings[f"{agent} {name}"] = Finding(f"{100 * gap.mean:+.2f} % over C2UCB", gap.within(-SIMILAR, SIMILAR))
+            findings[f"{agent} {name}"] = Finding(f"{percent(gap)} over C2UCB", gap.within(-SIMILAR, SIMILAR))
     return several(findings)
 
 
@@ -142,7 +150,7 @@ def _cascade_lags(part: str, reading: str, evidence: Evidence) -> Finding:
     findings = {}
     for name, env, kind in each_ctr([SHORT]):
         gap = estimate(lift(curves, env, "CMLinUCB", reading, kind))
-        findings[name] = Finding(f"{100 * gap.mean:+.2f} % over C2UCB", gap.below(-SIMILAR))
+        findings[name] = Finding(f"{percent(gap)} over C2UCB", gap.below(-SIMILAR))
     return several(findings)
 
 
@@ -151,7 +159,8 @@ def _declines(part: str, reading: str, evidence: Evidence) -> Finding:
     findings = {}
     for kind in (CTR_SUM, CTR_SET):
         few, many = (ctr(curves, ubm(k), BASELINE, reading, kind)[:, -1] for k in (SHORT, LONG))
-        findings[kind] = Finding(f"{few.mean():.4f}, then {many.mean():.4f}", estimate(many - few).below(0.0))
+        growth = estimate(many - few)
+        findings[kind] = Finding(f"{few.mean():.4f}, then {many.mean():.4f}, by {growth}", growth.below(0.0))
     return several(findings)
 
 
@@ -162,7 +171,7 @@ def _saturates(part: str, reading: str, evidence: Evidence) -> Finding:
         for kind in (CTR_SUM, CTR_SET):
             four, six = (ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in (4, LONG))
             growth = estimate(six / four - 1)
-            findings[f"{agent} {kind}"] = Finding(f"{100 * growth.mean:+.1f} %", growth.within(-SIMILAR, SIMILAR))
+            findings[f"{agent} {kind}"] = Finding(percent(growth), growth.within(-SIMILAR, SIMILAR))
     return several(findings)
 
 
@@ -172,7 +181,7 @@ def _as_much(part: str, reading: str, evidence: Evidence) -> Finding:
     for kind, published in PUBLISHED_LIFT.items():
         gain = estimate(lift(curves, ubm(LONG), OURS, reading, kind))
         verdict = gain.within(published / 2, published * 2)
-        findings[kind] = Finding(f"{100 * gain.mean:+.2f} % (paper {100 * published:+.1f} %)", verdict)
+        findings[kind] = Finding(f"{percent(gain)}", verdict)
     return several(findings)
 
 
@@ -185,12 +194,14 @@ def _shared(part: str, reading: str) -> list[Statement]:
             "higher CTR_sum and CTR_set than each other agent, for each K",
             partial(_ahead, part, reading, [OURS], rivals, POSITIONS),
             late=True,
+            paper="highest",
         ),
         Statement(
             f"Its lead over C2UCB grows with K ({reading})",
             f"the share by which each CTR is higher is larger with K = {LONG} than with K = {SHORT}",
             partial(_grows, part, reading),
             late=True,
+            paper=_published_lifts(),
         ),
         Statement(
             f"With K = {LONG} C2UCB has fallen behind all who have a click model ({reading})",
@@ -212,6 +223,7 @@ def _ubm_fig2() -> Study:
         partial(contextual, 10, 20),
         least_horizon=5_000,
         least_runs=10,
+        windows=20,
     )
     statements = []
     for reading in (THEOREM, BEST):
@@ -248,6 +260,7 @@ def _ubm_fig2() -> Study:
         "a user was shown, which we read as 10, a page of results. Nothing is reduced by the scale.",
         _draw_fig2,
         partial(_ctr_table, part.name),
+        ("regret", "clicks"),
     )
 
 
@@ -260,6 +273,7 @@ def _ubm_table1() -> Study:
         10,
         3,
         partial(contextual, 12, 10),
+        windows=20,
     )
     statements = []
     for reading in (THEOREM, BEST):
@@ -276,6 +290,7 @@ def _ubm_table1() -> Study:
                 "between half and twice as much (other users, so no more can be asked)",
                 partial(_as_much, part.name, reading),
                 late=True,
+                paper=" / ".join(f"{100 * lift:+.1f} %" for lift in PUBLISHED_LIFT.values()),
             ),
         ]
     return Study(
@@ -288,6 +303,7 @@ def _ubm_table1() -> Study:
         "between 0.08 and 0.87, depends more on the position.",
         _draw_fig4,
         _table1,
+        ("regret", "clicks"),
     )
 
 

@@ -79,7 +79,7 @@ def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: st
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
     sizes = []
     for curves in evidence.values():
-        runs = len(curves.table["run"].unique())
-        sizes.append(f"{len(curves.instances)} instances × {runs} runs" if len(curves.instances) > 1 else f"{runs} runs")
+        several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
+        sizes.append(f"{several}{curves.n_runs} runs")
     figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
     return figure

@@ -1,19 +1,22 @@
-"""Run studies at a scale, judge the papers' statements, and write figure, table and findings."""
+"""Run studies at a scale, or read what was run, judge the papers' statements, and write curves, figure, table and findings."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
+import polars
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -25,15 +28,20 @@ from ...envs.files import make_folder, write_whole
 from ...envs.instances import DEFAULT_INSTANCE
 from ..formats import clock, markdown_table, markdown_text, one_line
 from ..make import make_agent, make_env, parse_spec
+from ..results import read_results
 from ..run import run
+from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
 from ..sweep import Callback, sweep
 from . import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.figure import Figure
 
-__all__ = ["Plan", "conclude", "judge", "plan", "project", "run_study", "with_facts", "words"]
+__all__ = [
+    "Plan", "Setting", "by_setting", "conclude", "draw", "draw_again", "figure_name", "findings", "judge", "page", "plan",
+    "project", "read_study", "run_study", "words",
+]  # fmt: skip
 
 Findings = list[tuple[Statement, Finding]]
 
@@ -62,9 +70,9 @@ class Plan:
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
-        """Equal windows, the last hundredth, some earlier steps, and the 100th, which papers count to."""
+        """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99 of the horizon."""
         windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
-        steps = np.concatenate([windows, [0.99 * self.horizon], np.geomspace(1, self.horizon, 40), [100]])
+        steps = np.concatenate([windows, np.geomspace(1, self.horizon, 40), [100, 0.99 * self.horizon]])
         return np.unique(np.clip(steps.round(), 1, self.horizon).astype(np.int64))
 
 
@@ -149,7 +157,7 @@ def run_study(
     n_jobs: int = -1,
     callback: Callback | None = None,
 ) -> dict[str, Findings]:
-    """Run studies, and write for each its figure (PNG, SVG) and its findings and table (Markdown, JSON).
+    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (Markdown, JSON).
 
     Every part is a sweep in a folder of its own, which goes on where it was when called again with the same arguments.
 
@@ -177,7 +185,7 @@ def run_study(
     console.print(
         f"projected: {clock(seconds / workers)} with {workers} workers, without compilation", highlight=False, soft_wrap=True
     )
-    evidence: dict[str, Curves] = {}
+    setting, measured = _setting(queries), {}
     for each in plans:
         instances = each.instances(out)
         table = sweep(
@@ -193,32 +201,71 @@ def run_study(
             metrics=each.part.metrics,
             callback=callback,
         )
-        evidence[each.part.name] = Curves(with_facts(table, each.part, instances), each.part.horizon, instances)
-    found = {}
+        measured[each.part.name] = _with_facts(each.part, table, instances), _made(each, out / each.part.name, instances)
+    found: dict[str, Findings] = {}
     for name in names:
-        own = {part.name: evidence[part.name] for part in STUDIES[name].parts}
-        parts = [each for each in plans if each.part.name in own]
-        found[name], numbers = conclude(name, parts, own, _command(name, scale, queries, seed), out)
-        if numbers is not None:
-            console.print(_as_printed(*numbers))
-        console.print(_table(name, found[name]))
-    files = ", ".join(f"{name}.{kind}" for name in names for kind in ("png", "svg", "md", "json"))
-    console.print(f"Results in {out}: {files}", highlight=False, soft_wrap=True)
+        command, results = _command(name, scale, queries, seed), []
+        for part in STUDIES[name].parts:
+            table, made = measured[part.name]
+            kept = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
+            results.append(Shipped(setting, part.name, kept, {"command": command, **made}))
+        found |= conclude(name, results, out, console)
     return found
 
 
-def with_facts(table: polars.DataFrame, part: Part, instances: Sequence[str]) -> polars.DataFrame:
-    """The table of a part with a column for each of its facts."""
-    import polars
+def draw_again(
+    names: Sequence[str], folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], console: Console
+) -> dict[str, Findings]:
+    """Judge and draw studies from results that `run_study` wrote, on one set of queries or on several, without playing.
 
-    if not part.facts:
-        return table
-    rows = [
-        {"env": env, "instance": load_instance(source).name, **{name: fact(env, source) for name, fact in part.facts.items()}}
-        for env in part.envs
-        for source in instances
-    ]
-    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
+    Args:
+        names: of `STUDIES`.
+        folders: with the files ``NAME.parquet``; what they hold of a study is put together.
+        out: the folder of what is written.
+        console: where the findings are printed.
+
+    Returns:
+        The statements of each study with what was found, on the queries of the first folder.
+
+    Raises:
+        ValueError: on an unknown study, a folder without its results, or results that are there twice.
+    """
+    for name in names:
+        if name not in STUDIES:
+            raise ValueError(unknown("study", name, STUDIES))
+    results = {name: [each for folder in folders for each in read_study(name, folder)] for name in names}
+    for name, all_of_it in results.items():
+        keys = [(each.setting, each.part) for each in all_of_it]
+        if twice := {key for key in keys if keys.count(key) > 1}:
+            raise ValueError(f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders")
+    make_folder(Path(out))
+    found: dict[str, Findings] = {}
+    for name in names:
+        found |= conclude(name, results[name], Path(out), console)
+    return found
+
+
+def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
+    """The results of a study in a folder.
+
+    Args:
+        name: of `STUDIES`.
+        folder: what `run_study` was given as ``out``, or where its files were copied to.
+
+    Raises:
+        ValueError: there are none, or other ones.
+    """
+    path = Path(folder) / f"{name}.parquet"
+    try:
+        results = read_shipped(path)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no results of {name}: {path.name} is not there") from None
+    parts = [part.name for part in STUDIES[name].parts]
+    for setting in dict.fromkeys(each.setting for each in results):
+        there = [each.part for each in results if each.setting == setting]
+        if there != parts:
+            raise ValueError(f"{path} holds {', '.join(there)}; expected {', '.join(parts)}, the parts of {name}")
+    return results
 
 
 def judge(name: str, evidence: Evidence) -> Findings:
@@ -231,31 +278,115 @@ def judge(name: str, evidence: Evidence) -> Findings:
     return [(statement, statement.find(evidence)) for statement in STUDIES[name].statements]
 
 
-def conclude(
-    name: str, plans: Sequence[Plan], evidence: Evidence, command: str, out: Path
-) -> tuple[Findings, PaperTable | None]:
-    """Judge a study by what was measured, and write its figure, its findings and its table.
+def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console) -> dict[str, Findings]:
+    """Judge a study by what was measured, and write its curves, its findings and its figures.
 
     Args:
         name: of `STUDIES`.
-        plans: of its parts.
-        evidence: the curves of each of its parts.
-        command: what made them, for whoever reads figure and findings.
-        out: the folder of the results.
+        results: of its parts, in one setting or in several.
+        out: the folder.
+        console: where the findings are printed.
 
     Returns:
-        The statements with what was found, and the paper's table where it has one.
+        By its name, the statements with what was found in the first setting.
     """
     from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
 
-    study, found = STUDIES[name], judge(name, evidence)
-    figure = study.figure(evidence)
-    # A curve without the version and the command that made it cannot be checked.
-    figure.supxlabel(_shortened(command), fontsize=6, color="0.4", x=0.01, ha="left")
-    save_figure(figure, out / name)
-    numbers = None if study.table is None else study.table(evidence)
-    _write(name, plans, command, found, numbers, out)
-    return found, numbers
+    write_shipped(out / f"{name}.parquet", results)
+    settings = by_setting(name, results)
+    for setting in settings:
+        save_figure(draw(name, setting), out / figure_name(setting, settings))
+    write_whole(out / f"{name}.md", page(name, settings))
+    write_whole(out / f"{name}.json", findings(name, settings))
+    for setting in settings:
+        if setting.table is not None:
+            console.print(_as_printed(*setting.table))
+        console.print(_table(setting))
+    figures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
+    files = [*figures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
+    console.print(f"Results in {out}: {', '.join(files)}", highlight=False, soft_wrap=True)
+    return {name: settings[0].found}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study on one set of queries, judged."""
+
+    study: str
+    name: str
+    results: tuple[Shipped, ...]
+    evidence: Evidence
+    found: Findings
+    table: PaperTable | None
+
+    @property
+    def command(self) -> str:
+        """What made it."""
+        return str(self.results[0].made["command"])
+
+    @property
+    def plans(self) -> list[Plan]:
+        """What was run."""
+        parts = {part.name: part for part in STUDIES[self.study].parts}
+        return [
+            Plan(parts[each.part], tuple(each.made["queries"]), each.made["horizon"], each.made["runs"])
+            for each in self.results
+        ]
+
+
+def by_setting(name: str, results: Sequence[Shipped]) -> list[Setting]:
+    """A study on each set of queries that it was played on, judged."""
+    study, settings = STUDIES[name], []
+    horizons = {part.name: part.horizon for part in study.parts}
+    for setting in dict.fromkeys(each.setting for each in results):
+        own = tuple(each for each in results if each.setting == setting)
+        evidence = {each.part: Curves(each.table, horizons[each.part]) for each in own}
+        table = None if study.table is None else study.table(evidence)
+        settings.append(Setting(name, setting, own, evidence, judge(name, evidence), table))
+    return settings
+
+
+def _setting(queries: Sequence[str] | None) -> str:
+    """A short name for the queries: what the names of all begin with."""
+    if queries is None:
+        return "shipped"
+    names = sorted(load_instance(query).name for query in queries)
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
+    return re.sub(r"[-_.:=]\w*$", "", "".join(letter for letter, _ in shared)) or "own"
+
+
+def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -> polars.DataFrame:
+    """The table with the facts of each environment."""
+    if not part.facts:
+        return table
+    names = [load_instance(instance).name for instance in instances]
+    rows = []
+    for env in part.envs:
+        for name, instance in zip(names, instances, strict=True):
+            made = make_env(env, instance)
+            rows.append({"env": env, "instance": name} | {fact: find(made) for fact, find in part.facts.items()})
+    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
+
+
+def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
+    """What made the results of a part."""
+    config = read_results(folder)[2]
+    kept = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
+    sources = [Path(instance).name if instance.endswith(".json") else instance for instance in instances]
+    queries = [load_instance(query).name for query in planned.queries]
+    return {**kept, "queries": queries, "instances": sources, **fingerprints(kept["envs"], kept["agents"], instances)}
+
+
+def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
+    """The name of a figure's file, without its kind."""
+    return setting.study if len(settings) == 1 else f"{setting.study}-{setting.name}"
+
+
+def draw(name: str, setting: Setting) -> Figure:
+    """The figure of a study, with the version and the command that made it, without which nobody could check it."""
+    figure = STUDIES[name].figure(setting.evidence)
+    figure.supxlabel(_shortened(setting.command), fontsize=6, color="0.4", x=0.01, ha="left")
+    return figure
 
 
 # -------------------------------------------------------------------------------------------------------------- in words
@@ -271,12 +402,13 @@ def words(planned: Plan) -> str:
     )
 
 
-def _table(name: str, found: Findings) -> Table:
-    study = STUDIES[name]
-    table = Table(title=f"{name}: {study.title} ({study.paper})", box=box.SIMPLE_HEAD, title_style="bold")
+def _table(setting: Setting) -> Table:
+    study = STUDIES[setting.study]
+    title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     for column in ("statement", "measured", "supported"):
         table.add_column(column)
-    for statement, finding in found:
+    for statement, finding in setting.found:
         table.add_row(statement.text, finding.measured.replace("; ", "\n"), finding.verdict)
     return table
 
@@ -303,24 +435,45 @@ def _shortened(command: str) -> str:
     return command if len(command) <= 150 else f"{command[:150]}..."
 
 
-def _write(name: str, plans: Sequence[Plan], command: str, found: Findings, numbers: PaperTable | None, out: Path) -> None:
+def page(name: str, settings: Sequence[Setting]) -> str:
+    """A study in Markdown: what was run, what was found, the figure.
+
+    Args:
+        name: of `STUDIES`.
+        settings: of `by_setting`.
+    """
     study = STUDIES[name]
-    rows = [(s.text, s.rule, finding.measured, finding.verdict) for s, finding in found]
-    lines = _in_markdown([("statement", "supported if", "measured", "supported"), *rows])
-    if numbers is not None:
-        lines += ["", f"{numbers[0]}:", "", *_in_markdown(numbers[1])]
-    setting = [f"- {words(each)}" for each in plans]
-    head = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}"]
-    text = [*head, "", *setting, "", f"    {one_line(command)}", "", *lines, ""]
-    write_whole(out / f"{name}.md", "\n".join(text))
+    lines = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}".strip()]
+    for setting in settings:
+        rows = [(s.text, s.rule, s.paper, finding.measured, finding.verdict) for s, finding in setting.found]
+        lines += ["", f"## On the {setting.name} queries", ""]
+        lines += [f"![{study.title}]({figure_name(setting, settings)}.png)", ""]
+        lines += [*(f"- {words(each)}" for each in setting.plans), "", f"    {_shortened(one_line(setting.command))}", ""]
+        lines += _in_markdown([("statement", "supported if", "the paper", "measured", "supported"), *rows])
+        if setting.table is not None:
+            lines += ["", f"{setting.table[0]}:", "", *_in_markdown(setting.table[1])]
+    return "\n".join([*lines, ""])
+
+
+def findings(name: str, settings: Sequence[Setting]) -> str:
+    """What was found, as JSON."""
+    columns = ("statement", "rule", "paper", "measured", "supported")
     content = {
         "study": name,
-        "command": command,
-        "parts": [
-            {"name": each.part.name, "queries": each.queries, "horizon": each.horizon, "runs": each.runs} for each in plans
+        "settings": [
+            {
+                "setting": setting.name,
+                "command": setting.command,
+                "parts": [
+                    {"name": each.part.name, "queries": each.queries, "horizon": each.horizon, "runs": each.runs}
+                    for each in setting.plans
+                ],
+                "statements": [
+                    dict(zip(columns, (s.text, s.rule, s.paper, *finding), strict=True)) for s, finding in setting.found
+                ],
+                **({} if setting.table is None else {"table": [list(row) for row in setting.table[1]]}),
+            }
+            for setting in settings
         ],
-        "statements": [dict(zip(("statement", "rule", "measured", "supported"), row, strict=True)) for row in rows],
-        **({} if numbers is None else {"table": [list(row) for row in numbers[1]]}),
     }
-    text_json = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_whole(out / f"{name}.json", text_json)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

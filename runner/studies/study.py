@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "in_all", "less", "linear", "several", "short", "sublinear", "total",
+    "final", "in_all", "less", "linear", "number", "percent", "several", "short", "sublinear", "total", "versus",
 ]  # fmt: skip
 
 Verdict = Literal["yes", "no", "cannot tell"]
@@ -46,9 +46,9 @@ class Curves:
     """The table of one sweep as arrays.
 
     Args:
-        table: as `sweep` returns it.
+        table: as `sweep` returns it, or made smaller by `shipped.compact`, with the means over the instances in rows without an
+            instance; facts of the instances may be further columns.
         horizon: of the paper, for statements about its end; None takes the last step.
-        sources: what `load_instance` makes the instances from, in the order of the table; None takes their names.
 
     Attributes:
         steps: ``(n,)`` the checkpoints.
@@ -56,48 +56,65 @@ class Curves:
         full: whether the horizon is the paper's.
     """
 
-    def __init__(self, table: polars.DataFrame, horizon: int | None = None, sources: Sequence[str] | None = None) -> None:
+    def __init__(self, table: polars.DataFrame, horizon: int | None = None) -> None:
         self.table = table
         self.steps: NDArray[np.int64] = table["step"].unique().sort().to_numpy()
-        self.instances: list[str] = table["instance"].unique(maintain_order=True).to_list()
-        self.sources = self.instances if sources is None else sources
+        self.instances: list[str] = table["instance"].drop_nulls().unique(maintain_order=True).to_list()
         self.full = horizon is None or self.horizon >= horizon
-        self._runs: dict[tuple[str, str, str], Values] = {}
+        self._values: dict[tuple[str, str, str, str | float | None], Values] = {}
 
     @property
     def horizon(self) -> int:
         """T, the last step."""
         return int(self.steps[-1])
 
+    @property
+    def n_runs(self) -> int:
+        """The number of runs of each pair in each instance."""
+        return self.table["run"].n_unique()
+
     @cached_property
     def windows(self) -> NDArray[np.intp]:
         """Where in ``steps`` the ends of a hundred equal windows are."""
         return np.unique(np.searchsorted(self.steps, np.linspace(0, self.horizon, 101)[1:].round()))
 
-    def runs(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(instances, runs, steps)`` one column of the table, cumulative."""
-        import polars  # only who judges pays for its import, not who lists studies
-
-        key = (env, agent, column)
-        if key not in self._runs:
-            rows = self.table.filter((polars.col("env") == env) & (polars.col("agent") == agent))
-            order = polars.col("instance").cast(polars.Enum(self.instances))
-            values = rows.sort(order, "run", "step")[column].to_numpy().astype(float)
-            self._runs[key] = values.reshape(len(self.instances), -1, len(self.steps))
-        return self._runs[key]
-
     def units(self, env: str, agent: str, column: str = "regret", instance: str | None = None) -> Values:
         """``(runs, steps)`` what intervals are computed from: runs, averaged over the instances or of a single one."""
-        runs = self.runs(env, agent, column)
-        return runs.mean(axis=0) if instance is None else runs[self.instances.index(instance)]
+        import polars  # only who judges pays for its import, not who lists studies
 
-    def ends(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(instances, runs)`` one column at the last step."""
-        return self.runs(env, agent, column)[..., -1]
+        key = (env, agent, column, instance)
+        if key not in self._values:
+            rows = self._pairs[env, agent]
+            if instance is not None:
+                rows = rows.filter(polars.col("instance") == instance)
+            elif rows["instance"].null_count():
+                rows = rows.filter(polars.col("instance").is_null())
+            else:
+                rows = rows.group_by("run", "step", maintain_order=True).agg(polars.col(column).mean())
+            values = rows.sort("run", "step")[column].to_numpy().astype(float)
+            self._values[key] = values.reshape(-1, len(self.steps))
+        return self._values[key]
+
+    def ends(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
+        """``(instances, runs)`` the values at the end, or at another fraction of the horizon from 0.99 on."""
+        import polars
+
+        key = (env, agent, column, fraction)
+        if key not in self._values:
+            step = self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))]
+            rows = self._pairs[env, agent].filter((polars.col("step") == step) & polars.col("instance").is_not_null())
+            values = rows.sort(polars.col("instance").cast(polars.Enum(self.instances)), "run")[column].to_numpy()
+            self._values[key] = values.astype(float).reshape(len(self.instances), -1)
+        return self._values[key]
 
     def final(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(instances, runs)`` its mean per session over the last hundredth of the horizon."""
-        return self.rate(self.runs(env, agent, column), 0.99, 1.0)
+        """``(instances, runs)`` the mean per session in the last hundredth of the horizon."""
+        length = self.horizon - round(0.99 * self.horizon)
+        return (self.ends(env, agent, column) - self.ends(env, agent, column, 0.99)) / length
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[Any, ...], polars.DataFrame]:
+        return self.table.partition_by("env", "agent", as_dict=True)
 
     def at(self, values: Values, step: float) -> Values:
         """Cumulative values at a step, or the first checkpoint after it; 0 at step 0."""
@@ -125,8 +142,8 @@ class Estimate(NamedTuple):
     half: float
 
     def __str__(self) -> str:
-        half = f"{self.half:.2g}" if math.isfinite(self.half) else "?"
-        return f"{self.mean:.3g} ± {half}"
+        half = number(self.half, 2) if math.isfinite(self.half) else "?"
+        return f"{number(self.mean)} ± {half}"
 
     def above(self, bound: float) -> Verdict:
         """Whether the interval lies above a bound."""
@@ -141,6 +158,16 @@ class Estimate(NamedTuple):
         return every([self.above(low), self.below(high)])
 
 
+def number(value: float, digits: int = 3) -> str:
+    """A number with three digits, or those before the point if there are more.
+
+    Example:
+        >>> number(0.012345), number(3742.3)
+        ('0.0123', '3,742')
+    """
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+
+
 def estimate(values: ArrayLike) -> Estimate:
     """The mean of independent values.
 
@@ -153,6 +180,16 @@ def estimate(values: ArrayLike) -> Estimate:
     array = np.asarray(values, float)
     half = float(array.std(ddof=1)) * half_width(len(array)) if len(array) > 1 else math.inf
     return Estimate(float(array.mean()), half)
+
+
+def percent(share: Estimate) -> str:
+    """A share with its sign, in per cent.
+
+    Example:
+        >>> percent(Estimate(0.0123, 0.004))
+        '+1.23 ± 0.4 %'
+    """
+    return f"{100 * share.mean:+.2f} ± {number(100 * share.half, 2)} %"
 
 
 def every(verdicts: Sequence[Verdict]) -> Verdict:
@@ -179,7 +216,7 @@ class Statement:
         rule: when it is supported, beyond the general rules of the module.
         judge: applies the rule to what was measured.
         late: it is about what is reached by the end of the paper's horizon.
-        paper: what the paper reports, or what was predicted, in short.
+        paper: what the paper reports, where it gives a figure.
     """
 
     text: str
@@ -210,8 +247,8 @@ class Part:
         metrics: further metrics.
         least_horizon, least_runs: below them the experiment shows nothing.
         windows: how many equal windows the checkpoints have.
-        each: whole curves of each instance are kept, not only of their mean.
-        facts: what an instance is like, by name of the column, from environment and source of the instance.
+        each: whether the curves of each instance are kept, not only their mean.
+        facts: of an environment, kept as columns.
     """
 
     name: str
@@ -227,7 +264,7 @@ class Part:
     least_runs: int = 4
     windows: int = 100
     each: bool = False
-    facts: Mapping[str, Callable[[str, str], float]] = field(default_factory=dict)
+    facts: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
 
 
 PaperTable = tuple[str, Sequence[Sequence[str]]]
@@ -246,6 +283,7 @@ class Study:
         notes: where it differs from the paper.
         figure: draws the paper's figure; it imports matplotlib, which is slow to load, only when it is called.
         table: makes the paper's table, where it has one.
+        columns: the curves that are kept.
     """
 
     title: str
@@ -255,6 +293,7 @@ class Study:
     notes: str
     figure: Callable[[Evidence], Figure]
     table: Callable[[Evidence], PaperTable] | None = None
+    columns: tuple[str, ...] = ("regret",)
 
 
 # ---------------------------------------------------------------------------------------------------------- shared judging
@@ -283,7 +322,7 @@ def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Find
     values = curves.units(env, agent, column)
     early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
     kept = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return Finding(f"{late.mean():.2g} per session, {kept:.2f} of before", estimate(late - LINEAR * early).above(SLACK))
+    return Finding(f"{estimate(late)} per session, {kept:.2f} of before", estimate(late - LINEAR * early).above(SLACK))
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:
@@ -310,7 +349,13 @@ def in_all(
 def less(curves: Curves, env: str, better: str, worse: str, measure: Callable[[Values], Values]) -> Finding:
     """Whether one agent has less of a measure than another."""
     low, high = measure(curves.units(env, better)), measure(curves.units(env, worse))
-    return Finding(f"{low.mean():.3g} against {high.mean():.3g}", estimate(high - low).above(0.0))
+    return versus(low, high)
+
+
+def versus(low: Values, high: Values, where: str = "") -> Finding:
+    """Whether the values of one agent are below those of another, by the gap within the same runs."""
+    gap = estimate(high - low)
+    return Finding(f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}", gap.above(0.0))
 
 
 def total(curves: Curves, fraction: float = 1.0) -> Callable[[Values], Values]:

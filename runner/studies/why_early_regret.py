@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .li2019_bubble import BUBBLE, BUBBLE_CM
+from .li2019_bubble import BUBBLE, BUBBLE_CM, WRONG_PAIRS, wrong_in_list
 from .study import LAST, SLACK, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, every, several, short
 from .why import Range, hypothesis
-from .why_violations import PAIRS, TOP_RANK, lists_with, pairs_wrong
+from .why_violations import TOP_RANK, lists_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def _by_pairs(evidence: Evidence) -> Mapping[str, Values]:
     """``(runs,)`` rank correlation over queries of |V_0| and BubbleRank's disadvantage."""
     curves, found = evidence[SHORT], {}
     for env in BUBBLE:
-        wrong = curves.ends(env, BUBBLE_RANK, PAIRS)[:, 0]
+        wrong = curves.ends(env, BUBBLE_RANK, WRONG_PAIRS)[:, 0]
         ratios = log_ratio(curves, env)
         ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (wrong, *ratios.T)]
         found[short(env)] = np.array([np.corrcoef(ranks[0], each)[0, 1] for each in ranks[1:]])
@@ -99,7 +99,7 @@ def _left(evidence: Evidence) -> Finding:
 def _study() -> Study:
     own = Part(OWN, BUBBLE, (BUBBLE_RANK, *RIVALS), 10**5, 6, 16, least_horizon=LATE, least_runs=6, windows=20)
     queries = Part(SHORT, BUBBLE, (BUBBLE_RANK, TOP_RANK), 5_000, 6, 16, least_horizon=5_000, least_runs=6, windows=20,
-                   facts={PAIRS: pairs_wrong})  # fmt: skip
+                   facts={WRONG_PAIRS: wrong_in_list})  # fmt: skip
     made = tuple(
         Part(part, (BUBBLE_CM,), (BUBBLE_RANK,), 10**5, 6, 16, files=partial(lists_with, "CM", (level,)), least_horizon=LATE,
              least_runs=6, windows=20)

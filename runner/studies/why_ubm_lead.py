@@ -123,11 +123,10 @@ def users(once: bool, labels: bool, sources: Sequence[str], folder: Path) -> lis
     return files
 
 
-def clicking_once(env: str, source: str) -> float:
+def clicking_once(env: Any) -> float:
     """The share, in per cent, of the users who click that click once on the best list."""
-    (model,) = (each for kind, each in load_instance(source).models.items() if kind.endswith(" of UBM"))
-    weights: Any = model
-    return 100 * single_share(best_attractions(model, LONG), weights.base.examination)
+    model = env.unwrapped.model
+    return 100 * single_share(best_attractions(model, LONG), model.base.examination)
 
 
 # ---------------------------------------------------------------------------------------------------------------- measures
@@ -354,6 +353,7 @@ def _study() -> Study:
         "for each.",
         _draw,
         _table,
+        ("clicks", "reward"),
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
+from rich.console import Console
 
 import clickgym
 from clickgym.envs import load_instance
@@ -22,10 +23,11 @@ from clickgym.runner.formats import clock, markdown_text
 from clickgym.runner.loop import why_not_compiled
 from clickgym.runner.make import make_agent, make_env, parse_spec
 from clickgym.runner.metrics import Metrics
+from clickgym.runner.shipped import Shipped, compact
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import conclude, judge, plan, with_facts
+from clickgym.runner.studies.run import conclude, judge, plan
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -62,16 +64,17 @@ def check_files(folder, name):
     """Figure, findings and table are there and say the same; returns the statements as they were written."""
     files = {kind: folder / f"{name}.{kind}" for kind in ("png", "svg", "md", "json")}
     written = json.loads(files["json"].read_text(encoding="utf-8"))
-    found = written["statements"]
+    (setting,) = written["settings"]
+    found = setting["statements"]
     assert [row["statement"] for row in found] == [statement.text for statement in STUDIES[name].statements]
     assert {row["supported"] for row in found} <= {"yes", "no", "cannot tell"}
-    assert [part["name"] for part in written["parts"]] == [part.name for part in STUDIES[name].parts]
+    assert [part["name"] for part in setting["parts"]] == [part.name for part in STUDIES[name].parts]
     text = files["md"].read_text(encoding="utf-8")
     for row in found:
         assert markdown_text(row["measured"]) in text
     rows = re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
-    numbers = written.get("table", [])
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, *(len(row) + 1 for row in numbers)}
+    numbers = setting.get("table", [])
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6, *(len(row) + 1 for row in numbers)}
     assert (STUDIES[name].table is None) == (numbers == [])
     assert files["png"].stat().st_size > 10_000
     assert "</svg>" in files["svg"].read_text(encoding="utf-8")
@@ -115,8 +118,8 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
     assert (tmp_path / "out" / f"{names[0]}.json").read_bytes() == result
 
 
-def invented(planned, folder):
-    """Curves of a part that nobody played: every run of every pair grows at a rate of its own."""
+def invented(name, planned, folder, setting="invented"):
+    """Results of a part that nobody played: every run of every pair grows at a rate of its own."""
     instances, steps = planned.instances(folder), planned.checkpoints
     names = [load_instance(instance).name for instance in instances]
     keys = itertools.product(planned.part.envs, names, planned.part.agents, range(planned.runs))
@@ -126,23 +129,25 @@ def invented(planned, folder):
     for column in ("regret", "reward", "clicks", *planned.part.metrics):
         power = np.repeat(rng.uniform(0.5, 0.9, len(rows)), len(steps))
         table = table.with_columns(polars.Series(column, 0.5 * np.tile(steps, len(rows)) ** power))
-    table = with_facts(table, planned.part, instances)
-    return Curves(table, planned.part.horizon, instances)
+    for fact in planned.part.facts:
+        table = table.with_columns((polars.col("instance").hash() % 40).alias(fact))
+    kept = compact(table, STUDIES[name].columns, list(planned.part.facts), each=planned.part.each)
+    made = {"command": "the command", "queries": planned.queries, "horizon": planned.horizon, "runs": planned.runs}
+    return Shipped(setting, planned.part.name, kept, made)
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeypatch, name):
     smaller(monkeypatch, name)
     plans = plan([name], 1e-9, ["yandex-9982", "yandex-9"])
-    evidence = {planned.part.name: invented(planned, tmp_path) for planned in plans}
-    found, numbers = conclude(name, plans, evidence, "the command", tmp_path)
+    results = [invented(name, planned, tmp_path) for planned in plans]
+    found = conclude(name, results, tmp_path, Console(quiet=True))[name]
     written = check_files(tmp_path, name)
     assert [row["measured"] for row in written] == [finding.measured for _, finding in found]
     assert [row["supported"] for row in written] == [finding.verdict for _, finding in found]
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     assert f"# {name}: {STUDIES[name].title}\n" in text
     assert "\n    the command\n" in text
-    assert (numbers is None) == (STUDIES[name].table is None)
 
 
 PARTS = {part.name: part for study in STUDIES.values() for part in study.parts}
@@ -242,7 +247,7 @@ def test_random_lists_differ_and_stay_the_same(tmp_path):
 
 
 def test_the_page_lists_every_study():
-    shown = re.findall(r"^\| `([\w-]+)` \| (.*) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shown = re.findall(r"^\| \[`([\w-]+)`\]\(.*?\) \| (.*?) \| (.*?) \| .* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown == [(name, study.paper, study.title) for name, study in STUDIES.items()]
 
 
@@ -358,17 +363,18 @@ def test_regret_and_ndcg_of_bubble_rank_are_judged_by_the_table():
 def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
     sources = random_lists(["yandex-9", "yandex-990"], tmp_path)
     names = [load_instance(source).name for source in sources]
-    curves = Curves(table({(li2019_bubble.BUBBLE_PBM, "BubbleRank"): float}, [1, 100], names), None, sources)
-    wrong = li2019_bubble.wrong_in_lists(curves, li2019_bubble.BUBBLE_PBM)
-    regret = dict(zip(curves.instances, 5.0 * wrong**power + np.arange(20) % 2, strict=True))
+    wrong = np.array([li2019_bubble.wrong_in_list(make_env(li2019_bubble.BUBBLE_PBM, source)) for source in sources])
+    regret = dict(zip(names, 5.0 * wrong**power + np.arange(20) % 2, strict=True))
     measured = polars.col("instance").replace_strict(regret, return_dtype=polars.Float64)
-    rows = curves.table.with_columns(regret=measured)
+    pairs = polars.col("instance").replace_strict(dict(zip(names, wrong, strict=True)), return_dtype=polars.Float64)
+    rows = table({(li2019_bubble.BUBBLE_PBM, "BubbleRank"): float}, [1, 100], names)
+    rows = rows.with_columns(measured.alias("regret"), pairs.alias(li2019_bubble.WRONG_PAIRS))
     rows = polars.concat([rows.with_columns(env=polars.lit(env)) for env in li2019_bubble.BUBBLE])
     chi = table({("PBMRank-v0", "BubbleRank"): float}, [1, 100], li2019_bubble.CHI_MIN)
     doubling = {name: 2.0**i for i, name in enumerate(li2019_bubble.CHI_MIN)}
     chi = chi.with_columns(polars.col("instance").replace_strict(doubling).alias("regret"))
     # The wrong pairs depend on the click model: the line is judged in the one it was drawn for.
-    evidence = {"bubble-fig3-pairs": Curves(rows, None, sources), "bubble-fig3-chi": Curves(chi)}
+    evidence = {"bubble-fig3-pairs": Curves(rows), "bubble-fig3-chi": Curves(chi)}
     _, _, slope, (line, parabola) = li2019_bubble.regression(evidence["bubble-fig3-pairs"], li2019_bubble.BUBBLE_PBM)
     assert slope.above(0.0) == "yes"
     assert ("yes" if parabola - line < 0.05 else "no") == expected

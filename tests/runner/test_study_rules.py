@@ -10,6 +10,7 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
+from clickgym.runner.make import make_env
 from clickgym.runner.studies import STUDIES, he2020, lagree2016, li2019_bubble, li2019_cascade, study, zoghi2017
 from clickgym.runner.studies.run import judge, plan, project, words
 from clickgym.runner.studies.study import Curves, Estimate, estimate
@@ -27,8 +28,8 @@ def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, ru
     )  # fmt: skip
 
 
-def curves(*frames, horizon=None, sources=None):
-    return Curves(polars.concat(frames), horizon, sources)
+def curves(*frames, horizon=None):
+    return Curves(polars.concat(frames), horizon)
 
 
 def piecewise(*rates):
@@ -169,7 +170,8 @@ def test_runs_are_averaged_over_their_instances():
     of = {"x": 1.0, "y": 3.0}
     one = curves(*(rows("E", "A", lambda steps, rate=rate: rate * steps, instances=[name]) for name, rate in of.items()))
     assert one.instances == ["x", "y"]
-    assert one.runs("E", "A").shape == (2, 4, len(STEPS))
+    np.testing.assert_allclose(one.ends("E", "A")[:, 0], [100_000, 300_000])
+    np.testing.assert_allclose(one.final("E", "A")[:, 0], [1, 3])
     np.testing.assert_allclose(one.units("E", "A")[:, -1], 200_000 * (1 + 1e-6 * np.arange(4)))
     np.testing.assert_allclose(one.units("E", "A", instance="y")[0, -1], 300_000)
     shuffled = Curves(one.table.sample(fraction=1, shuffle=True, seed=0))
@@ -199,7 +201,7 @@ def test_less_is_of_the_difference_within_runs():
     one = curves(*frames)
     assert study.less(one, "E", "A", "B", study.total(one)).verdict == "yes"
     assert study.less(one, "E", "B", "A", study.total(one)).verdict == "no"
-    assert study.less(one, "E", "A", "A", study.total(one)) == study.Finding("1e+05 against 1e+05", "no")
+    assert study.less(one, "E", "A", "A", study.total(one)) == study.Finding("100,000 against 100,000, a gap of 0 ± 0", "no")
 
 
 @pytest.mark.parametrize(("full", "verdict"), [(100_000, "no"), (200_000, "cannot tell")])
@@ -417,13 +419,14 @@ def test_who_has_less_regret_has_less_than_each():
 def lagree(**factors):
     """Regret as multiples of the lower bound, which is that of the small instance in both parts."""
     source = "lagree2016-small"
-    empty = curves(rows(study.PBM, "Random", lambda steps: steps, instances=[source]))
-    bound = lagree2016.lower_bound(empty)
+    constant = lagree2016.bound_per_log(make_env(study.PBM, source))
+    bound = constant * np.log(STEPS)
     name, frames = load_instance(source).name, []
     for agent in lagree2016.LAGREE_AGENTS:
         regret = factors.get(agent.partition(":")[0], 1.0) * bound
-        frames.append(rows(study.PBM, agent, lambda steps, regret=regret: regret, instances=[name]))
-    return {part: curves(*frames, sources=[source]) for part in lagree2016.LAGREE}
+        frame = rows(study.PBM, agent, lambda steps, regret=regret: regret, instances=[name])
+        frames.append(frame.with_columns(polars.lit(constant).alias(lagree2016.LOWER_BOUND)))
+    return {part: curves(*frames) for part in lagree2016.LAGREE}
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.45, "no"), (0.55, "yes"), (1.9, "yes"), (2.1, "no")])

@@ -7,6 +7,7 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
+from clickgym.runner.make import make_env
 from clickgym.runner.metrics import wrong_pairs
 from clickgym.runner.studies import why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
 from clickgym.runner.studies.li2019_bubble import BUBBLE, VIOLATIONS
@@ -222,8 +223,8 @@ def test_users_are_made_to_click_once(tmp_path):
     sources = why_ubm_lead.contextual(why_ubm_lead.L, why_ubm_lead.D, ["yandex-9982"])
     for labels in (False, True):
         (file,) = why_ubm_lead.users(True, labels, sources, tmp_path)
-        assert why_ubm_lead.clicking_once(why_ubm_lead.ENV, file) == pytest.approx(92, abs=0.1)
-    assert why_ubm_lead.clicking_once(why_ubm_lead.ENV, sources[0]) < 70
+        assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, file)) == pytest.approx(92, abs=0.1)
+    assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, sources[0])) < 70
 
 
 def test_a_lead_is_compared_with_the_papers():
