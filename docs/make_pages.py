@@ -99,9 +99,9 @@ def _escaped(row: Sequence[str]) -> list[str]:
 
 def figures() -> Iterator[tuple[Path, Figure]]:
     """The figure of every study on each set of queries, by its file."""
-    for name, found in settings().items():
+    for found in settings().values():
         for setting in found:
-            yield PAGES / f"{figure_name(setting, found)}.png", draw(name, setting)
+            yield PAGES / f"{figure_name(setting, found)}.png", draw(setting)
 
 
 def _learners() -> str:

@@ -37,6 +37,7 @@ from .study import (
     in_all,
     less,
     linear,
+    saved,
     several,
     short,
     sublinear,
@@ -269,8 +270,7 @@ def random_lists(queries: Sequence[str], folder: Path) -> list[str]:
         rng = np.random.default_rng(list(instance.name.encode()))
         for number in range(N_LISTS):
             name = f"{instance.name}-list{number}"
-            replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items)).save(folder / f"{name}.json")
-            files.append(str(folder / f"{name}.json"))
+            files.append(saved(replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items)), folder))
     return files
 
 

@@ -29,7 +29,7 @@ from ...envs.instances import DEFAULT_INSTANCE
 from ..formats import clock, markdown_table, markdown_text, one_line
 from ..make import make_agent, make_env, parse_spec
 from ..results import read_results
-from ..run import run
+from ..run import instance_of, run
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
 from ..sweep import Callback, sweep
 from . import STUDIES
@@ -209,7 +209,7 @@ def run_study(
             table, made = measured[part.name]
             kept = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
             results.append(Shipped(setting, part.name, kept, {"command": command, **made}))
-        found |= conclude(name, results, out, console)
+        found[name] = conclude(name, results, out, console)
     return found
 
 
@@ -241,7 +241,7 @@ def draw_again(
     make_folder(Path(out))
     found: dict[str, Findings] = {}
     for name in names:
-        found |= conclude(name, results[name], Path(out), console)
+        found[name] = conclude(name, results[name], Path(out), console)
     return found
 
 
@@ -278,7 +278,7 @@ def judge(name: str, evidence: Evidence) -> Findings:
     return [(statement, statement.find(evidence)) for statement in STUDIES[name].statements]
 
 
-def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console) -> dict[str, Findings]:
+def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console) -> Findings:
     """Judge a study by what was measured, and write its curves, its findings and its figures.
 
     Args:
@@ -288,14 +288,14 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
         console: where the findings are printed.
 
     Returns:
-        By its name, the statements with what was found in the first setting.
+        The statements with what was found in the first setting.
     """
     from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
 
     write_shipped(out / f"{name}.parquet", results)
     settings = by_setting(name, results)
     for setting in settings:
-        save_figure(draw(name, setting), out / figure_name(setting, settings))
+        save_figure(draw(setting), out / figure_name(setting, settings))
     write_whole(out / f"{name}.md", page(name, settings))
     write_whole(out / f"{name}.json", findings(name, settings))
     for setting in settings:
@@ -305,7 +305,7 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
     figures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
     files = [*figures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
     console.print(f"Results in {out}: {', '.join(files)}", highlight=False, soft_wrap=True)
-    return {name: settings[0].found}
+    return settings[0].found
 
 
 @dataclass(frozen=True)
@@ -359,12 +359,11 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
     """The table with the facts of each environment."""
     if not part.facts:
         return table
-    names = [load_instance(instance).name for instance in instances]
     rows = []
     for env in part.envs:
-        for name, instance in zip(names, instances, strict=True):
+        for instance in instances:
             made = make_env(env, instance)
-            rows.append({"env": env, "instance": name} | {fact: find(made) for fact, find in part.facts.items()})
+            rows.append({"env": env, "instance": instance_of(made)} | {fact: find(made) for fact, find in part.facts.items()})
     return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
 
 
@@ -382,9 +381,9 @@ def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
     return setting.study if len(settings) == 1 else f"{setting.study}-{setting.name}"
 
 
-def draw(name: str, setting: Setting) -> Figure:
+def draw(setting: Setting) -> Figure:
     """The figure of a study, with the version and the command that made it, without which nobody could check it."""
-    figure = STUDIES[name].figure(setting.evidence)
+    figure = STUDIES[setting.study].figure(setting.evidence)
     figure.supxlabel(_shortened(setting.command), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
+    from ...envs import Instance
+
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "in_all", "less", "linear", "number", "percent", "several", "short", "sublinear", "total", "versus",
+    "final", "in_all", "less", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total", "versus",
 ]  # fmt: skip
 
 Verdict = Literal["yes", "no", "cannot tell"]
@@ -190,6 +192,13 @@ def percent(share: Estimate) -> str:
         '+1.23 ± 0.4 %'
     """
     return f"{100 * share.mean:+.2f} ± {number(100 * share.half, 2)} %"
+
+
+def saved(instance: Instance, folder: Path) -> str:
+    """Write an instance into a folder under its own name; returns the file, as `Part.files` does."""
+    path = folder / f"{instance.name}.json"
+    instance.save(path)
+    return str(path)
 
 
 def every(verdicts: Sequence[Verdict]) -> Verdict:

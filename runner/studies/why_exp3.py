@@ -11,7 +11,7 @@ import numpy as np
 
 from ...envs import Instance, load_instance
 from ...envs.files import make_folder
-from .study import LAST, PBM, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate
+from .study import LAST, PBM, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, saved
 from .why import hypothesis
 from .zoghi2017 import PANELS
 
@@ -33,9 +33,7 @@ def flattened(queries: Sequence[str], folder: Path) -> list[str]:
     make_folder(folder)
     model = load_instance(QUERY).model("PBM")
     seen = type(model)(model.attraction, np.sqrt(model.examination))
-    name = f"{QUERY}-flat"
-    Instance(name, {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin).save(folder / f"{name}.json")
-    return [str(folder / f"{name}.json")]
+    return [saved(Instance(f"{QUERY}-flat", {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin), folder)]
 
 
 def late(curves: Curves, agent: str) -> Values:

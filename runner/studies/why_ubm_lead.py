@@ -13,7 +13,7 @@ from ...agents import C2UCB, UBMLinUCB
 from ...envs import Instance, LabelledModel, LinearModel, UserBrowsingModel, load_instance
 from ...envs.files import make_folder
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, several
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, saved, several
 from .why import hypothesis
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def users(once: bool, labels: bool, sources: Sequence[str], folder: Path) -> lis
             else:
                 model = LinearModel(base, model.theta, model.items, model.users)
         name = f"linear{number}{'-once' * once}{'-labels' * labels}"
-        Instance(name, {model.kind: model}, LONG, origin=load_instance(source).origin).save(folder / f"{name}.json")
-        files.append(str(folder / f"{name}.json"))
+        files.append(saved(Instance(name, {model.kind: model}, LONG, origin=load_instance(source).origin), folder))
     return files
 
 

@@ -26,6 +26,7 @@ from .study import (
     Values,
     estimate,
     every,
+    saved,
     several,
     short,
 )
@@ -73,9 +74,7 @@ def lists_with(model: str, counts: Sequence[int], queries: Sequence[str], folder
                     break
                 place = rng.choice(right)
                 ranking[[place, place + 1]] = ranking[[place + 1, place]]
-            name = f"{instance.name}-wrong{count}"
-            replace(instance, name=name, initial_ranking=ranking).save(folder / f"{name}.json")
-            files.append(str(folder / f"{name}.json"))
+            files.append(saved(replace(instance, name=f"{instance.name}-wrong{count}", initial_ranking=ranking), folder))
     return files
 
 

@@ -174,23 +174,3 @@ def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
     assert json.loads((tmp_path / "nonstat-fig1.json").read_text(encoding="utf-8")) == there
     assert (tmp_path / "nonstat-fig1.parquet").read_bytes() == (RESULTS / "nonstat-fig1.parquet").read_bytes()
     assert (tmp_path / "nonstat-fig1.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("study zoghi-fig1 --from nowhere --out new", "nowhere has no results of zoghi-fig1: zoghi-fig1.parquet is not there"),
-        ("study zoghi-fg1 --from nowhere --out new", "unknown study 'zoghi-fg1'; did you mean 'zoghi-fig1'?"),
-        (f"study nonstat-fig1 --from {RESULTS} --from {RESULTS} --out new", "are in two of the folders"),
-        (f"study nonstat-fig1 --from {RESULTS} --instances yandex-9 --out new", "--from plays nothing"),
-        (f"study nonstat-fig1 --from {RESULTS}", "the results need a folder; give --out DIR"),
-    ],
-)
-def test_what_cannot_be_drawn_is_named_in_one_line(tmp_path, capsys, monkeypatch, words, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(words.split()) == 2
-    out, err = capsys.readouterr()
-    assert message in err
-    assert err.count("\n") == 1
-    assert out == ""
-    assert not list(tmp_path.iterdir())

@@ -31,6 +31,7 @@ from clickgym.runner.studies.run import conclude, judge, plan
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
+RESULTS = PAGE.parent / "results"
 
 
 def table(values, steps, instances=("one",), column="regret", runs=4):
@@ -141,7 +142,7 @@ def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeyp
     smaller(monkeypatch, name)
     plans = plan([name], 1e-9, ["yandex-9982", "yandex-9"])
     results = [invented(name, planned, tmp_path) for planned in plans]
-    found = conclude(name, results, tmp_path, Console(quiet=True))[name]
+    found = conclude(name, results, tmp_path, Console(quiet=True))
     written = check_files(tmp_path, name)
     assert [row["measured"] for row in written] == [finding.measured for _, finding in found]
     assert [row["supported"] for row in written] == [finding.verdict for _, finding in found]
@@ -183,6 +184,11 @@ def test_every_part_can_be_played(tmp_path, part):
         ("study bubble-fig3 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),
         ("study ubm-fig2 --instances lagree2016-small --out new", "n_positions is 6"),
         ("study ubm-table1 --instances yandex-8 --out new", "unknown instance 'yandex-8'"),
+        ("study zoghi-fig1 --from nowhere --out new", "nowhere has no results of zoghi-fig1: zoghi-fig1.parquet is not there"),
+        ("study zoghi-fg1 --from nowhere --out new", "unknown study 'zoghi-fg1'; did you mean 'zoghi-fig1'?"),
+        (f"study nonstat-fig1 --from {RESULTS} --from {RESULTS} --out new", "are in two of the folders"),
+        (f"study nonstat-fig1 --from {RESULTS} --instances yandex-9 --out new", "--from plays nothing"),
+        (f"study nonstat-fig1 --from {RESULTS}", "the results need a folder; give --out DIR"),
         ("list study", "unknown kind 'study'; did you mean 'studies'?"),
     ],
 )
