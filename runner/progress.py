@@ -1,4 +1,7 @@
-"""What sweeps show as they go, in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs."""
+"""What sweeps show as they go, in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs.
+
+That kernels are compiled, which takes seconds the first time, is known from the events that numba tells.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import math
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import polars
 import rich.progress
+from numba.core import event
 from rich.console import Console
 from rich.text import Text
 
@@ -21,10 +25,49 @@ from .results import Trial
 from .statistics import summary
 from .sweep import Callback
 
-__all__ = ["Progress"]
+__all__ = ["Compiling", "Progress"]
 
 LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
+COMPILING = "compiling …"
+LEAST_BAR = 8
+"""Characters of a bar, below which there is none."""
+
+
+Listener: Any = event.Listener
+
+
+class Compiling(Listener):
+    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
+    count.
+
+    Args:
+        told: is called with True and with False, from any thread.
+    """
+
+    def __init__(self, told: Callable[[bool], object]) -> None:
+        self._told, self._open, self._lock = told, 0, threading.Lock()
+
+    def __enter__(self) -> Self:
+        event.register("numba:compile", self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        event.unregister("numba:compile", self)
+
+    def on_start(self, _: Any) -> None:
+        """A kernel, perhaps for another one."""
+        self._change(1)
+
+    def on_end(self, _: Any) -> None:
+        """It is there."""
+        self._change(-1)
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            before, self._open = self._open, self._open + by
+            if not before or not self._open:
+                self._told(bool(self._open))
 
 
 class Progress(Callback):
@@ -45,22 +88,18 @@ class Progress(Callback):
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
-        self._bar = rich.progress.Progress(
-            rich.progress.TextColumn("{task.description}"),
-            rich.progress.BarColumn(),
-            rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"),
-            _Rate(),
-            rich.progress.TimeRemainingColumn(),
-            rich.progress.TextColumn("left"),
-            console=console,
-            disable=not self.drawn,
-            transient=True,
-        )
+        self._bar = rich.progress.Progress(console=console, disable=not self.drawn, transient=True)
+        self._task: rich.progress.TaskID | None = None
+        self._before = console.status(COMPILING)  # what is compiled before there is a bar
+        self._compiling, self._told = False, Compiling(self._compile)
 
     def __enter__(self) -> Self:
+        self._told.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._told.__exit__(kind, error, traceback)
+        self._before.stop()
         self._bar.stop()
 
     def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
@@ -75,6 +114,7 @@ class Progress(Callback):
         if done and self._lines:
             self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
         if len(done) < len(trials):
+            self._bar.columns = _columns(self._console.width, len(trials), horizon)
             self._bar.start()
             self._task = self._bar.add_task("", total=len(trials) * horizon, completed=len(done) * horizon)
             self._describe()
@@ -90,11 +130,11 @@ class Progress(Callback):
         self._console.print(text, soft_wrap=True)
 
     def sessions(self, count: int) -> None:
-        self._bar.advance(self._task, count)
+        self._advance(count)
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         if not counted:
-            self._bar.advance(self._task, self._horizon)
+            self._advance(self._horizon)
         with self._lock:
             self._finished += 1
             frames = self._frames[trial[:3]]
@@ -112,8 +152,21 @@ class Progress(Callback):
             return f"what is finished is kept in {out}"
         return f"{self._finished} of {self._trials} runs are finished and kept in {out}"
 
+    def _compile(self, going_on: bool) -> None:
+        self._compiling = going_on
+        if self._task is not None:
+            self._describe()
+        elif self.drawn:
+            self._before.start() if going_on else self._before.stop()
+
+    def _advance(self, count: int) -> None:
+        assert self._task is not None
+        self._bar.advance(self._task, count)
+
     def _describe(self) -> None:
-        self._bar.update(self._task, description=f"run {min(self._finished + 1, self._trials)} of {self._trials}")
+        assert self._task is not None
+        run = f"run {min(self._finished + 1, self._trials)} of {self._trials}"
+        self._bar.update(self._task, description=COMPILING if self._compiling else run)
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
@@ -132,6 +185,24 @@ class Progress(Callback):
     def _trained(frame: polars.DataFrame) -> list[str]:
         sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
+
+
+def _columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.ProgressColumn, ...]:
+    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number."""
+    description = max(len(COMPILING), len(f"run {trials} of {trials}"))
+    sessions = 2 * len(f"{trials * horizon:,}") + len(" of  sessions")
+    # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
+    room = width - description - len(" 00:00:00 left")
+    chosen: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
+    with_sessions, with_rate = room > sessions, room > sessions + 1 + len("999.9 M/s")
+    bar = room - sessions - len(" 999.9 M/s") - 2
+    if with_rate and bar >= LEAST_BAR:
+        chosen.append(rich.progress.BarColumn(min(bar, 40)))
+    if with_sessions:
+        chosen.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
+    if with_rate:
+        chosen.append(_Rate())
+    return (*chosen, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
 
 
 class _Rate(rich.progress.ProgressColumn):

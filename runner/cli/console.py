@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-__all__ = ["bold", "errors", "interruptible", "one_line_warnings", "output"]
+__all__ = ["bold", "compiling_told", "errors", "interruptible", "one_line_warnings", "output"]
 
 
 def output() -> Console:
@@ -40,6 +40,16 @@ def one_line_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def compiling_told(console: Console) -> Iterator[None]:
+    """Within, a terminal shows that kernels are compiled, while they are."""
+    from ..progress import COMPILING, Compiling  # loads data frames
+
+    status = console.status(COMPILING)
+    with Compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
 
 

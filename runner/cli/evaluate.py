@@ -11,7 +11,7 @@ import typer
 from ...envs import REWARDS
 from ..reports.terminal import Column, print_table
 from ..reports.terminal import say as tell
-from .console import output
+from .console import compiling_told, errors, output
 
 if TYPE_CHECKING:
     from ...offline import Comparison
@@ -77,10 +77,11 @@ def evaluate(
     """
     from ...offline import compare
 
-    compared = compare(
-        log, policy, estimator, log_format=log_format, query=query, logging=logging, reward=reward, cutoff=cutoff,
-        on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
-    )  # fmt: skip
+    with compiling_told(errors()):
+        compared = compare(
+            log, policy, estimator, log_format=log_format, query=query, logging=logging, reward=reward, cutoff=cutoff,
+            on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
+        )  # fmt: skip
     _print(compared, level, reward, cutoff)
 
 

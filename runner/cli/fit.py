@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ...envs.files import make_folder
 from ..reports.terminal import Column, print_table, say
-from .console import errors, output
+from .console import compiling_told, errors, output
 
 if TYPE_CHECKING:
     from ...offline import Fitted
@@ -71,8 +71,9 @@ def fit(
     from ...offline import ConvergenceWarning, fit_models
 
     files = _files(out, queries or ())
-    console, progress = output(), partial(errors().print, highlight=False)
-    with warnings.catch_warnings():
+    console, told = output(), errors()
+    progress = partial(say, told)
+    with compiling_told(told), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,

@@ -10,6 +10,7 @@ import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core import event
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -213,3 +214,49 @@ def test_a_wrong_name_suggests_across_all_kinds(wrong, meant, capsys):
 def test_positions_are_of_instances(capsys):
     assert main(["show", "TopRank", "--positions", "3"]) == 2
     assert "--positions is of instances; TopRank is none" in capsys.readouterr().err
+
+
+# -------------------------------------------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("horizon", [10**4, 10**7, 10**12])
+@pytest.mark.parametrize("width", [40, *WIDTHS])
+def test_the_bar_is_never_cut(width, horizon):
+    text = io.StringIO()
+    trials = [Trial("E", "i", "A", run) for run in range(10)]
+    with Progress(Console(file=text, force_terminal=True, width=width, no_color=True)) as progress:
+        progress.start(trials, {}, horizon)
+        progress.sessions(horizon)
+        progress._bar.refresh()
+    frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
+    assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
+    assert any("run 1 of 10" in frame and "left" in frame for frame in frames)
+    if width >= 80 and horizon < 10**12:
+        assert f"{horizon:,} of {10 * horizon:,} sessions" in text.getvalue()
+
+
+def test_that_kernels_are_compiled_is_shown_while_they_are():
+    text = io.StringIO()
+    trials = [Trial("E", "i", "A", run) for run in range(2)]
+    with Progress(Console(file=text, force_terminal=True, width=100, no_color=True)) as progress:
+        with event.trigger_event("numba:compile"):
+            pass
+        assert text.getvalue().count("compiling …") == 1  # before there is a bar
+        progress.start(trials, {}, 100)
+        descriptions = [progress._bar.tasks[0].description]
+        with event.trigger_event("numba:compile"):
+            with event.trigger_event("numba:compile"):  # of what it calls
+                descriptions.append(progress._bar.tasks[0].description)
+            descriptions.append(progress._bar.tasks[0].description)
+        descriptions.append(progress._bar.tasks[0].description)
+    assert descriptions == ["run 1 of 2", "compiling …", "compiling …", "run 1 of 2"]
+    with event.trigger_event("numba:compile"):
+        pass
+    assert progress._bar.tasks[0].description == "run 1 of 2"
+
+
+def test_where_there_is_no_terminal_nothing_is_said_of_compiling():
+    text = io.StringIO()
+    with Progress(Console(file=text)), event.trigger_event("numba:compile"):
+        pass
+    assert text.getvalue() == ""
