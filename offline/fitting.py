@@ -63,7 +63,8 @@ def fit_models(
 
     Args:
         log: a log, or its file.
-        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``.
+        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
+            ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L.
         test_share: of the sessions, how many are held out; 0 holds out none.
@@ -86,6 +87,7 @@ def fit_models(
         (array([0.92, 0.14]), True)
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
+    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
     strict = check_flag("strict", strict)
@@ -115,13 +117,15 @@ def fit_models(
         if test_share:
             estimators[name] = estimator.create(iterations, tol, per_query=per_query).fit(log)
         on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    kept = _one_of_each(scored, test if len(test) else train, on_step)
     method = {
         "sessions_of_all_queries": len(log),
         "smoothing": "(1 + successes) / (2 + trials)",
         "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
-        "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items()},
+        "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items() if name in kept},
     }
-    instances = {label: query_instance(log, label, estimators, n_items, origin=origin, estimation=method) for label in labels}
+    held = {name: estimators[name] for name in kept}
+    instances = {label: query_instance(log, label, held, n_items, origin=origin, estimation=method) for label in labels}
     return Fitted(train, test, scored, estimators, instances)
 
 
@@ -134,8 +138,18 @@ def _check_models(models: Sequence[str], per_query: bool) -> None:
         if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
             offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
             raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
-    if len({MODEL_ESTIMATORS[name].model_class for name in models}) < len(models):
-        raise ValueError(f"models are {', '.join(models)}; expected each once, and one of DBN and SDBN")
+
+
+def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]) -> list[str]:
+    """Of the estimators of one click model the one that predicts a log better, for an instance has room for one."""
+    rivals: dict[type[ClickModel], list[str]] = {}
+    for name, estimator in scored.items():
+        rivals.setdefault(estimator.model_class, []).append(name)
+    best = [max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0] for names in rivals.values()]
+    for names, chosen in zip(rivals.values(), best, strict=True):
+        if len(names) > 1:
+            on_step(f"{' and '.join(names)} estimate one click model: the instance holds {chosen}, which predicts better")
+    return best
 
 
 def _read(path: str | PathLike[str], log_format: str, strict: bool, on_step: Callable[[str], object]) -> ClickLog:

@@ -1,11 +1,13 @@
-"""Numbers in words, regret with its interval and times; and tables in Markdown."""
+"""Numbers in words, regret with its interval and times; tables in Markdown; what JSON can hold."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-__all__ = ["clock", "duration", "folded", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
+__all__ = ["clock", "duration", "finite", "folded", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -91,6 +93,20 @@ def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int
         else:
             lines.append(" " * indent + part)
     return lines
+
+
+def finite(value: Any) -> Any:
+    """A value as JSON can hold it: what is no finite number becomes None.
+
+    Example:
+        >>> finite({"score": float("-inf"), "interval": (0.5, float("nan"))})
+        {'score': None, 'interval': [0.5, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def markdown_text(text: str) -> str:

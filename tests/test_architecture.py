@@ -23,7 +23,8 @@ SESSIONS = (  # one pair
 )  # fmt: skip
 SWEEPS = (  # many pairs, and what is told of them
     *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.formats", "clickgym.runner.statistics",
-    "clickgym.runner.results", "clickgym.runner.sweep", "clickgym.runner.progress", "clickgym.runner.shipped",
+    "clickgym.runner.experiment", "clickgym.runner.results", "clickgym.runner.sweep", "clickgym.runner.progress",
+    "clickgym.runner.shipped",
 )  # fmt: skip
 LATER = {"clickgym.runner.run": ("clickgym.runner.learners.play",)}  # imports inside a function, of what needs torch
 

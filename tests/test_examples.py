@@ -17,6 +17,7 @@ import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from clickgym.offline import write_tidy
+from clickgym.runner.cli.app import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -49,6 +50,13 @@ def test_the_quickstart_of_the_readme_runs(capsys):
     assert code
     exec(code[1].replace("1_000_000", "1_000"), {})
     assert "TopRank lost" in capsys.readouterr().out
+
+
+def test_the_experiment_file(tmp_path, capsys):
+    text = (ROOT / "examples" / "experiment.toml").read_text(encoding="utf-8")
+    (tmp_path / "experiment.toml").write_text(text.replace("1e5", "100").replace("runs = 5", "runs = 2"), encoding="utf-8")
+    assert main(["run", str(tmp_path / "experiment.toml"), "--out", str(tmp_path / "out")]) == 0
+    assert "Regret after 100 sessions, mean over 2 instances" in capsys.readouterr().out
 
 
 def test_custom_agent(tmp_path):
@@ -168,6 +176,7 @@ def test_make_run_is_the_command_of_the_readme():
         "README.md",
         "CONTRIBUTING.md",
         "docs/README.md",
+        "docs/command_line.md",
         "docs/contextual.md",
         "docs/off_policy.md",
         "docs/own_models_and_agents.md",

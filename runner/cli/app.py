@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Sequence
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -24,6 +25,7 @@ from .features import features
 from .fit import fit
 from .listing import list_
 from .merge import merge
+from .names import OPEN_FLAG
 from .report import report
 from .run import USAGE_ERROR, run
 from .show import show
@@ -35,12 +37,26 @@ BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     rich_markup_mode="rich",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compare algorithms that learn to rank from clicks.",
     epilog="Start with:  [bold]clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --runs 5 --out first[/]",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"clickgym {version('clickgym')}")
+        raise typer.Exit
+
+
+@app.callback()
+def clickgym(
+    show_version: Annotated[bool, typer.Option(
+        "--version", is_eager=True, callback=_version, help="Print the version, and nothing else.",
+    )] = False,
+) -> None:  # fmt: skip
+    """Compare algorithms that learn to rank from clicks."""
 
 
 class _SeveralValues(TyperCommand):
@@ -62,6 +78,8 @@ class _SeveralValues(TyperCommand):
             else:
                 first = False
             spread.append(word)
+        if flag is not None:
+            ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
         return super().parse_args(ctx, spread)
 
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
-__all__ = ["bold", "compiling_told", "errors", "interruptible", "one_line_warnings", "output"]
+from ..formats import finite
+
+__all__ = ["Json", "bold", "compiling_told", "errors", "interruptible", "one_line_warnings", "output", "print_json"]
 
 
-def output() -> Console:
-    """For what a command was asked for."""
-    return _wide(Console())
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at full precision; all else goes to stderr.")]
+
+
+def output(as_json: bool = False) -> Console:
+    """For what a command was asked for; if that is a document, for what it says beside it."""
+    return errors() if as_json else _wide(Console())
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document on standard output; what is unknown or not finite is null."""
+    sys.stdout.write(json.dumps(finite(document), indent=1, ensure_ascii=False) + "\n")
 
 
 def errors() -> Console:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from ...envs import REWARDS
 from ..reports.terminal import Column, print_table
 from ..reports.terminal import say as tell
-from .console import compiling_told, errors, output
+from .console import Json, compiling_told, errors, output, print_json
 
 if TYPE_CHECKING:
     from ...offline import Comparison
@@ -56,6 +58,7 @@ def evaluate(
     bootstrap: Annotated[int, typer.Option(metavar="N", help="Resamplings for the intervals.")] = 1000,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Estimate from a log what another ranking policy would have earned.
 
@@ -82,10 +85,15 @@ def evaluate(
             log, policy, estimator, log_format=log_format, query=query, logging=logging, reward=reward, cutoff=cutoff,
             on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
         )  # fmt: skip
-    _print(compared, level, reward, cutoff)
+    _print(output(as_json), compared, level, reward, cutoff)
+    if as_json:
+        print_json({
+            "log": str(log), "policy": policy, "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "evaluations": [asdict(evaluation) for evaluation in compared.evaluations], "on_policy": compared.on_policy,
+        })  # fmt: skip
 
 
-def _print(compared: Comparison, level: float, reward: str, cutoff: int | None) -> None:
+def _print(console: Console, compared: Comparison, level: float, reward: str, cutoff: int | None) -> None:
     """Show estimates as a table."""
     from ...offline import ClickLog
 
@@ -116,7 +124,6 @@ def _print(compared: Comparison, level: float, reward: str, cutoff: int | None) 
         )
         for result in results
     ]
-    console = output()
     print_table(console, columns, rows, title=f"{earned}, under the policy")
     say = partial(tell, console)
     if results[0].on_policy is None:

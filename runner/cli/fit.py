@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from ...envs.files import make_folder
 from ..reports.terminal import Column, print_table, say
-from .console import compiling_told, errors, output
+from .console import Json, compiling_told, errors, output, print_json
 
 if TYPE_CHECKING:
     from ...offline import Fitted
@@ -27,7 +27,7 @@ def fit(
     )],
     model: Annotated[list[str], typer.Option(
         "--model", "-m", metavar="MODEL...",
-        help="One or more of {models}.",
+        help="One or more of {models}; or [bold]all[/].",
     )],
     out: Annotated[Path, typer.Option(
         metavar="FILE|DIR", help="The instance file, [bold]name.json[/]; or a folder, for one file per query.",
@@ -55,6 +55,7 @@ def fit(
     skip_malformed: Annotated[bool, typer.Option(
         "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
     )] = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Fit click models to your click log: how well they predict, and an instance file to run agents on.
 
@@ -71,7 +72,7 @@ def fit(
     from ...offline import ConvergenceWarning, fit_models
 
     files = _files(out, queries or ())
-    console, told = output(), errors()
+    console, told = output(as_json), errors()
     progress = partial(say, told)
     with compiling_told(told), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
@@ -82,12 +83,17 @@ def fit(
     for name, estimator in fitted.estimators.items():
         if getattr(estimator, "converged_", None) is False:
             progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
-    _print_scores(console, fitted)
+    scores, written = _scores(fitted), []
+    _print_scores(console, fitted, scores)
     for query, instance in fitted.instances.items():
         file = files(query)
         make_folder(file.parent)
         instance.save(file)
         say(console, f"{file}: {instance.description}")
+        written.append({"query": query, "file": str(file), "description": instance.description})
+    if as_json:
+        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
+        print_json({"log": str(log), **sizes, "models": scores, "instances": written})
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -116,20 +122,36 @@ def _file_name(label: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
 
 
-def _print_scores(console: Console, fitted: Fitted) -> None:
-    """One row per model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
-    estimators, train, test = fitted.scored, fitted.train, fitted.test
+def _scores(fitted: Fitted) -> list[dict[str, Any]]:
+    """Of each model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
+    rows = []
+    for name, estimator in fitted.scored.items():
+        by_rank = estimator.perplexity_by_rank(fitted.test) if len(fitted.test) else None
+        rows.append({
+            "model": name,
+            "steps": getattr(estimator, "n_iter_", None),
+            "converged": getattr(estimator, "converged_", None),
+            "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
+            "perplexity": None if by_rank is None else float(by_rank.mean()),
+            "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
+        })  # fmt: skip
+    return rows
+
+
+def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, Any]]) -> None:
+    """One row per model."""
+    train, test = fitted.train, fitted.test
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if len(test):
         columns += [Column("log-likelihood", right=True), Column("perplexity", right=True)]
         columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
     rows = []
-    for name, estimator in estimators.items():
-        steps = getattr(estimator, "n_iter_", None)
-        cells = [name, "closed form" if steps is None else f"{steps}{'' if estimator.converged_ else ', not converged'}"]  # type: ignore[attr-defined]
+    for row in scores:
+        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
+        cells = [row["model"], steps]
         if len(test):
-            by_rank = estimator.perplexity_by_rank(test)
-            cells += [f"{estimator.score(test):.5f}", f"{by_rank.mean():.5f}", *(f"{value:.4f}" for value in by_rank)]
+            cells += [f"{row['log_likelihood']:.5f}", f"{row['perplexity']:.5f}"]
+            cells += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
         rows.append(cells)
     if len(test):
         title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
@@ -137,5 +159,5 @@ def _print_scores(console: Console, fitted: Fitted) -> None:
         title = f"Fitted to {len(train):,} sessions; none held out"
     print_table(console, columns, rows, title=title)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
-    if "CM" in estimators and several:
+    if "CM" in fitted.scored and several:
         say(console, f"CM excludes the {several:.1%} of sessions with several clicks: no likelihood")

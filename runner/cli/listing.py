@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,11 +15,44 @@ from ...envs.checks import unknown
 from ..describe import describe_metric
 from ..metrics import DERIVED, METRICS
 from ..reports.terminal import Column, print_table
-from .console import bold, output
+from .console import Json, bold, output, print_json
 
 __all__ = ["list_"]
 
-KINDS = ("environments", "instances", "agents", "metrics", "studies")
+
+def _agents() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "paper": agent.paper,
+            "click_models": agent.click_models,
+            "told": list(getattr(agent, "told", {})),
+        }
+        for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}.items()
+    ]
+
+
+def _studies() -> list[dict[str, Any]]:
+    from ..studies import STUDIES
+
+    return [{"name": name, "title": study.title, "paper": study.paper} for name, study in STUDIES.items()]
+
+
+_ROWS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "environments": lambda: [{"name": name, "users": env.about} for name, env in (ENVIRONMENTS | CONTEXTUAL).items()],
+    "instances": lambda: [{"name": name, "description": text} for name, text in list_instances().items()],
+    "agents": _agents,
+    "metrics": lambda: [{"name": name, "measures": describe_metric(name).about} for name in METRICS | DERIVED],
+    "studies": _studies,
+}
+_TITLES = {
+    "environments": ("Environments, by their users", ["users"]),
+    "instances": ("Instances (--instance)", ["description"]),
+    "agents": ("Agents (--agents)", ["paper", "click models", "what it is told"]),
+    "metrics": ("Metrics (--metrics)", ["what it measures"]),
+    "studies": ("Studies", ["title", "paper"]),
+}
+KINDS = tuple(_ROWS)
 
 
 def list_(
@@ -27,6 +60,7 @@ def list_(
         metavar="KIND", show_default=False,
         help=f"Only {', '.join(map(bold, KINDS[:-1]))} or {bold(KINDS[-1])}; by default all.",
     )] = "",
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """What there is to run: environments, instances, agents, metrics and studies.
 
@@ -34,27 +68,21 @@ def list_(
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))
+    there = {kind: rows() for kind, rows in _ROWS.items() if what in ("", kind)}
+    if as_json:
+        print_json(there)
+        return
     console = output()
-    if what in ("", "environments"):
-        rows = [(name, environment.about) for name, environment in (ENVIRONMENTS | CONTEXTUAL).items()]
-        _print(console, "Environments, by their users", ["users"], rows)
-    if what in ("", "instances"):
-        _print(console, "Instances (--instance)", ["description"], list(list_instances().items()))
-    if what in ("", "agents"):
-        ranks: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
-        told = {name: ", ".join(getattr(agent, "told", {})) for name, agent in ranks.items()}
-        _print(console, "Agents (--agents)", ["paper", "click models", "what it is told"], [
-            (name, agent.paper, f"for {agent.click_models}", f"is told {told[name]}" if told[name] else "")
-            for name, agent in ranks.items()
-        ])  # fmt: skip
-    if what in ("", "metrics"):
-        described = [describe_metric(name) for name in METRICS | DERIVED]
-        _print(console, "Metrics (--metrics)", ["what it measures"], [(metric.name, metric.about) for metric in described])
-    if what in ("", "studies"):
-        from ..studies import STUDIES
+    for kind, rows in there.items():
+        title, headings = _TITLES[kind]
+        _print(console, title, headings, [list(map(_in_words, row.items())) for row in rows])
 
-        studies = [(name, study.title, study.paper) for name, study in STUDIES.items()]
-        _print(console, "Studies", ["title", "paper"], studies)
+
+def _in_words(entry: tuple[str, Any]) -> str:
+    key, value = entry
+    if key == "told":
+        return f"is told {', '.join(value)}" if value else ""
+    return f"for {value}" if key == "click_models" else str(value)
 
 
 def _print(console: Console, title: str, about: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import typer
+
 from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, METRICS
 
-__all__ = ["agents", "environments", "everything", "instances", "metrics", "studies"]
+__all__ = ["OPEN_FLAG", "agents", "environments", "everything", "instances", "metrics", "studies"]
+
+
+OPEN_FLAG = "clickgym.flag"
+"""Where in the context of a command the flag is that takes several values, and whose values the words end with."""
 
 
 def _beginning(known: Iterable[str], incomplete: str) -> list[str]:
@@ -20,8 +26,12 @@ def agents(incomplete: str) -> list[str]:
     return _beginning(PUBLISHED, incomplete)
 
 
-def environments(incomplete: str) -> list[str]:
-    """Environments of which the id begins so."""
+def environments(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Environments of which the id begins so; after several values of one flag, what may be a further one."""
+    flag = ctx.meta.get(OPEN_FLAG, "")
+    for names, flags in ((agents, ("--agents", "-a")), (instances, ("--instance", "-i")), (metrics, ("--metrics", "-m"))):
+        if flag in flags:
+            return names(incomplete)
     return _beginning(ENVIRONMENTS | CONTEXTUAL, incomplete)
 
 
@@ -44,4 +54,5 @@ def studies(incomplete: str) -> list[str]:
 
 def everything(incomplete: str) -> list[str]:
     """All of them."""
-    return [name for names in (agents, environments, instances, metrics, studies) for name in names(incomplete)]
+    ids = _beginning(ENVIRONMENTS | CONTEXTUAL, incomplete)
+    return [*ids, *(name for names in (agents, instances, metrics, studies) for name in names(incomplete))]

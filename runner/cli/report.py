@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .console import output
+from .console import Json, output, print_json
 
 __all__ = ["report"]
 
@@ -20,6 +20,7 @@ def report(
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Make table and figure again from the results in a folder, and reports of them.
 
@@ -29,7 +30,10 @@ def report(
 
       clickgym report results/first --html --latex
     """
+    from ..reports.document import results_document
     from ..reports.report import Format, write_report
 
     wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
-    write_report(folder, output(), [name for name, is_wanted in wanted.items() if is_wanted], bounds=bounds)
+    write_report(folder, output(as_json), [name for name, is_wanted in wanted.items() if is_wanted], bounds=bounds)
+    if as_json:
+        print_json(results_document(folder))

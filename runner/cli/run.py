@@ -7,9 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ..make import looking_in
 from ..metrics import DERIVED, METRICS
 from ..run import ENGINES
-from .console import bold, errors, output
+from .console import Json, bold, errors, output, print_json
+from .names import agents as agent_names
+from .names import environments, instances
+from .names import metrics as metric_names
 
 __all__ = ["run"]
 
@@ -20,18 +24,18 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 def run(
     context: typer.Context,
     envs: Annotated[list[str], typer.Argument(
-        metavar="ENVS...",
+        metavar="ENVS...", autocompletion=environments,
         help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/], or your own "
-        "that a module registers, [bold]module:MyRank-v0[/]; or the [bold]config.json[/] of a results folder, all of it run "
-        "again.",
+        "that a module registers, [bold]module:MyRank-v0[/]; or an experiment file, [bold]experiment.toml[/], that says "
+        "what is run; or the [bold]config.json[/] of a results folder, all of it run again.",
     )],
     out: Annotated[Path, typer.Option(
         metavar="DIR", help="Folder of the results; made if need be, gone on with if begun. More agents, environments, "
         "instances and runs are added to what it holds.",
     )],
     agents: Annotated[list[str] | None, typer.Option(
-        "--agents", "-a", metavar="AGENT...", show_default=False,
-        help="One or more agents, as [bold]BatchRank[/], with arguments [bold]CascadeKLUCB:feedback=first_click[/], or "
+        "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
+        help="One or more agents, as [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or "
         "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
     )] = None,
     horizon: Annotated[str | None, typer.Option(
@@ -39,7 +43,7 @@ def run(
     )] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
     instance: Annotated[list[str] | None, typer.Option(
-        "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query",
+        "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
         help="One or more instances, each for every environment: names, or JSON files of your own.",
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
@@ -48,13 +52,14 @@ def run(
         metavar="|".join(ENGINES), help="The compiled loop, or one session at a time in Python; the numbers are the same.",
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
-        "--metrics", "-m", metavar="METRIC...", show_default="none",
+        "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
         help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED))}.",
     )] = None,
     tensorboard: Annotated[Path | None, typer.Option(
         metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
     )] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
 
@@ -68,38 +73,52 @@ def run(
 
       clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
 
+    What a file says, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
+
+      clickgym run experiment.toml --out results/experiment
+
     [bold]Stopping, and adding[/]
 
     Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. With other agents, environments,
     instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent or an
     environment fails in mid-run, its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
     """
+    from ..experiment import read_experiment
     from ..progress import Progress
+    from ..reports.document import results_document
     from ..reports.report import write_report
     from ..sweep import sweep, sweep_again
 
     progress = context.obj = Progress(errors())
     with progress:
-        if again := _configuration(context, envs):
-            sweep_again(again, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
+        file = _file(context, envs)
+        if file is not None and file.suffix == ".toml":
+            experiment = read_experiment(file)
+            instance = experiment.get("instances")
+            with looking_in(file.resolve().parent):  # for modules of one's own
+                sweep(**experiment, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
+        elif file is not None:
+            sweep_again(file, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
         else:
             sweep(
                 envs, agents or (), _number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
                 engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
-    write_report(out, output(), bounds=bounds, instances=instance or ())
+    write_report(out, output(as_json), bounds=bounds, instances=instance or ())
+    if as_json:
+        print_json(results_document(out))
 
 
-def _configuration(context: typer.Context, envs: list[str]) -> str | None:
-    """The configuration to be run again, if one was named; and the options that there must or must not be, with it."""
-    again = envs[0] if len(envs) == 1 and envs[0].endswith(".json") else None
+def _file(context: typer.Context, envs: list[str]) -> Path | None:
+    """The file that says what is run, if one was named; and the options that there must or must not be, with it."""
+    file = Path(envs[0]) if len(envs) == 1 and envs[0].endswith((".json", ".toml")) else None
     for option in ("agents", "horizon"):
-        if again is None and not context.params[option]:
+        if file is None and not context.params[option]:
             raise USAGE_ERROR(f"Missing option '--{option}'.", context)
     for option in ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"):
-        if again is not None and getattr(context.get_parameter_source(option), "name", "DEFAULT") != "DEFAULT":
-            raise USAGE_ERROR(f"{again} says what is run; --{option} cannot be given with it", context)
-    return again
+        if file is not None and getattr(context.get_parameter_source(option), "name", "DEFAULT") != "DEFAULT":
+            raise USAGE_ERROR(f"{file} says what is run; --{option} cannot be given with it", context)
+    return file
 
 
 def _number(text: str) -> Any:

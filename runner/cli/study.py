@@ -9,6 +9,7 @@ import typer
 
 from .console import errors, output
 from .listing import list_
+from .names import studies
 
 __all__ = ["study"]
 
@@ -17,6 +18,7 @@ def study(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(
         metavar="ID...", help="Studies, before the options; [bold]clickgym list studies[/] names them.", show_default=False,
+        autocompletion=studies,
     )] = None,
     scale: Annotated[float, typer.Option(
         metavar="S", help="Fraction of the horizon; queries and runs are reduced by its fourth root. 1 is the paper's work.",

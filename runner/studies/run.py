@@ -179,6 +179,8 @@ def run_study(
     make_folder(out)
     for each in plans:
         say(console, words(each))
+        if round(each.part.horizon * scale) < each.horizon:
+            say(console, f"{each.part.name}: raised to {each.horizon:,} sessions, below which it shows nothing")
     seconds = project(plans, out)
     workers = joblib.effective_n_jobs(n_jobs)
     say(console, f"projected: {clock(seconds / workers)} with {workers} workers, without compilation")
@@ -379,7 +381,9 @@ def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
 def draw(setting: Setting) -> Figure:
     """The figure of a study, with the version and the command that made it, without which nobody could check it."""
     figure = STUDIES[setting.study].figure(setting.evidence)
-    figure.supxlabel(_shortened(setting.command), fontsize=6, color="0.4", x=0.01, ha="left")
+    least = {f"{each.horizon:,}" for each in setting.plans if each.horizon == each.part.least_horizon < each.part.horizon}
+    played = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
+    figure.supxlabel(_shortened(setting.command) + played, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 

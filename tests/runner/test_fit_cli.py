@@ -103,6 +103,20 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
     assert instance.initial_ranking.tolist() == [2, 1, 0]  # c and b as in the most frequent list, then a
 
 
+def test_all_estimators_are_fitted_and_of_two_for_one_model_the_better_is_kept(log_file, tmp_path, capsys):
+    out = tmp_path / "all.json"
+    words = ["fit", str(log_file), "--iterations", "20", "--out", str(out), "--model"]
+    assert main([*words, "all"]) == 0
+    printed, progress = capsys.readouterr()
+    assert all(re.search(rf"^{name} ", printed, re.MULTILINE) for name in MODEL_ESTIMATORS)
+    kept = re.search(r"SDBN and DBN estimate one click model: the instance holds (S?DBN), which predicts better", progress)[1]
+    scores = {row.split()[0]: row for row in printed.splitlines() if "DBN" in row.split(" ")[0]}
+    numbers = {name: float(re.search(r"-\d+\.\d{5}", row)[0]) for name, row in scores.items() if name in ("DBN", "SDBN")}
+    assert kept == max(numbers, key=numbers.get)
+    assert set(load_instance(out).models) == {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
+    assert main([*words, "CM", "DCM", "SDBN", "PBM", "UBM", "DBN"]) == 0
+
+
 def test_missing_convergence_is_told(log_file, tmp_path, capsys):
     words = ["fit", str(log_file), "--model", "DBN", "--iterations", "3", "--out", str(tmp_path / "query.json")]
     assert main(words) == 0
@@ -133,7 +147,6 @@ def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
     ("words", "message"),
     [
         ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
-        ("LOG --model DBN SDBN --out x.json", "one of DBN and SDBN"),
         ("LOG --model PBM PBM --out x.json", "expected each once"),
         ("LOG --model PBM --out x.json --format csv", "unknown log format 'csv'"),
         ("LOG --model PBM --out x.json --format yandex-relevance", "line 1: expected 'session, time, Q or C"),

@@ -1,0 +1,229 @@
+"""What the command line says to programs: JSON documents, experiment files, the version, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from importlib.metadata import version
+
+import numpy as np
+import polars
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, Instance, list_instances
+from clickgym.offline import ClickLog, compare, fit_models, write_tidy
+from clickgym.runner.cli.app import main
+from clickgym.runner.experiment import EXPERIMENT_KEYS, read_experiment
+from clickgym.runner.metrics import DERIVED, METRICS
+from clickgym.runner.results import read_results
+from clickgym.runner.statistics import summary
+from clickgym.runner.studies import STUDIES
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    rng = np.random.default_rng(1)
+    items = rng.permuted(np.tile(np.arange(5), (400, 1)), axis=1)[:, :3]
+    write_tidy(ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, tuple("abcde"), ("shoes",)), path)
+    return path
+
+
+@pytest.fixture
+def document(capsys):
+    """The one document that a command prints, as strict JSON."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    def run(*words):
+        assert main([*map(str, words), "--json"]) == 0
+        return json.loads(capsys.readouterr().out, parse_constant=refuse)
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------------------------ JSON
+
+
+def test_list_in_json_names_what_there_is(document):
+    there = document("list")
+    names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
+    assert names == {
+        "environments": [*ENVIRONMENTS, *CONTEXTUAL],
+        "instances": list(list_instances()),
+        "agents": [*AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS],
+        "metrics": [*METRICS, *DERIVED],
+        "studies": list(STUDIES),
+    }
+    assert next(row for row in there["agents"] if row["name"] == "PBMUCB")["told"] == ["examination"]
+    assert list(document("list", "studies")) == ["studies"]
+
+
+def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tmp_path):
+    out = tmp_path / "out"
+    words = ["run", "PBMRank-v0", "--agents", "TopRank", "Random", "--instance", "yandex-9", "yandex-990", "--horizon", 500]
+    played = document(*words, "--runs", 3, "--metrics", "ndcg", "--out", out)
+    table, timings, config = read_results(out)
+    assert played == document("report", out)
+    assert (played["horizon"], played["runs"], played["agents"]) == (500, 3, config["agents"])
+    for key, by in (("results", ("env", "agent")), ("by_instance", ("env", "instance", "agent"))):
+        wanted = summary(table, timings, by).to_dicts()
+        assert [{name: row[name] for name in wanted[0]} for row in played[key]] == wanted
+    first = table.filter(polars.col("agent") == "TopRank", step=500)
+    assert played["results"][0]["ndcg"] == pytest.approx(first["ndcg"].mean())
+
+
+def test_what_is_unknown_is_null(document, tmp_path):
+    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", 100, "--runs", 1, "--out", tmp_path / "out"]
+    assert document(*words)["results"][0]["regret_ci95"] is None
+
+
+def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
+    said = document("fit", log_file, "--model", "PBM", "CM", "SDBN", "--out", tmp_path / "shoes.json")
+    fitted = fit_models(log_file, ["PBM", "CM", "SDBN"])
+    assert (said["train_sessions"], said["test_sessions"]) == (len(fitted.train), len(fitted.test))
+    for row in said["models"]:
+        estimator = fitted.scored[row["model"]]
+        score = estimator.score(fitted.test)
+        assert row["log_likelihood"] == (score if np.isfinite(score) else None)
+        assert row["perplexity_by_rank"] == estimator.perplexity_by_rank(fitted.test).tolist()
+        assert row["steps"] == getattr(estimator, "n_iter_", None)
+    assert said["models"][1]["log_likelihood"] is None  # of the CM, which excludes sessions with several clicks
+    assert said["instances"][0]["file"] == str(tmp_path / "shoes.json")
+
+
+def test_evaluate_in_json_is_what_python_says(document, log_file):
+    said = document("evaluate", log_file, "--policy", "fixed:a,b,c", "--logging", "uniform", "--estimator", "ips", "pbm")
+    compared = compare(log_file, "fixed:a,b,c", ["ips", "pbm"], logging="uniform")
+    assert said["evaluations"] == json.loads(json.dumps([asdict(each) for each in compared.evaluations]))
+    assert said["on_policy"] is None
+
+
+def test_nothing_but_the_document_is_on_standard_output(log_file, tmp_path):
+    words = ["fit", log_file, "--model", "PBM", "--out", tmp_path / "q.json", "--json"]
+    done = subprocess.run([sys.executable, "-m", "clickgym", *map(str, words)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["models"][0]["model"] == "PBM"
+    assert "Fitted to 320 sessions" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------- experiment files
+
+
+EXPERIMENT = """
+envs = ["PBMRank-v0"]
+agents = ["TopRank", "mine:Mine"]
+horizon = 1e3
+runs = 2
+seed = 4
+instances = ["queries/shoes.json", "yandex-9"]
+checkpoints = [10, 100]
+metrics = ["ndcg"]
+engine = "auto"
+"""
+MINE = """
+import clickgym
+class Mine(clickgym.agents.TopRank):
+    pass
+"""
+
+
+def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, capsys):
+    (tmp_path / "there" / "queries").mkdir(parents=True)
+    (tmp_path / "there" / "mine.py").write_text(MINE)
+    instance = Instance("shoes", {"PBM": clickgym.envs.PositionBasedModel([0.6, 0.3, 0.2], [0.9, 0.5])}, 2)
+    instance.save(tmp_path / "there" / "queries" / "shoes.json")
+    (tmp_path / "there" / "experiment.toml").write_text(EXPERIMENT)
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "there/experiment.toml", "--out", "out", "--jobs", "2"]) == 0
+    table, _, config = read_results("out")
+    assert set(EXPERIMENT_KEYS) <= set(config)
+    assert (config["instances"], config["seed"], config["metrics"]) == (["shoes", "yandex-9"], 4, ["ndcg"])
+    assert config["checkpoints"] == [10, 100, 1000]
+    wanted = clickgym.sweep(
+        ["PBMRank-v0"], ["TopRank"], 1000, 2, seed=4, instances=[instance, "yandex-9"], checkpoints=[10, 100], metrics=["ndcg"]
+    )
+    assert table.filter(agent="TopRank").equals(wanted)
+    assert "mine:Mine" in capsys.readouterr().out
+
+
+def test_what_an_experiment_file_does_not_say_is_as_on_the_command_line(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text('envs = ["PBMRank-v0"]\nagents = ["Random"]\nhorizon = 10\n')
+    assert read_experiment(file) == {"envs": ["PBMRank-v0"], "agents": ["Random"], "horizon": 10, "runs": 10}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('agent = ["TopRank"]', "unknown key 'agent'; did you mean 'agents'?"),
+        ('envs = "PBMRank-v0"', "envs is 'PBMRank-v0'; expected a list of strings"),
+        ("envs = []", "envs is []; expected a list of strings"),
+        ('envs = ["PBMRank-v0"]', "agents is missing; expected a list of strings"),
+        ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]', "horizon is missing; expected a number"),
+        ("horizon = true", "horizon is True; expected a number"),
+        ("runs = 2.5", "runs is 2.5; expected an integer"),
+        ('checkpoints = ["a"]', "checkpoints is ['a']; expected a list of integers"),
+        ("engine = 3", "engine is 3; expected a string"),
+        ("envs = [", "is no TOML"),
+        ('envs = ["PBMRank-v0"]\nagents = ["TopRnk"]\nhorizon = 10', "unknown agent 'TopRnk'; did you mean 'TopRank'?"),
+        ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]\nhorizon = -1', "horizon"),
+    ],
+)
+def test_a_wrong_experiment_file_is_refused_in_one_line(content, message, tmp_path, capsys):
+    (tmp_path / "bad.toml").write_text(content)
+    assert main(["run", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_file_that_is_not_there_and_options_that_contradict_it(tmp_path, capsys):
+    words = ["run", str(tmp_path / "x.toml"), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "there is no experiment file" in capsys.readouterr().err
+    assert main([*words, "--runs", "3"]) == 2
+    assert "says what is run; --runs cannot be given with it" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------- version, completion
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"clickgym {version('clickgym')}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("clickgym st", ["study"]),
+        ("clickgym run PBM", ["PBMRank-v0"]),
+        ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
+        ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
+        ("clickgym run PBMRank-v0 -i yandex-9 yandex-9866", ["yandex-9866"]),
+        ("clickgym run PBMRank-v0 --metrics nd", ["ndcg"]),
+        ("clickgym study zoghi", ["zoghi-fig1", "zoghi-fig2"]),
+        ("clickgym show optimal", ["optimal_lists"]),
+    ],
+)
+def test_shells_complete_names(words, wanted):
+    asked = {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    code = "import sys; from clickgym.runner.cli.app import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == wanted, done.stderr
+
+
+def test_help_of_the_program_is_tidy(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "--version" in out
+    assert "--install-completion" in out
