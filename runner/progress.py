@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
@@ -36,16 +36,16 @@ class Progress(Callback):
 
     Attributes:
         started: whether the arguments were accepted and work began.
-        drawn: whether there is a bar: the console is a terminal, or a notebook with ipywidgets.
+        drawn: whether there is a bar: the console is a terminal, or a notebook.
     """
 
     def __init__(self, console: Console, lines: bool = True) -> None:
         self.started = False
-        self.drawn = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+        self.drawn = console.is_terminal or console.is_jupyter
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
-        self._bar = rich.progress.Progress(
+        self._bar = (_NotebookBar if console.is_jupyter else rich.progress.Progress)(
             rich.progress.TextColumn("{task.description}"),
             rich.progress.BarColumn(),
             rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"),
@@ -131,6 +131,30 @@ class Progress(Callback):
     def _trained(frame: polars.DataFrame) -> list[str]:
         sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
+
+
+class _NotebookBar(rich.progress.Progress):
+    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by the next in its place."""
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._shown = display(self.make_tasks_table(self.tasks), display_id=True)
+        self._due = 0.0
+
+    def stop(self) -> None:
+        if self.tasks:  # it was started
+            self._due = 0.0
+            self.refresh()
+
+    def refresh(self) -> None:
+        if self._shown is not None and time.monotonic() >= self._due:
+            self._due = time.monotonic() + 0.1
+            self._shown.update(self.make_tasks_table(self.tasks))
+
+    def advance(self, task_id: rich.progress.TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self.refresh()
 
 
 class _Rate(rich.progress.ProgressColumn):

@@ -17,7 +17,8 @@ KERNELS = (
     "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
 )  # fmt: skip
 SESSIONS = (  # one pair
-    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.labels", "clickgym.runner.loop",
+    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.catalogue", "clickgym.runner.labels",
+    "clickgym.runner.loop",
     "clickgym.runner.make", "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay",
     "clickgym.runner.run",
 )  # fmt: skip

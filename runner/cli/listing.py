@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from ...agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from ...envs.checks import unknown
+from ..catalogue import list_agents, list_environments, list_instances
 from .console import bold, output
 
 __all__ = ["list_"]
@@ -34,16 +33,13 @@ def list_(
         raise ValueError(unknown("kind", what, KINDS))
     console = output()
     if what in ("", "environments"):
-        rows = [(name, environment.about) for name, environment in (ENVIRONMENTS | CONTEXTUAL).items()]
-        _print_rows(console, "Environments, by their users", rows)
+        _print_rows(console, "Environments, by their users", list(list_environments().items()))
     if what in ("", "instances"):
         _print_rows(console, "Instances (--instance)", list(list_instances().items()))
     if what in ("", "agents"):
-        ranks: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
-        told = {name: ", ".join(getattr(agent, "told", {})) for name, agent in ranks.items()}
         _print_rows(console, "Agents (--agents)", [
-            (name, agent.paper, f"for {agent.click_models}", f"is told {told[name]}" if told[name] else "")
-            for name, agent in ranks.items()
+            (agent["name"], agent["paper"], f"for {agent['models']}", f"is told {agent['told']}" if agent["told"] else "")
+            for agent in list_agents().rows
         ])  # fmt: skip
     if what in ("", "studies"):
         from ..studies import STUDIES
