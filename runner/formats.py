@@ -1,11 +1,12 @@
-"""Numbers in words, regret with its interval and times; and tables in Markdown."""
+"""Numbers in words, regret with its interval and times; and tables in Markdown and HTML."""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
+__all__ = ["clock", "duration", "html_table", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -69,6 +70,26 @@ def one_line(text: str) -> str:
         'two lines'
     """
     return " ".join(text.split())
+
+
+def html_table(rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table in HTML, for notebooks: they bring the style.
+
+    Args:
+        rows: of any text; the first is the header.
+        caption: what stands above it.
+
+    Example:
+        >>> html_table([["agent"], ["<mine>"]])
+        '<table><thead><tr><th>agent</th></tr></thead><tbody><tr><td>&lt;mine&gt;</td></tr></tbody></table>'
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows[1:])
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead>{line(rows[0], 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def markdown_text(text: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import offline
     from .runner.record import record
     from .runner.replay import replay
+    from .runner.reports.results import Results
     from .runner.sweep import sweep
 
 __version__ = version("clickgym")
@@ -23,6 +24,7 @@ __all__ = [
     "RecordRegret",
     "RecordVectorRegret",
     "Result",
+    "Results",
     "__version__",
     "agents",
     "envs",
@@ -36,7 +38,13 @@ __all__ = [
 ]
 
 # Only who uses these pays for the import of data frames.
-_LATER = {"offline": ".offline", "record": ".runner.record", "replay": ".runner.replay", "sweep": ".runner.sweep"}
+_LATER = {
+    "Results": ".runner.reports.results",
+    "offline": ".offline",
+    "record": ".runner.record",
+    "replay": ".runner.replay",
+    "sweep": ".runner.sweep",
+}
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
