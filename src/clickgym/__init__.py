@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.record import record
     from .runner.replay import replay
+    from .runner.reports.results import Results
     from .runner.sweep import sweep
 
 __version__ = version("clickgym")
@@ -24,6 +25,7 @@ __all__ = [
     "RecordRegret",
     "RecordVectorRegret",
     "Result",
+    "Results",
     "__version__",
     "agents",
     "envs",
@@ -42,6 +44,7 @@ __all__ = [
 
 # Only who uses these pays for the import of data frames.
 _LATER = {
+    "Results": ".runner.reports.results",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
