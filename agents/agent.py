@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, check_count, check_positions, generator, numbers
+from ..envs.checks import as_array, as_call, check_count, check_positions, generator, numbers
 from ..envs.files import parse_json, read_arrays, write_whole
 from ..envs.kernels import specialise, static_kernels
 
@@ -78,6 +78,9 @@ class Agent(ABC):
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
+
+    def __repr__(self) -> str:
+        return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
 
 
 class CompiledAgent(Agent):
@@ -148,8 +151,7 @@ class CompiledAgent(Agent):
         return indicators.astype(np.int8)
 
     def __repr__(self) -> str:
-        arguments = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items() if value is not None)
-        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions}{arguments})"
+        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
 
     # ------------------------------------------------------------------------------------------------ saving and loading
 

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_count, check_flag, check_positions, generator, unknown
+from ..envs.checks import as_call, check_count, check_flag, check_positions, generator, unknown
 from ..envs.codecs import CODECS, Draft, flat_draft, next_left
 from ..envs.spaces import RankedList
 from .agent import Agent, Seed
@@ -94,6 +94,10 @@ class FrozenPolicy(Agent):
         self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
+
+    def __repr__(self) -> str:
+        model = getattr(self.model, "__name__", type(self.model).__name__)
+        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):

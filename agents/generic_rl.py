@@ -22,7 +22,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..envs.checks import check_at_least, check_count, check_positions, generator, probability, unknown
+from ..envs.checks import as_call, check_at_least, check_count, check_positions, generator, probability, unknown
 from ..envs.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
@@ -263,8 +263,7 @@ class StableBaselines(Learner):
             return self.model.predict(observations)[0]
 
     def __repr__(self) -> str:
-        arguments = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
-        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions}{arguments})"
+        return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
 
 
 FAMILIES = ("yandex-like", "uniform")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "as_array",
+    "as_call",
     "browsing_probabilities",
     "check_at_least",
     "check_between",
@@ -52,6 +53,17 @@ def short(thing: object) -> str:
     except ValueError:  # an integer of more digits than Python writes
         text = "an integer of too many digits"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def as_call(thing: object, **arguments: object) -> str:
+    """What a ``repr`` answers: the call that would make a thing, without the arguments that are None.
+
+    Example:
+        >>> as_call(range(3), n_items=3, seed=None)
+        'range(n_items=3)'
+    """
+    given = ", ".join(f"{name}={short(value)}" for name, value in arguments.items() if value is not None)
+    return f"{type(thing).__name__}({given})"
 
 
 # --------------------------------------------------------------------------------------------------------- single values

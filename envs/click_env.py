@@ -12,11 +12,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array, check_count, check_seed, short, unknown
+from .checks import as_array, as_call, check_count, check_seed, short, unknown
 from .files import check_memory
 from .kernels import KernelError, SessionError, cause
+from .notebook import html_table
 from .problem import Problem
-from .rendering import RENDER_MODES, ResultPage, render
+from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
 from .schedule import AnyTask, Course, Dealt
 from .session import first_bad_list, session
 from .spaces import RankedList, check_ranking
@@ -33,9 +34,32 @@ def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
-def _check_render_mode(render_mode: str | None) -> None:
-    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
-        raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
+def _checked_list(action: Any, model: Users, wrapper: str) -> NDArray[np.int64]:
+    """An action of ``step``; where an item is shown twice, the message names the wrapper by which that cannot be."""
+    try:
+        return check_ranking(action, model.n_items, model.n_positions)
+    except ValueError as error:
+        if " again, already at position " not in str(error):
+            raise
+        advice = f"a policy that chooses each position by itself needs the wrapper clickgym.envs.{wrapper}(env)"
+        raise ValueError(f"{error}; {advice}, see docs/wrappers.md") from None
+
+
+def _check_render_mode(render_mode: str | None, modes: Sequence[str]) -> None:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in modes):
+        raise ValueError(unknown("render_mode", render_mode, modes))
+
+
+def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
+    """What tells one environment from another, for ``repr`` and notebooks."""
+    return {
+        "id": env.spec.id if env.spec else None,
+        "users": env.model.kind,
+        "instance": env.instance,
+        "n_items": env.model.n_items,
+        "n_positions": env.model.n_positions,
+        "reward": env.reward,
+    }
 
 
 def _checked_seed(seed: Any, options: Any) -> int | None:
@@ -69,7 +93,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        render_mode: None; ``"ansi"`` (text) or ``"rgb_array"`` (a picture), which `render` returns; or ``"human"``: every
+            session is shown as it is played, in a notebook as a picture, in a terminal as text.
         **parameters: of the named model; not with an instance.
 
     Raises:
@@ -85,7 +110,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         0.15
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
+    metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
     task: AnyTask
     """What is asked of the next list."""
@@ -103,7 +128,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        _check_render_mode(render_mode)
+        _check_render_mode(render_mode, self.metadata["render_modes"])
         problem = Problem.of(model, form, instance, n_positions, parameters)
         self.model, self.instance, self.initial_ranking = problem
         self.reward = self.model.default_reward if reward is None else reward
@@ -134,6 +159,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._forget()
         self._begun = True
         self.task.draw(self.np_random)
+        if self.render_mode == HUMAN:
+            self.render()
         return self.task.observe(self._clicks.copy()), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
@@ -156,7 +183,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
         task, k = self.task, self.model.n_positions
-        ranking = check_ranking(action, self.model.n_items, k)
+        ranking = _checked_list(action, self.model, "LehmerAction")
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
@@ -174,6 +201,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
                 f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in a {type(task.model).__name__}"
             ) from error
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
+        if self.render_mode == HUMAN:
+            self.render()
         return task.observe(clicks), realised, False, False, {
             "expected_reward": expectation,
             "regret": regret,
@@ -181,7 +210,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         }  # fmt: skip
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``."""
+        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
+        ``"human"``, where it is shown, as `reset` and `step` do by themselves."""
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; give one to gym.make(...)")
             return None
@@ -197,7 +227,17 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=self._reward,
         )
+        if self.render_mode == HUMAN:
+            show(page, 1 / self.metadata["render_fps"])
+            return None
         return render(page, self.render_mode)
+
+    def __repr__(self) -> str:
+        return as_call(self, **_facts(self))
+
+    def _repr_html_(self) -> str:
+        facts = _facts(self) | {"action_space": self.action_space, "observation_space": self.observation_space}
+        return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
     def sessions_to_change(self) -> int:
@@ -243,7 +283,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     are truncated together.
 
     Args:
-        model, reward, cutoff, form, n_positions, reference, render_mode, **parameters: as in `ClickEnv`.
+        model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
             has number b mod n, and an optimum of its own.
@@ -294,7 +335,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> None:
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
-        _check_render_mode(render_mode)
+        _check_render_mode(render_mode, RENDER_MODES)
         try:
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
@@ -433,6 +474,13 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             for b in range(self.num_envs)
         )
 
+    def __repr__(self) -> str:
+        return as_call(self, num_envs=self.num_envs, **_facts(self))
+
+    def _repr_html_(self) -> str:
+        facts = {"num_envs": self.num_envs, **_facts(self)} | {"instance": ", ".join(dict.fromkeys(self.instances))}
+        return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
+
     def _checked(self, actions: Any) -> NDArray[np.int64]:
         rankings = as_array("actions", actions)
         shape = (self.num_envs, self.model.n_positions)
@@ -444,7 +492,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         bad = first_bad_list(rankings, np.full(self.model.n_items, -1))
         if bad >= 0:
             try:
-                check_ranking(rankings[bad], self.model.n_items, self.model.n_positions)
+                _checked_list(rankings[bad], self.model, "LehmerVectorAction")
             except ValueError as error:
                 raise ValueError(f"environment {bad}: {error}") from None
         return rankings

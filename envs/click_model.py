@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_positions
 from .kernels import specialise, static_kernels
+from .notebook import html_table
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking
@@ -231,6 +232,23 @@ class ClickModel(Users, abstract=True):
         """What an agent is told that assumes examination known by position and last click above it, ``(K, K)``, as in
         `UserBrowsingModel`; None: it depends on more."""
         return None
+
+    def _repr_html_(self) -> str:
+        """A table of the parameters of items, one of those of positions, and one for each that hangs on two positions."""
+        values: dict[str, dict[str, Any]] = {shape: {} for shape in ("L", "K", "KK", "")}
+        for name, shape in self.shapes.items():
+            values[shape][name] = np.asarray(getattr(self.parameters, name)).tolist()
+        alone = "".join(f", {name} = {value:.4g}" for name, value in values[""].items())
+        parts = [html_table(f"{self!r}: {self.title}{alone}", [])]
+        for what, of_each in (("item", values["L"]), ("position", values["K"])):
+            if of_each:
+                rows = [(str(number), *row) for number, row in enumerate(zip(*of_each.values(), strict=True))]
+                parts.append(html_table("", rows, (what, *of_each)))
+        for name, matrix in values["KK"].items():
+            rows = [(str(k), *row[: k + 1]) for k, row in enumerate(matrix)]
+            header = ("position", "no click", *(f"click at {k}" for k in range(len(matrix) - 1)))
+            parts.append(html_table(f"{name}, by position and the last click above it", rows, header))
+        return "".join(parts)
 
     # ------------------------------------------------------------------------------------------------- shared workings
 

@@ -22,11 +22,13 @@ from __future__ import annotations
 import hashlib
 import io
 import linecache
+import os
 import pickle
 import platform
 import re
 import shutil
 import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -36,6 +38,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numba
@@ -46,7 +49,17 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
 from numba.core.serialize import dumps
 
-__all__ = ["KernelError", "SessionError", "cache_folder", "cause", "inner", "kernel", "specialise", "static_kernels"]
+__all__ = [
+    "KernelError",
+    "SessionError",
+    "cache_folder",
+    "cause",
+    "inner",
+    "kernel",
+    "only_own_frames",
+    "specialise",
+    "static_kernels",
+]
 
 njit: Any = numba.njit
 config: Any = numba.config
@@ -79,14 +92,33 @@ class SessionError(RuntimeError):
 
 
 def cause(error: BaseException) -> str:
-    """An error in a few words: its kind, its message, and where outside the package, if it is known.
+    """An error in a few words: its kind, its message, and where in the user's own files, if it is known.
 
     Compiled code tells where only what a kernel raises by a statement of its own; not a division by zero.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    where = next((frame for frame in reversed(frames) if not _lies_in_package(frame.filename)), None)
-    line = f" (line {where.lineno} of {where.filename}, {where.line!r})" if where else ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _lies_in_package(frame.filename)]
+    # What fails in a library was called by the user, who looks for the call.
+    where = next((frame for frame in reversed(frames) if not _lies_in_library(frame.filename)), frames[-1] if frames else None)
+    line = ""
+    if where is not None:
+        file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
+        line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
     return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
+
+
+def only_own_frames(error: Exception) -> None:
+    """Leave of an error's traceback what lies outside the package, if there is any: what its user can look at and put right."""
+    frames = []
+    step = error.__traceback__
+    while step is not None:
+        if not _lies_in_package(step.tb_frame.f_code.co_filename):
+            frames.append(step)
+        step = step.tb_next
+    kept = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    if kept is not None:
+        error.__traceback__ = kept
 
 
 @cache
@@ -279,6 +311,12 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
 def _lies_in_package(file: str | None) -> bool:
     return file is not None and Path(file).resolve() in _package_sources()
+
+
+def _lies_in_library(file: str) -> bool:
+    """Whether a file comes with Python or is installed: none that who runs it has just written."""
+    path = Path(file)
+    return path.is_relative_to(sysconfig.get_path("stdlib")) or not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
 
 
 def _is_foreign(function: Any) -> bool:

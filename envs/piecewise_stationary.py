@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .checks import check_count, integers, short
 from .click_model import ClickModel, click_model_of
+from .notebook import html_table
 from .users import REWARDS
 
 __all__ = ["PiecewiseStationaryModel"]
@@ -75,6 +76,10 @@ class PiecewiseStationaryModel(ClickModel):
     @property
     def kind(self) -> str:
         return f"{self.name()} of " + " and ".join(dict.fromkeys(model.kind for model in self._epochs))
+
+    def _repr_html_(self) -> str:
+        rows = [(str(start), repr(model)) for start, model in zip(self._starts, self._epochs, strict=True)]
+        return html_table(f"{self!r}: {self.kind}", rows, ("from step", "users"))
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_positions, unknown
+from .checks import check_positions, short, unknown
 from .users import Users, users_class
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ otherwise."""
 
 DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"}
 """The instance of a form when none is asked for, if the click model has one; without a form it is the click model's own."""
+
+FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
+"""A family of instances of any size, for each form."""
 
 
 class Problem(NamedTuple):
@@ -69,7 +72,7 @@ class Problem(NamedTuple):
         if parameters:
             # Contextual users whose attractions are given are not linear.
             kind = list(kinds)["attraction" in parameters and len(kinds) - 1]
-            return cls(_from_parameters(kinds[kind], click_model, kind, instance, n_positions, parameters))
+            return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
         if isinstance(instance, list | tuple):
             raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")
         from .instances import load_instance  # whose families are made of click models
@@ -134,6 +137,7 @@ def _from_parameters(
     users: type[Users],
     click_model: type[ClickModel],
     kind: str,
+    form: str,
     instance: AnyInstance | None,
     n_positions: int | None,
     parameters: Mapping[str, Any],
@@ -144,7 +148,11 @@ def _from_parameters(
         names += click_model.item_parameters()[1:]
     for name in parameters:
         if name == "n_items":
-            raise TypeError(f"n_items is no parameter: it is the number of items of the instance, or the length of {names[0]}")
+            family = f"{FAMILIES[form]}:n_items={short(parameters[name])}"
+            raise TypeError(
+                f"n_items is no parameter: it is the number of items of the instance, as instance={family!r}, or the length of "
+                f"{names[0]}"
+            )
         if name not in names:
             raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))
     if instance is not None:

@@ -6,6 +6,7 @@ of the rankings and count from 0.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,10 +19,13 @@ if TYPE_CHECKING:  # Pillow is imported when the first picture is drawn: most ru
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-__all__ = ["RENDER_MODES", "ResultPage", "render", "to_ansi", "to_rgb"]
+__all__ = ["HUMAN", "RENDER_MODES", "ResultPage", "render", "show", "to_ansi", "to_rgb"]
 
 RENDER_MODES = ("ansi", "rgb_array")
-"""The values of ``render_mode`` that draw something."""
+"""The values of ``render_mode`` by which something is drawn and returned."""
+
+HUMAN = "human"
+"""The value of ``render_mode`` by which every session is shown as it is played."""
 
 MOST_CARDS = 20
 """A picture shows at most so many positions; a line below them counts the examined and clicked ones among the rest."""
@@ -84,6 +88,28 @@ def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
     if mode == "rgb_array":
         return to_rgb(page)
     raise ValueError(f"unknown render mode {mode!r}: choose one of {', '.join(RENDER_MODES)}")
+
+
+def show(page: ResultPage, seconds: float) -> None:
+    """Show ``page`` to whoever sits before the screen, in place of the one before, and leave it there for so long.
+
+    In a notebook it is the picture, in a terminal the text; a file or a pipe gets one text below the other, without pauses.
+    """
+    from rich.console import Console  # most runs show nothing
+
+    console = Console()
+    if console.is_jupyter:
+        from IPython.display import clear_output, display
+        from PIL import Image
+
+        clear_output(wait=True)
+        display(Image.fromarray(to_rgb(page)))
+    else:
+        if console.is_terminal:
+            console.clear()
+        print(to_ansi(page), flush=True)
+    if console.is_jupyter or console.is_terminal:
+        time.sleep(seconds)
 
 
 def to_ansi(page: ResultPage) -> str:

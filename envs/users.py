@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .checks import check_module, check_within, unknown
+from .checks import as_call, check_module, check_within, unknown
+from .notebook import html_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -113,7 +114,10 @@ class Users(ABC):
         return code, check_within("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_items={self.n_items}, n_positions={self.n_positions})"
+        return as_call(self, n_items=self.n_items, n_positions=self.n_positions)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), [("kind", self.kind), ("rewards", ", ".join(self.rewards))])
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()

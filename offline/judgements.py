@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..envs.checks import check_labels, integers, numbers, short
+from ..envs.checks import as_call, check_labels, integers, numbers, short
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
@@ -45,6 +45,11 @@ class Judgements:
     user_labels: tuple[str, ...]
     item_labels: tuple[str, ...]
     features: sparse.csr_array | None = None
+
+    def __repr__(self) -> str:
+        sizes = {"n_users": len(self.user_labels), "n_items": len(self.item_labels)}
+        n_features = None if self.features is None else self.features.shape[1]
+        return as_call(self, n_judgements=len(self), **sizes, n_features=n_features)
 
     def __post_init__(self) -> None:
         user_labels = check_labels("user_labels", self.user_labels)

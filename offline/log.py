@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -15,8 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..envs.checks import check_count, check_labels, integers, numbers, short
+from ..envs.checks import as_call, check_count, check_labels, integers, numbers, short
 from ..envs.files import sealed, write_whole
+from ..envs.notebook import html_table
 from .counting import by_query, first_repeat
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
@@ -88,6 +90,15 @@ class ClickLog:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def __repr__(self) -> str:
+        labels = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels)}
+        return as_call(self, n_sessions=len(self), n_positions=self.n_positions, **labels, n_clicks=int(self.clicks.sum()))
+
+    def _repr_html_(self) -> str:
+        clicks = self.clicks.sum(axis=0, dtype=np.int64).tolist()
+        rows = [(str(k), count, count / len(self) if len(self) else math.nan) for k, count in enumerate(clicks)]
+        return html_table(repr(self), rows, ("position", "clicks", "click rate"))
 
     @property
     def n_positions(self) -> int:
@@ -202,6 +213,10 @@ class ItemPositionLog:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def __repr__(self) -> str:
+        sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
+        return as_call(self, n_displays=len(self), **sizes, n_clicks=int(self.clicks.sum()))
 
     @property
     def n_items(self) -> int:

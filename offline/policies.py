@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, check_count, check_positions, integers, numbers
+from ..envs.checks import as_array, as_call, check_count, check_positions, integers, numbers
 from .log import ClickLog
 
 __all__ = [
@@ -47,6 +47,9 @@ class Policy(ABC):
 
     items: Integers
     n_positions: int
+
+    def __repr__(self) -> str:
+        return as_call(self, n_items=len(self.items), n_positions=self.n_positions)
 
     @abstractmethod
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
@@ -121,6 +124,9 @@ class ListPolicy(Policy):
     def support(self) -> tuple[Integers, Floats]:
         return self._lists, self._probabilities
 
+    def __repr__(self) -> str:
+        return as_call(self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists))
+
 
 class FixedPolicy(ListPolicy):
     """A policy that always shows one list.
@@ -139,6 +145,9 @@ class FixedPolicy(ListPolicy):
 
     def __init__(self, ranking: ArrayLike) -> None:
         super().__init__(integers("ranking", ranking, (None,))[None], [1.0])
+
+    def __repr__(self) -> str:
+        return as_call(self, ranking=self._lists[0].tolist())
 
 
 class PlackettLucePolicy(Policy):

@@ -15,7 +15,7 @@ from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
 from ..envs import ClickEnv, ContextualModel, EnumeratedAction, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
-from ..envs.kernels import KernelError, SessionError, cause, specialise
+from ..envs.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .metrics import Metrics
@@ -53,12 +53,14 @@ class AgentError(SessionError):
 def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
     """What to raise instead of an error from the rounds of an agent in an environment; ``when`` as in ``"step 7"``.
 
-    What says by itself where it is from stays as it is; only an environment does not know whom it faces.
+    What says by itself where it is from stays as it is; only an environment does not know whom it faces. The traceback of the
+    error, which is the cause of what is raised, is left with the frames of who wrote the agent.
     """
     if type(error) is SessionError:
         return SessionError(f"{error}, facing {type(agent).__name__}")
     if isinstance(error, AgentError | KernelError):
         return error
+    only_own_frames(error)
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
 
 
@@ -128,6 +130,8 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     base = ContextualAgent if isinstance(agent, ContextualAgent) else CompiledAgent
     if type(agent).rank is not base.rank or type(agent).update is not base.update:
         return f"{type(agent).__name__} overrides rank or update in Python"
+    if env.render_mode == "human":
+        return "render_mode='human' shows every session"
     while isinstance(env, gym.Wrapper):
         if type(env) not in (OrderEnforcing, PassiveEnvChecker):
             return f"the wrapper {type(env).__name__} must see every step"

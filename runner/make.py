@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import Agent, Learner
+from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
 from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel, Instance, Users
 from ..envs.checks import check_horizon, check_module, unknown
@@ -208,10 +208,15 @@ def _as_maker(found: Any, what: str = "") -> Any:
             f"{what} is an agent already, and one is made anew for each run: pass the class, {kind}, or with hyper-parameters "
             f"functools.partial({kind}, ...)"
         )
+    frozen = "clickgym.agents.FrozenPolicy(n_items, n_positions, model=..., actions=...), actions as trained"
     if library is not None and isinstance(found, library.BaseAlgorithm):
+        learning = f"clickgym.agents.{kind}" if kind in LEARNERS else f'"{type(found).__module__.partition(".")[0]}:{kind}"'
         raise TypeError(
-            f"{what} is an algorithm of stable-baselines3 already; pass its class, {kind}, which learns in each run"
+            f"an object of stable-baselines3's {kind} is no agent; to let it learn in the run pass the class, {learning}; to "
+            f"play it as it is trained, {frozen}"
         )
+    if hasattr(found, "predict"):
+        raise TypeError(f"{what} is no agent; a trained policy, with a method predict, plays as {frozen}")
     if not callable(found):
         raise TypeError(f"{what} is no agent; expected a name, a class, or a functools.partial of one")
     return found

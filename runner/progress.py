@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
@@ -79,16 +79,17 @@ class Progress(Callback):
 
     Attributes:
         started: whether the arguments were accepted and work began.
-        drawn: whether there is a bar: the console is a terminal, or a notebook with ipywidgets.
+        drawn: whether there is a bar: the console is a terminal, or a notebook.
     """
 
     def __init__(self, console: Console, lines: bool = True) -> None:
         self.started = False
-        self.drawn = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+        self.drawn = console.is_terminal or console.is_jupyter
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
-        self._bar = rich.progress.Progress(console=console, disable=not self.drawn, transient=True)
+        kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
+        self._bar = kind(console=console, disable=not self.drawn, transient=True)
         self._task: rich.progress.TaskID | None = None
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._told = False, Compiling(self._compile)
@@ -156,7 +157,7 @@ class Progress(Callback):
         self._compiling = going_on
         if self._task is not None:
             self._describe()
-        elif self.drawn:
+        elif self.drawn and not self._console.is_jupyter:  # where rich needs ipywidgets for it
             self._before.start() if going_on else self._before.stop()
 
     def _advance(self, count: int) -> None:
@@ -166,7 +167,7 @@ class Progress(Callback):
     def _describe(self) -> None:
         assert self._task is not None
         run = f"run {min(self._finished + 1, self._trials)} of {self._trials}"
-        self._bar.update(self._task, description=COMPILING if self._compiling else run)
+        self._bar.update(self._task, description=COMPILING if self._compiling else run, refresh=True)
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
@@ -203,6 +204,30 @@ def _columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.Progr
     if with_rate:
         chosen.append(_Rate())
     return (*chosen, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
+
+
+class _NotebookBar(rich.progress.Progress):
+    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by the next in its place."""
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._shown = display(self.make_tasks_table(self.tasks), display_id=True)
+        self._due = 0.0
+
+    def stop(self) -> None:
+        if self.tasks:  # it was started
+            self._due = 0.0
+            self.refresh()
+
+    def refresh(self) -> None:
+        if self._shown is not None and time.monotonic() >= self._due:
+            self._due = time.monotonic() + 0.1
+            self._shown.update(self.make_tasks_table(self.tasks))
+
+    def advance(self, task_id: rich.progress.TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self.refresh()
 
 
 class _Rate(rich.progress.ProgressColumn):

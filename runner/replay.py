@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent
-from ..envs.checks import check_flag, check_seed
+from ..envs.checks import as_call, check_flag, check_seed
 from ..offline import ClickLog, ItemPositionLog
 from .loop import check_list
 
@@ -51,6 +51,10 @@ class Replay:
     weighted_value: float
     weighted_standard_error: float
     on_policy: float
+
+    def __repr__(self) -> str:
+        values = {name: round(getattr(self, name), 4) for name in ("value", "weighted_value", "on_policy")}
+        return as_call(self, n_sessions=self.n_sessions, n_accepted=len(self.rewards), **values)
 
 
 def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True, seed: int = 0) -> Replay:

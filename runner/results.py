@@ -40,6 +40,7 @@ __all__ = [
     "open_folder",
     "read_parts",
     "read_results",
+    "select_parts",
     "table_of",
     "trials_of",
     "write_tables",
@@ -317,6 +318,33 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     table, timings = _read_tables(folder)
     finished = dict.fromkeys(Trial(*row) for row in timings.select(Trial._fields).iter_rows())
     return table, timings, _together(_complete(parts, finished) or parts)
+
+
+def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
+    """What a configuration says of some of its agents and environments: what would have made their results alone.
+
+    Args:
+        config: as `read_results` returns it.
+        agents, envs: their labels.
+    """
+    agents, envs, parts = list(agents), list(envs), []
+    for part in config.get("parts", [config]):
+        own = [name for name in part["agents"] if name in agents]
+        places = [env for env in part["envs"] if env in envs]
+        pairs = {(env, name): f"{env} {name}" for env in places for name in part["instances"]}
+        models = {pair: part["models"][pair] for pair in pairs.values() if pair in part["models"]}
+        if own and models:
+            parts.append(
+                {
+                    **part,
+                    "agents": own,
+                    "envs": places,
+                    "instances": [name for name in part["instances"] if any(pairs[env, name] in models for env in places)],
+                    "models": models,
+                    "sources": {name: digest for name, digest in part["sources"].items() if name in own},
+                }
+            )
+    return _together(parts)
 
 
 def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:

@@ -18,6 +18,7 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..envs.checks import check_horizon, check_seed, integers, unknown
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
+from ..envs.notebook import html_table
 from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
@@ -26,6 +27,7 @@ from .metrics import Metrics
 
 if TYPE_CHECKING:
     import polars
+    from matplotlib.axes import Axes
 
 __all__ = ["Engine", "Result", "checkpoint_steps", "choose_engine", "instance_of", "run"]
 
@@ -65,6 +67,40 @@ class Result:
     engine: str
     training_sessions: int = 0
     training_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        words = ", ".join(f"{name}={text}" for name, text in self._in_short().items())
+        return f"<Result of {self.agent} in {self.env}, {self.instance}: {words}>"
+
+    def _repr_html_(self) -> str:
+        words = {"agent": self.agent, "env": self.env, "instance": self.instance, **self._in_short()}
+        return html_table("", [list(words.values())], list(words))
+
+    def _in_short(self) -> dict[str, str]:
+        known = not np.isnan(self.regret[-1])
+        end = {"regret": f"{self.regret[-1]:z,.1f}"} if known else {"reward": f"{self.reward[-1]:,.1f}"}
+        return {"sessions": f"{self.steps[-1]:,}", **end, "engine": self.engine, "seconds": f"{self.seconds:.3g}"}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the cumulative regret on logarithmic axes, as the command line does; the reward, where regret is unknown.
+
+        Args:
+            ax: axes to draw into, beside the runs that are drawn there already; None makes a figure, which a notebook shows
+                without pyplot: ``result.plot().figure.savefig("regret.png")``.
+
+        Returns:
+            The axes.
+
+        Example:
+            >>> import clickgym
+            >>> ax = clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).plot()
+            >>> ax = clickgym.run("Random", "PBMRank-v0", 1000, seed=0).plot(ax)
+            >>> [text.get_text() for text in ax.get_legend().get_texts()]
+            ['TopRank', 'Random']
+        """
+        from .reports.figures import plot_run  # matplotlib is slow to load
+
+        return plot_run(self.to_frame(), ax)
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
         """One row per checkpoint: env, instance, agent, run, step, regret, reward, clicks, then further metrics.

@@ -17,16 +17,17 @@ KERNELS = (
     "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
 )  # fmt: skip
 SESSIONS = (  # one pair
-    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.describe", "clickgym.runner.labels",
-    "clickgym.runner.loop", "clickgym.runner.make", "clickgym.runner.metrics", "clickgym.runner.record",
-    "clickgym.runner.replay", "clickgym.runner.run",
+    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.catalogue", "clickgym.runner.describe",
+    "clickgym.runner.formats", "clickgym.runner.labels", "clickgym.runner.loop", "clickgym.runner.make",
+    "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay", "clickgym.runner.run",
 )  # fmt: skip
 SWEEPS = (  # many pairs, and what is told of them
-    *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.formats", "clickgym.runner.statistics",
+    *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.statistics",
     "clickgym.runner.experiment", "clickgym.runner.results", "clickgym.runner.sweep", "clickgym.runner.progress",
     "clickgym.runner.shipped",
 )  # fmt: skip
-LATER = {"clickgym.runner.run": ("clickgym.runner.learners.play",)}  # imports inside a function, of what needs torch
+# Imports inside a function, of what needs torch or matplotlib.
+LATER = {"clickgym.runner.run": ("clickgym.runner.learners.play", "clickgym.runner.reports.figures")}
 
 # What the modules of each package may import from others, by the longest name that fits. Each arrow points one way.
 ALLOWED: dict[str, tuple[str, ...]] = {

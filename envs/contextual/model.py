@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import check_within, integers, numbers, probabilities, short, unknown
 from ..click_model import ClickModel, click_model_of
+from ..notebook import html_table
 from ..users import Users
 from .round import Rounds
 
@@ -112,6 +113,16 @@ class ContextualModel(Users, abstract=True):
     def n_items(self) -> int:
         """L, the number of candidates of a session."""
         return self.base.n_items
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "users": 1 if self.users is None and self.candidates is None else len(self._users_part),
+            "items of the pool": len(self.items),
+            "candidates of a session": self.n_items,
+            "features": self.n_features,
+            "rewards": ", ".join(self.rewards),
+        }
+        return html_table(f"{self!r}: {self.kind}", list(facts.items()))
 
     @property
     def n_features(self) -> int:

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_positions, short, unknown
+from ..checks import as_call, check_positions, short, unknown
 from ..files import read_json, write_whole
+from ..notebook import html_table
 from ..spaces import check_ranking
 from ..users import Users, canonical
 
@@ -100,6 +101,15 @@ class Instance:
     def n_items(self) -> int:
         """L, the number of items."""
         return next(iter(self.models.values())).n_items
+
+    def __repr__(self) -> str:
+        sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
+        return as_call(self, name=self.name, **sizes, models=list(self.models))
+
+    def _repr_html_(self) -> str:
+        rows = [(kind, model.n_items, model.n_positions, ", ".join(model.rewards)) for kind, model in self.models.items()]
+        text = f"Instance {self.name}" + "".join(f". {line.rstrip('.')}" for line in (self.description, self.origin) if line)
+        return html_table(f"{text}. K = {self.n_positions}", rows, ("model", "items", "positions", "rewards"))
 
     def model(self, model_class: type[Users] | str, n_positions: int | None = None) -> Any:
         """The instance under one click model.

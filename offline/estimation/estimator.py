@@ -7,6 +7,7 @@ the fitted log never showed keeps 0.5.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ClickModel
-from ...envs.checks import check_at_least, check_count
+from ...envs.checks import as_call, check_at_least, check_count
 from ...envs.kernels import kernel
 from ..counting import by_query, in_parallel
 from ..log import ClickLog
@@ -74,6 +75,11 @@ class Estimator(ABC):
             per_query: position parameters of each query by itself, where they are offered.
         """
         return cls()
+
+    def __repr__(self) -> str:
+        settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        fitted = f", fitted to {len(self._codes):,} pairs of query and item" if hasattr(self, "_codes") else ", not fitted"
+        return as_call(self, **settings) + fitted
 
     def fit(self, log: ClickLog) -> Self:
         """Estimate the model's parameters.

@@ -2,55 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from ...envs.checks import unknown
-from ..describe import describe_metric
-from ..metrics import DERIVED, METRICS
+from ..catalogue import Row, list_agents, list_environments, list_instances, list_metrics
 from ..reports.terminal import Column, print_table
 from .console import Json, bold, output, print_json
 
 __all__ = ["list_"]
 
 
-def _agents() -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "paper": agent.paper,
-            "click_models": agent.click_models,
-            "told": list(getattr(agent, "told", {})),
-        }
-        for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}.items()
-    ]
-
-
-def _studies() -> list[dict[str, Any]]:
+def _studies() -> list[Row]:
     from ..studies import STUDIES
 
-    return [{"name": name, "title": study.title, "paper": study.paper} for name, study in STUDIES.items()]
+    return [{"name": name, "about": study.title, "paper": study.paper} for name, study in STUDIES.items()]
 
 
-_ROWS: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "environments": lambda: [{"name": name, "users": env.about} for name, env in (ENVIRONMENTS | CONTEXTUAL).items()],
-    "instances": lambda: [{"name": name, "description": text} for name, text in list_instances().items()],
-    "agents": _agents,
-    "metrics": lambda: [{"name": name, "measures": describe_metric(name).about} for name in METRICS | DERIVED],
+_ROWS: Mapping[str, Callable[[], Sequence[Row]]] = {
+    "environments": lambda: list_environments().rows,
+    "instances": lambda: list_instances().rows,
+    "agents": lambda: list_agents().rows,
+    "metrics": lambda: list_metrics().rows,
     "studies": _studies,
 }
-_TITLES = {
-    "environments": ("Environments, by their users", ["users"]),
-    "instances": ("Instances (--instance)", ["description"]),
-    "agents": ("Agents (--agents)", ["paper", "click models", "what it is told"]),
-    "metrics": ("Metrics (--metrics)", ["what it measures"]),
-    "studies": ("Studies", ["title", "paper"]),
+# What is shown of each beside its name, the most important first, with what it is called where it has no room.
+_SHOWN = {
+    "environments": ("Environments, by their users", {"about": "users"}),
+    "instances": ("Instances (--instance)", {"about": "description"}),
+    "agents": ("Agents (--agents)", {"paper": "paper", "click_models": "click models", "told": "what it is told"}),
+    "metrics": ("Metrics (--metrics)", {"about": "what it measures"}),
+    "studies": ("Studies", {"about": "title", "paper": "paper"}),
 }
 KINDS = tuple(_ROWS)
 
@@ -74,15 +60,14 @@ def list_(
         return
     console = output()
     for kind, rows in there.items():
-        title, headings = _TITLES[kind]
-        _print(console, title, headings, [list(map(_in_words, row.items())) for row in rows])
+        title, shown = _SHOWN[kind]
+        _print(console, title, list(shown.values()), [[row["name"], *(_in_words(row, key) for key in shown)] for row in rows])
 
 
-def _in_words(entry: tuple[str, Any]) -> str:
-    key, value = entry
+def _in_words(row: Row, key: str) -> str:
     if key == "told":
-        return f"is told {', '.join(value)}" if value else ""
-    return f"for {value}" if key == "click_models" else str(value)
+        return f"is told {row[key]}" if row[key] else ""
+    return f"for {row[key]}" if key == "click_models" else row[key]
 
 
 def _print(console: Console, title: str, about: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -10,7 +10,19 @@ import polars
 
 from ..formats import duration, markdown_table, markdown_text, one_line, regret_text
 from ..statistics import ranked, without_regret
-from .words import commands_of, heading, measure_of, unit_of, what_is_tested, what_is_told, what_is_unknown
+from .words import (
+    columns_of,
+    commands_of,
+    heading,
+    measure_of,
+    places_of,
+    rows_of,
+    title_of,
+    unit_of,
+    what_is_tested,
+    what_is_told,
+    what_is_unknown,
+)
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
@@ -94,9 +106,10 @@ def alike_text(row: dict[str, Any]) -> str:
 def _tables(
     table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
 ) -> Iterator[tuple[str, str, list[list[str]]]]:
-    """Each environment with a heading, and the cells of its table."""
-    rows, without = ranked(table, timings), without_regret(table)
-    for env in config["envs"]:
+    """The environment of each place, with a heading, and the cells of its table."""
+    rows, without = ranked(table, timings, columns_of(config)), without_regret(table)
+    for place in places_of(config):
+        env = place[0]
         cells = [
             [
                 str(row["place"]),
@@ -107,9 +120,10 @@ def _tables(
                 duration(row["ns_per_session"]),
                 row["engine"],
             ]
-            for row in rows.filter(polars.col("env") == env).iter_rows(named=True)
+            for row in rows_of(rows, place).iter_rows(named=True)
         ]
-        yield env, f"{env} (total reward)" if env in without else f"{env} (regret in {unit_of(env)})", cells
+        amount = "total reward" if env in without else f"regret in {unit_of(env)}"
+        yield env, f"{title_of(place)} ({amount})", cells
 
 
 def _latex(text: str) -> str:

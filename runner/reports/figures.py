@@ -1,4 +1,4 @@
-"""The figure of a sweep: cumulative regret against sessions, one panel per environment."""
+"""The figure of a sweep: cumulative regret against sessions, one panel per environment; and the curve of a single run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,21 @@ from ...envs.files import write_whole
 from ..statistics import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
-from .words import amount_of, commands_of, measure_of, number_of_runs, where
+from .words import (
+    Place,
+    amount_of,
+    columns_of,
+    commands_of,
+    measure_of,
+    number_of_runs,
+    places_of,
+    rows_of,
+    separate,
+    title_of,
+    where,
+)
 
-__all__ = ["COLOURS", "outside", "regret_figure", "save_figure"]
+__all__ = ["COLOURS", "Picture", "outside", "plot_run", "regret_figure", "save_figure"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.
@@ -33,38 +45,101 @@ ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
+SCREEN = 80
+"""Pixels per inch, of a figure in a notebook."""
 
 
-def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None) -> Figure:
-    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
+class Picture(Figure):
+    """A figure that a notebook shows where it is the value of a cell.
 
-    Both axes are logarithmic: the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart
-    share a panel. Several instances are averaged. A panel shows reward where regret is unknown.
+    It needs no pyplot, which would keep it, make it the one that others draw into, and show it a second time.
+    """
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
+        drawn, (width, height) = io.BytesIO(), self.get_size_inches()
+        self.savefig(drawn, format="png", dpi=2 * SCREEN)  # sharp on fine screens
+        return drawn.getvalue(), {"width": float(width * SCREEN), "height": float(height * SCREEN)}
+
+
+class _Panel(Axes):
+    """The axes of a picture, which show it."""
+
+    def _repr_png_(self) -> Any:
+        assert isinstance(self.figure, Picture)
+        return self.figure._repr_png_()
+
+
+def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
+    """Draw the curve of a single run, with the axes, colours and labels of `regret_figure`.
 
     Args:
-        table, config: of a finished sweep, as `read_results` returns them.
-        theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
+        run: as `Result.to_frame` makes it.
+        axes: what to draw into, beside the runs that are drawn already; None makes a figure.
     """
-    envs, agents, without = config["envs"], config["agents"], without_regret(table)
-    curves = _curves(table, config)
-    bounds, beyond = ([], []) if theory is None else _split(theory, curves, config)
+    agent, env, instance, horizon = run["agent"][0], run["env"][0], run["instance"][0], run["step"][-1]
+    without = without_regret(run)
+    if axes is None:
+        axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
+        axes.set_title(_wrapped(title_of((env, instance)), 55), fontsize=10)
+    shown = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
+    curves = shown.with_columns(regret_ci95=polars.lit(None, polars.Float64))
+    number = len(axes.get_lines())
+    before = _ends(axes) if number else None
+    measure = measure_of([env], without)
+    _draw(axes, curves, [agent], measure, first_look=number)
+    if before is not None:  # what was drawn before stays in sight
+        (left, right), (low, high) = (
+            (min(then[0], now[0]), max(then[1], now[1])) for then, now in zip(before, _ends(axes), strict=True)
+        )
+        axes.set_xlim(left, right)
+        axes.set_ylim(low, high)
+    axes.set_xlabel("sessions")
+    axes.set_ylabel(f"cumulative {measure.removeprefix('total ')}")
+    axes.legend(frameon=False, fontsize=9)
+    return axes
+
+
+def _ends(axes: Axes) -> tuple[tuple[float, float], tuple[float, float]]:
+    return axes.get_xlim(), axes.get_ylim()
+
+
+def regret_figure(
+    table: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None, *, log: bool = True
+) -> Picture:
+    """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
+
+    On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart share a
+    panel. Several instances are averaged, or have a panel each. A panel shows reward where regret is unknown.
+
+    Args:
+        table, config: of a finished sweep, as `read_results` returns them; with ``per_instance`` in the configuration, each
+            instance has panels of its own.
+        theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
+        log: both axes are logarithmic, or both linear.
+    """
+    envs, agents, without, places = config["envs"], config["agents"], without_regret(table), places_of(config)
+    curves = _curves(table, config, log)
+    bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
     drawn = {curve.label: curve for _, curve in bounds}
-    n_columns = 2 if len(envs) == 4 else min(len(envs), 3)
-    n_rows = math.ceil(len(envs) / n_columns)
+    n_columns = 2 if len(places) == 4 else min(len(places), 3)
+    if len(separate(config)) in (2, 3, 4):
+        n_columns = len(separate(config))  # a row for each environment
+    n_rows = math.ceil(len(places) / n_columns)
     labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in drawn}
     legend_width = 0.8 + 0.075 * max(map(len, [*agents, *(line for label in labels.values() for line in label.split("\n"))]))
-    figure = Figure(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
+    figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
-    for panel, env in zip(panels, envs, strict=False):
-        _draw(panel, curves.filter(polars.col("env") == env), agents, measure_of([env], [env] * (env in without)))
-        for place, bound in bounds:
-            if place == env:
+    for panel, place in zip(panels, places, strict=False):
+        env, instance = place
+        _draw(panel, rows_of(curves, place), agents, measure_of([env], [env] * (env in without)), log=log)
+        for bounded, bound in bounds:
+            if bounded == place:
                 dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
                 panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(agents, bound))
-        panel.set_title(_wrapped(env, 38), fontsize=10)
+        panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
         panel.set_xlabel("sessions")
         panel.set_ylabel(f"cumulative {amount_of(env, without)}")
-    for panel in panels[len(envs) :]:
+    for panel in panels[len(places) :]:
         panel.remove()
     band = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
     measure = measure_of(envs, without).capitalize()
@@ -73,7 +148,7 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     handles = [
         Line2D([], [], **_look(agents, agent), label=_literal(agent))
         for agent in sorted(agents, key=lambda agent: -final[agent])  # from the top, about as the lines lie
-        if final[agent] > FLOOR
+        if final[agent] > FLOOR or not log
     ]
     handles += [
         Line2D([], [], **_look_of_bound(agents, curve), label=_literal(labels[label])) for label, curve in drawn.items()
@@ -81,43 +156,46 @@ def regret_figure(table: polars.DataFrame, config: dict[str, Any], theory: Theor
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     # A curve without the version and the command that made it cannot be checked.
     width = int(16 * figure.get_figwidth())
-    commands = [f"{command}{' --bounds' if theory is not None else ''}" for command in commands_of(config)]
+    commands = [f"{command}{' --bounds' if theory is not None else ''}" for command in commands_of(config, out=None)]
     if len(commands) > 1:
         commands = [textwrap.shorten(command, width - 20, placeholder=" ...") for command in commands]
     source = [*([HOW_TO_READ] if bounds else []), *beyond, *(f"clickgym {config['clickgym']}: {each}" for each in commands)]
-    figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
+    if source:
+        figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 
-def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory) -> list[str]:
+def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, log: bool = True) -> list[str]:
     """Which bounds end above or below all curves of their panel, where `regret_figure` does not show them: one line each.
 
     Args:
-        table, config: of a finished sweep, as `read_results` returns them.
+        table, config, log: as in `regret_figure`.
         theory: its bounds.
     """
-    return _split(theory, _curves(table, config), config)[1]
+    return _split(theory, _curves(table, config, log), config, log)[1]
 
 
-def _curves(table: polars.DataFrame, config: dict[str, Any]) -> polars.DataFrame:
-    shown = reward_for_regret(table.filter(polars.col("step") * ZOOM >= config["horizon"]))
-    return average(shown, ("env", "agent", "step"))
+def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
+    shown = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
+    return average(reward_for_regret(shown), (*columns_of(config), "agent", "step"))
 
 
-def _split(theory: Theory, curves: polars.DataFrame, config: dict[str, Any]) -> tuple[list[tuple[str, BoundCurve]], list[str]]:
-    """The bounds that cross a panel, with its environment, and in words where those end that do not end in it."""
-    within, beyond = [], []
-    seen = np.array(config["checkpoints"]) * ZOOM >= config["horizon"]
-    for env in config["envs"]:
-        low, high = _limits(curves.filter(polars.col("env") == env)) or (0.0, math.inf)
-        for curve in theory.curves[env, None]:
+def _split(
+    theory: Theory, curves: polars.DataFrame, config: dict[str, Any], log: bool
+) -> tuple[list[tuple[Place, BoundCurve]], list[str]]:
+    """The bounds that cross a panel, with its place, and in words where those end that do not end in it."""
+    within, beyond, places = [], [], places_of(config)
+    seen = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
+    for place in places:
+        low, high = _limits(rows_of(curves, place), log) or (0.0, math.inf)
+        for curve in theory.curves[place]:
             values = curve.values[seen & np.isfinite(curve.values)]
             if ((low <= values) & (values <= high)).any():
-                within.append((env, curve))
+                within.append((place, curve))
             if len(values) and not low <= values[-1] <= high:
                 side = "beyond" if values[-1] > high else "below"
-                place = f" in {env}" if len(config["envs"]) > 1 else ""
-                beyond.append(f"{curve.words}{place}: {values[-1]:.2g}, {side} the figure")
+                of = f" in {title_of(place)}" if len(places) > 1 else ""
+                beyond.append(f"{curve.words}{of}: {values[-1]:.2g}, {side} the figure")
     return within, beyond
 
 
@@ -157,36 +235,40 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     return files
 
 
-def _draw(panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str) -> None:
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    run = set(curves["agent"])
+def _draw(
+    panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str, *, log: bool = True, first_look: int = 0
+) -> None:
+    panel.set_xscale("log" if log else "linear")
+    panel.set_yscale("log" if log else "linear")
+    run, floor = set(curves["agent"]), FLOOR if log else -math.inf
     for agent in filter(run.__contains__, agents):
-        curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > FLOOR))
+        curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > floor))
         step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
+        look = _look_at(agents.index(agent) + first_look)
         dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
-        panel.plot(step, mean, linewidth=1.6, **dot, **_look(agents, agent))
-        panel.fill_between(
-            step, np.maximum(mean - half, FLOOR), mean + half, color=_look(agents, agent)["color"], alpha=0.2, linewidth=0
-        )
+        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **look)
+        panel.fill_between(step, np.maximum(mean - half, floor), mean + half, color=look["color"], alpha=0.2, linewidth=0)
     faultless = [
-        agent for agent in agents if agent in run and (curves.filter(polars.col("agent") == agent)["regret"] <= FLOOR).all()
+        agent for agent in agents if agent in run and (curves.filter(polars.col("agent") == agent)["regret"] <= floor).all()
     ]
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
-    if limits := _limits(curves):
+    if limits := _limits(curves, log):
         panel.set_ylim(*limits)
     first, last = curves["step"].to_numpy()[[0, -1]]
     if first < last:
-        panel.set_xlim(first, last)
+        panel.set_xlim(first if log else 0, last)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _limits(curves: polars.DataFrame) -> tuple[float, float] | None:
+def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
     """Between which regrets the curves of a panel are drawn, by their means: a band may reach down to zero."""
+    if not log:
+        low, high = np.min(curves["regret"].to_numpy()), np.max(curves["regret"].to_numpy())
+        return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
     shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
     return (shown.min() / 1.5, shown.max() * 1.5) if len(shown) else None
 
@@ -197,5 +279,8 @@ def _look_of_bound(agents: list[str], bound: BoundCurve) -> dict[str, Any]:
 
 
 def _look(agents: list[str], agent: str) -> dict[str, Any]:
-    i = agents.index(agent)
+    return _look_at(agents.index(agent))
+
+
+def _look_at(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}

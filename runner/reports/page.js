@@ -25,7 +25,7 @@ function show() {
   document.documentElement.style.colorScheme = now.theme === "system" ? "" : now.theme;
   for (const view of document.querySelectorAll("[data-view]")) {
     const [env, instance] = view.dataset.view.split("-").map(Number);
-    view.hidden = !now.envs.includes(env) || instance !== now.instance;
+    view.hidden = !now.envs.includes(env) || (!data.separate && instance !== now.instance);
   }
   for (const row of document.querySelectorAll("tr[data-agent]")) {
     const agents = [row.dataset.agent, row.dataset.other ?? row.dataset.agent];
@@ -43,7 +43,8 @@ function show() {
 function draw(panel, now) {
   const env = Number(panel.dataset.env);
   const dark = !printing && (now.theme === "dark" || (now.theme === "system" && darkSystem.matches));
-  const curves = data.curves[`${env}-${now.instance}`];
+  const view = `${env}-${panel.dataset.instance ?? now.instance}`;
+  const curves = data.curves[view];
   const last = (agent) => curves[agent].mean.at(-1);
   const order = now.agents.filter((agent) => curves[agent].mean.length).toSorted((a, b) => last(b) - last(a));
   const seen = []; // what decides the range of the regret: means, for a band may reach down to zero
@@ -79,7 +80,7 @@ function draw(panel, now) {
   const horizon = data.steps.at(-1);
   const from = data.steps.length > 1 ? Math.max(data.start, data.steps[0]) : horizon / 10;
   const sessions = range(now.x, now.x === "log" ? from : 0, horizon), regret = around(now.y, seen);
-  const { dotted, outside } = promised(env, now, dark, now.x === "log" ? from : 0, regret);
+  const { dotted, outside } = promised(view, now, dark, now.x === "log" ? from : 0, regret);
   const missing = none.length ? [`${data.envs[env].amount.startsWith("regret") ? "No regret" : "No reward"}, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
   panel.querySelector(".missing").textContent = [...missing, ...outside].join(". ");
   const layout = {
@@ -100,10 +101,10 @@ function draw(panel, now) {
 }
 
 /** The chosen bounds of the theory that cross a panel, and in words where those end that do not end in it. The axis stays that of the curves. */
-function promised(env, now, dark, from, axis) {
+function promised(view, now, dark, from, axis) {
   const [low, high] = axis.type === "log" ? axis.range.map((end) => 10 ** end) : axis.range;
   const dotted = [], outside = [];
-  for (const [key, values] of Object.entries(data.promises[`${env}-${now.instance}`] ?? {})) {
+  for (const [key, values] of Object.entries(data.promises[view] ?? {})) {
     const { name, agent, light, dark: onDark } = data.bounds[key];
     if (!now.bounds.includes(key) || (agent !== null && !now.agents.includes(agent))) continue;
     const kept = [...values.keys()].filter((i) => data.steps[i] >= from && values[i] !== null && (now.y === "linear" || values[i] > data.floor));

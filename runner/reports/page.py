@@ -29,6 +29,7 @@ from .words import (
     is_told_optimum,
     measure_of,
     number_of_runs,
+    separate,
     unit_of,
     what_is_tested,
     what_is_told,
@@ -47,7 +48,14 @@ DIGITS = 5
 """Significant digits of a curve: more than any screen shows."""
 
 
-def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None) -> str:
+def to_html(
+    table: polars.DataFrame,
+    timings: polars.DataFrame,
+    config: dict[str, Any],
+    theory: Theory | None = None,
+    *,
+    log: bool = True,
+) -> str:
     """A page that needs nothing but itself: no network, and no other file.
 
     Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without JavaScript; the curves are
@@ -56,6 +64,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
         theory: bounds to draw beside the curves, and what to say of them; None draws none.
+        log: the axes are logarithmic, or linear, until the reader chooses.
     """
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -84,6 +93,9 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
         bounds=bounds,
         about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
         instances=averaged(config),
+        separate=separate(config),
+        panels=[view for view in views if separate(config) or not view["i"]],
+        axes="log" if log else "linear",
         unit_of=unit_of,
         amount_of=partial(amount_of, without=without),
         measure=measure_of(config["envs"], without),
@@ -101,6 +113,7 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
             "envs": [{"name": env, "amount": amount_of(env, without)} for env in config["envs"]],
             "agents": agents,
             "steps": config["checkpoints"],
+            "separate": bool(separate(config)),
             "start": config["horizon"] / ZOOM,
             "floor": FLOOR,
             "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
@@ -113,11 +126,10 @@ def to_html(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str
 
 def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:
     """What can be shown of each environment: all instances together, and each by itself, if there are several."""
-    instances = averaged(config)
+    names = _names(config)
     table, timings = (
         polars.concat(
-            [frame.with_columns(view=0)]
-            + [frame.filter(instance=name).with_columns(view=i) for i, name in enumerate(instances, 1)]
+            [(frame if name is None else frame.filter(instance=name)).with_columns(view=i) for i, name in enumerate(names)]
         )
         for frame in (table, timings)
     )
@@ -132,14 +144,16 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
     )
     views = []
     for e, env in enumerate(config["envs"]):
-        for i, name in enumerate([where(config, env), *instances]):
+        for i, name in enumerate(names):
+            if name is not None and f"{env} {name}" not in config["models"]:
+                continue
             of_agents = curves.filter(env=env, view=i).sort("step").partition_by("agent", as_dict=True)
             views.append(
                 {
                     "env": env,
                     "e": e,
                     "i": i,
-                    "where": name,
+                    "where": where(config, env) if name is None else name,
                     "rows": rows.filter(env=env, view=i).to_dicts(),
                     "pairs": pairs.filter(env=env, view=i).to_dicts(),
                     "curves": [
@@ -149,6 +163,11 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
                 }
             )
     return views
+
+
+def _names(config: dict[str, Any]) -> list[str | None]:
+    """The instances by which views are numbered; None stands for all together."""
+    return [*separate(config)] or [None, *averaged(config)]
 
 
 def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:
@@ -162,7 +181,7 @@ def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, lis
             for curve in theory.curves.get((env, name), [])
         }
         for e, env in enumerate(config["envs"])
-        for i, name in enumerate([None, *averaged(config)])
+        for i, name in enumerate(_names(config))
     }
 
 

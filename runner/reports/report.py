@@ -11,13 +11,14 @@ from typing import Any, Literal
 import polars
 from rich.console import Console
 
-from ...envs.files import write_whole
+from ...envs.files import make_folder, write_whole
 from ..formats import duration, regret_text
-from ..results import read_results
+from ..results import TABLE
 from ..statistics import reward_for_regret, summary, without_regret
 from .exports import to_latex, to_markdown
+from .results import Results
 from .terminal import Column, print_table, say
-from .words import heading, measure_of, what_is_told, what_is_unknown
+from .words import columns_of, heading, measure_of, places_of, rows_of, separate, what_is_told, what_is_unknown
 
 __all__ = ["Format", "write_report"]
 
@@ -31,55 +32,71 @@ def write_report(
     console: Console,
     formats: Collection[Format] = (),
     *,
+    agents: Iterable[str] | None = None,
+    environments: Iterable[str] | None = None,
+    per_instance: bool = False,
+    log: bool = True,
+    out: str | os.PathLike[str] | None = None,
     bounds: bool = False,
     instances: Iterable[str] = (),
 ) -> None:
-    """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg`` into its folder.
+    """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg``.
 
     Args:
         folder: the ``out`` of the sweep.
         console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
         formats: what to write besides: ``report.html``, a page to read; the table as ``report.md`` and ``report.tex``.
+        agents, environments: what to report, in this order; None takes all.
+        per_instance: a table and a panel for each instance, in place of means over them.
+        log: the axes of the figure are logarithmic, or linear.
+        out: the folder to write into; None takes that of the results.
         bounds: draw the bounds of the theory into the figure and the page, and say which there are not.
         instances: as `theory_of` takes them.
 
     Raises:
-        ValueError: the folder is not one of finished results.
+        ValueError: the folder is not one of finished results, or has no such agent or environment.
 
-    Into a folder that may only be read nothing is written, and formats are refused by the system.
+    Into a folder of results that may only be read nothing is written, and formats are refused by the system.
     """
     # matplotlib and plotly are slow to load, and bad input should be named before.
     from .bounds import theory_of
     from .figures import outside, regret_figure, save_figure
 
     folder = Path(folder)
-    table, timings, config = read_results(folder)
+    results = Results(folder).select(agents, environments)
+    table, timings, config = results.frame, results.timings, {**results.config, "per_instance": per_instance}
     without = without_regret(table)
-    _print_table(console, summary(reward_for_regret(table, -1), timings), config, without)
+    _print_table(console, summary(reward_for_regret(table, -1), timings, (*columns_of(config), "agent")), config, without)
     console.print()
     for note in filter(None, (what_is_unknown(without), what_is_told(timings, config))):
         say(console, note)
     theory = theory_of(config, instances) if bounds else None
     if theory is not None:
-        for note in (*outside(table, config, theory), *theory.notes):
+        for note in (*outside(table, config, theory, log=log), *theory.notes):
             say(console, note)
-    if not formats and not os.access(folder, os.W_OK):
+    if out is None and not formats and not os.access(folder, os.W_OK):
         return
-    write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
-    written = [*(picture.name for picture in save_figure(regret_figure(table, config, theory), folder / "regret")), SUMMARY]
+    target = folder if out is None else Path(out)
+    make_folder(target)
+    write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
+    figure = regret_figure(table, config, theory, log=log)
+    written = [*(picture.name for picture in save_figure(figure, target / "regret")), SUMMARY]
     if formats:
         from .page import to_html
 
-        for name, make in (("html", partial(to_html, theory=theory)), ("md", to_markdown), ("tex", to_latex)):
+        for name, make in (("html", partial(to_html, theory=theory, log=log)), ("md", to_markdown), ("tex", to_latex)):
             if name in formats:
-                write_whole(folder / f"report.{name}", make(table, timings, config))
+                write_whole(target / f"report.{name}", make(table, timings, config))
                 written.append(f"report.{name}")
-    say(console, f"Results in {folder}: {', '.join(written)}, results.parquet")
+    if out is None:
+        written.append(TABLE)
+    say(console, f"Results in {target}: {', '.join(written)}")
 
 
 def _print_table(console: Console, rows: polars.DataFrame, config: dict[str, Any], without: list[str]) -> None:
     columns = [
         Column("environment"),
+        *([Column("instance")] if separate(config) else []),
         Column("agent"),
         Column(measure_of(config["envs"], without), right=True),
         Column("reward / session", rank=1, right=True),
@@ -88,14 +105,14 @@ def _print_table(console: Console, rows: polars.DataFrame, config: dict[str, Any
     ]
     cells = [
         (
-            env,
+            *filter(None, place),
             row["agent"],
-            regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
+            regret_text(-row["regret"] if place[0] in without else row["regret"], row["regret_ci95"]),
             f"{row['reward']:.4f}",
             duration(row["ns_per_session"]),
             row["engine"],
         )
-        for env in config["envs"]
-        for row in rows.filter(polars.col("env") == env).sort("regret").iter_rows(named=True)
+        for place in places_of(config)
+        for row in rows_of(rows, place).sort("regret").iter_rows(named=True)
     ]
     print_table(console, columns, cells, title=heading(config, without), groups=True)

@@ -10,18 +10,24 @@ import polars
 
 from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS
 from ..labels import PUBLISHED, parse_spec
-from ..results import by_default, trials_of
+from ..results import by_default
 from ..statistics import LEVEL
 
 __all__ = [
+    "Place",
     "amount_of",
     "averaged",
+    "columns_of",
     "command_of",
     "commands_of",
     "heading",
     "is_told_optimum",
     "measure_of",
     "number_of_runs",
+    "places_of",
+    "rows_of",
+    "separate",
+    "title_of",
     "unit_of",
     "what_is_tested",
     "what_is_told",
@@ -29,25 +35,31 @@ __all__ = [
     "where",
 ]
 
+Place = tuple[str, str | None]
+"""What has a table and a panel of its own: an environment, and the instance where they are told one by one."""
+
 UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "satisfied users"}
 
 
-def commands_of(config: dict[str, Any]) -> list[str]:
-    """The command lines that make the results of a configuration again, one after the other.
+def commands_of(config: dict[str, Any], out: str | None = "results/again") -> list[str]:
+    """The command lines that make the results of a configuration, one after the other; none, where nobody knows them.
 
     What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
 
     Args:
         config: as `read_results` returns it.
+        out: the folder they name; None leaves it out, where the numbers matter and not where they lie.
     """
-    return list(dict.fromkeys(map(command_of, config.get("parts", [config]))))
+    parts = config.get("parts", [config] if "clickgym" in config else [])
+    return list(dict.fromkeys(command_of(part, out) for part in parts))
 
 
-def command_of(config: dict[str, Any]) -> str:
-    """The command line that makes the results of one part of a configuration again.
+def command_of(config: dict[str, Any], out: str | None = "results/again") -> str:
+    """The command line that makes the results of one part of a configuration.
 
     Args:
         config: the part. Files of instances are named as their instances.
+        out: as in `commands_of`.
     """
     own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
     ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in own}
@@ -63,7 +75,7 @@ def command_of(config: dict[str, Any]) -> str:
         words += ["--metrics", *config["metrics"]]
     if config.get("engine", "auto") != "auto":
         words += ["--engine", config["engine"]]
-    command = shlex.join([*words, "--out", "results/again"])
+    command = shlex.join([*words, *(["--out", out] if out else [])])
     return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
 
 
@@ -79,9 +91,59 @@ def averaged(config: dict[str, Any]) -> list[str]:
     """The instances over which results are averaged, if there are several.
 
     Args:
-        config: as `read_results` returns it.
+        config: as `read_results` returns it; with ``per_instance`` nothing is averaged.
     """
+    return [] if config.get("per_instance") else _several(config)
+
+
+def separate(config: dict[str, Any]) -> list[str]:
+    """The instances that are told one by one, if there are several.
+
+    Args:
+        config: as `read_results` returns it, with ``per_instance`` where that is wanted.
+    """
+    return _several(config) if config.get("per_instance") else []
+
+
+def _several(config: dict[str, Any]) -> list[str]:
     return config["instances"] if len(config["instances"]) > 1 and not by_default(config) else []
+
+
+def places_of(config: dict[str, Any]) -> list[Place]:
+    """What has a table and a panel of its own, in their order.
+
+    Args:
+        config: as of `separate`.
+    """
+    names = separate(config)
+    if not names:
+        return [(env, None) for env in config["envs"]]
+    return [(env, name) for env in config["envs"] for name in names if f"{env} {name}" in config["models"]]
+
+
+def columns_of(config: dict[str, Any]) -> tuple[str, ...]:
+    """The columns that tell places apart.
+
+    Args:
+        config: as of `separate`.
+    """
+    return ("env", "instance") if separate(config) else ("env",)
+
+
+def rows_of(frame: polars.DataFrame, place: Place) -> polars.DataFrame:
+    """The rows of a table that belong to a place."""
+    env, name = place
+    return frame.filter(polars.col("env") == env, *([] if name is None else [polars.col("instance") == name]))
+
+
+def title_of(place: Place) -> str:
+    """What a place is called.
+
+    Example:
+        >>> title_of(("PBMRank-v0", None)), title_of(("PBMRank-v0", "yandex-9"))
+        ('PBMRank-v0', 'PBMRank-v0, yandex-9')
+    """
+    return ", ".join(filter(None, place))
 
 
 def where(config: dict[str, Any], env: str | None = None) -> str:
@@ -94,6 +156,8 @@ def where(config: dict[str, Any], env: str | None = None) -> str:
     instances = config["instances"]
     if len(instances) == 1:
         return instances[0]
+    if env is None and separate(config):
+        return f"each of {len(instances)} instances"
     if env is None and by_default(config):
         return "each environment's own instance"
     envs = config["envs"] if env is None else [env]
@@ -227,8 +291,8 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
             "regret does not count: it was told more than the others."
         )
     places: dict[tuple[str, str], set[str]] = {}
-    for trial in trials_of(config.get("parts", [])):
-        places.setdefault((trial.env, trial.agent), set()).add(trial.instance)
+    for env, agent, instance in timings.select("env", "agent", "instance").unique().iter_rows():
+        places.setdefault((env, agent), set()).add(instance)
     if any(where != places[other] for (env, _), where in places.items() for other in places if other[0] == env):
         notes.append("Not all agents were run on the same instances: those on others are not compared.")
     return " ".join(notes)

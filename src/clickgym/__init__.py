@@ -13,8 +13,10 @@ from .runner import AgentError, Result, make_agent, run
 
 if TYPE_CHECKING:
     from . import offline
+    from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.record import record
     from .runner.replay import replay
+    from .runner.reports.results import Results
     from .runner.sweep import sweep
 
 __version__ = version("clickgym")
@@ -23,9 +25,14 @@ __all__ = [
     "RecordRegret",
     "RecordVectorRegret",
     "Result",
+    "Results",
     "__version__",
     "agents",
     "envs",
+    "list_agents",
+    "list_environments",
+    "list_instances",
+    "list_metrics",
     "make_agent",
     "offline",
     "record",
@@ -36,7 +43,17 @@ __all__ = [
 ]
 
 # Only who uses these pays for the import of data frames.
-_LATER = {"offline": ".offline", "record": ".runner.record", "replay": ".runner.replay", "sweep": ".runner.sweep"}
+_LATER = {
+    "Results": ".runner.reports.results",
+    "list_agents": ".runner.catalogue",
+    "list_environments": ".runner.catalogue",
+    "list_instances": ".runner.catalogue",
+    "list_metrics": ".runner.catalogue",
+    "offline": ".offline",
+    "record": ".runner.record",
+    "replay": ".runner.replay",
+    "sweep": ".runner.sweep",
+}
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not

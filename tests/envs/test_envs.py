@@ -225,6 +225,33 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("form", ["", "NonStationary", "Contextual"])
+def test_where_the_number_of_items_comes_from_is_said_and_true(form):
+    with pytest.raises(TypeError, match="n_items is no parameter: it is the number of items of the instance, as ") as caught:
+        gym.make(f"{form}PBMRank-v0", n_items=17)
+    family = re.search(r"instance='(.*?)'", str(caught.value))
+    assert gym.make(f"{form}PBMRank-v0", instance=family[1]).unwrapped.model.n_items == 17
+
+
+def test_a_duplicate_names_the_wrapper_that_forbids_it():
+    env = gym.make("PBMRank-v0")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"shows item 1 again.*needs the wrapper clickgym\.envs\.LehmerAction\(env\), see"):
+        env.step([1, 1, 2, 3, 4])
+    envs = gym.make_vec("PBMRank-v0", num_envs=2)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=r"^environment 1: .*the wrapper clickgym\.envs\.LehmerVectorAction\(env\)"):
+        envs.step(np.array([[0, 1, 2, 3, 4], [1, 1, 2, 3, 4]]))
+    with pytest.raises(ValueError, match=r"shows item 10, but items are 0 to 9 \(positions count from 0\)$"):
+        env.step([1, 10, 2, 3, 4])
+
+
+def test_plain_ppo_is_told_of_the_wrapper():
+    sb3 = pytest.importorskip("stable_baselines3")
+    with pytest.raises(ValueError, match="LehmerAction"):
+        sb3.PPO("MlpPolicy", "PBMRank-v0", n_steps=64, seed=0).learn(64)
+
+
 @pytest.mark.parametrize("env_class", [ClickEnv, ClickVectorEnv])
 @pytest.mark.parametrize(("env_id", "given", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments_are_named(env_id, given, message, env_class):

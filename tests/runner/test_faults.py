@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,9 +174,30 @@ def test_the_python_engine_names_the_same(agent_class):
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_what_a_kernel_raises_itself_is_told_with_its_line(engine):
-    wanted = r"step 137: IndexError: nothing left \(line \d+ of .*test_faults.py, 'raise IndexError\(\"nothing left\"\)'\)$"
+    wanted = r"step 137: IndexError: nothing left \(.*test_faults.py:\d+ in \w+: 'raise IndexError\(\"nothing left\"\)'\)$"
     with pytest.raises(clickgym.AgentError, match=wanted):
         clickgym.run(GivingUp(4, 2), ClickEnv(PBM), 1000, seed=0, engine=engine)
+
+
+class Calling(Plain):
+    """Fails in a library that it calls."""
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        np.linalg.solve(np.zeros((2, 2)), [1.0, 1.0])
+
+
+def test_where_a_library_fails_the_call_is_named():
+    wanted = r"LinAlgError: Singular matrix \(.*test_faults\.py:\d+ in update: 'np\.linalg\.solve"
+    with pytest.raises(clickgym.AgentError, match=wanted):
+        clickgym.run(Calling(ValueError()), ClickEnv(PBM), 10, seed=0)
+
+
+def test_the_traceback_of_the_cause_has_no_frame_of_the_package():
+    with pytest.raises(clickgym.AgentError) as caught:
+        clickgym.run(Plain(ValueError("mine")), ClickEnv(PBM), 1000, seed=0)
+    cause = caught.value.__cause__
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["update"]
+    assert len(traceback.format_exception(caught.value)) < 20
 
 
 @pytest.mark.parametrize("error", [ValueError("one\ntwo"), TypeError("x"), OSError("y"), KeyError("z"), StopIteration()])
@@ -303,6 +325,8 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when):
     said = [line for line in done.stderr.splitlines() if line.startswith("clickgym: ")]
     assert len(said) == 1
     assert said[0].startswith(f"clickgym: {name} in PBMRank-v0, {when}: ZeroDivisionError: ")
+    if name == "Plain":  # compiled code does not tell where
+        assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\); ", said[0])
     assert "Traceback" not in done.stderr
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
 

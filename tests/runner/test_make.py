@@ -321,11 +321,26 @@ def test_what_cannot_be_is_refused_with_what_can(call, error, message, tmp_path,
     assert not (tmp_path / "new").exists()
 
 
-def test_an_algorithm_that_is_there_already_is_refused_with_its_class():
+@pytest.mark.parametrize(("name", "learning"), [("DDPG", '"stable_baselines3:DDPG"'), ("TD3", "clickgym.agents.TD3")])
+def test_an_algorithm_that_is_there_already_is_refused_with_what_to_do(name, learning):
     sb3 = pytest.importorskip("stable_baselines3")
-    model = sb3.DDPG("MlpPolicy", clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
-    with pytest.raises(TypeError, match="an algorithm of stable-baselines3 already; pass its class, DDPG"):
-        clickgym.make_agent(model, gym.make("PBMRank-v0"))
+    model = getattr(sb3, name)("MlpPolicy", clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
+    wanted = rf"let it learn in the run pass the class, {learning}; .*agents\.FrozenPolicy\(n_items, n_positions, model"
+    with pytest.raises(TypeError, match=wanted):
+        clickgym.run(model, "PBMRank-v0", 10)
+    frozen = clickgym.agents.FrozenPolicy(10, 5, model=model, actions="scores")
+    assert clickgym.run(frozen, "PBMRank-v0", 10, seed=0).agent == "FrozenPolicy"
+
+
+def test_what_predicts_is_refused_with_what_to_do():
+    class Trained:
+        def predict(self, observation):
+            return [0] * 5
+
+    with pytest.raises(TypeError, match=r"a trained policy, with a method predict, plays as clickgym\.agents\.FrozenPolicy\("):
+        clickgym.run(Trained(), "PBMRank-v0", 10)
+    frozen = clickgym.agents.FrozenPolicy(10, 5, model=Trained())
+    assert clickgym.run(frozen, "PBMRank-v0", 10, seed=0).engine == "python"
 
 
 # ------------------------------------------------------------------------------------------------------------------- reports

@@ -1,0 +1,115 @@
+"""What there is: agents, environments, instances and metrics, each with a line about it."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import envs
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from ..envs import CONTEXTUAL, ENVIRONMENTS
+from ..envs.notebook import html_table
+from .metrics import DERIVED, METRICS
+
+__all__ = ["Catalogue", "Row", "list_agents", "list_environments", "list_instances", "list_metrics"]
+
+Row = dict[str, str]
+"""What is known of something: ``name``, ``about``, and whatever else."""
+
+
+class Catalogue(dict[str, str]):
+    """Names, each with a line about it; a terminal and a notebook show it as a table.
+
+    Args:
+        rows: what is known of each: ``name`` and ``about``, then whatever else, all of them the same.
+
+    Attributes:
+        rows: as given; ``polars.DataFrame(catalogue.rows)`` makes a table of it.
+
+    Example:
+        >>> Catalogue([{"name": "a", "about": "the first"}, {"name": "bc", "about": "the second"}])
+        a   the first
+        bc  the second
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
+        self.rows = [dict(row) for row in rows]
+        super().__init__((row["name"], row["about"]) for row in self.rows)
+
+    def __repr__(self) -> str:
+        margin = max(map(len, self), default=0) + 2
+        width = max(shutil.get_terminal_size().columns, margin + 20)
+        return "\n".join(
+            textwrap.fill(about, width, initial_indent=name.ljust(margin), subsequent_indent=" " * margin)
+            for name, about in self.items()
+        )
+
+    def _repr_html_(self) -> str:
+        header = list(self.rows[0]) if self.rows else []
+        return html_table("", [list(row.values()) for row in self.rows], header, most=None)
+
+
+def list_agents() -> Catalogue:
+    """The agents by name, as `run` and ``clickgym run --agents`` take them: the published algorithms and generic RL.
+
+    Returns:
+        Names with what they are; ``rows`` also have the ``paper``, the ``click_models`` for which an algorithm is made,
+        and what it is ``told`` of the environment.
+
+    Example:
+        >>> print(list_agents()["Random"])
+        A uniformly random list every time
+        >>> list_agents().rows[0]["told"]
+        'ranking'
+    """
+    agents: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
+    return Catalogue(
+        {
+            "name": name,
+            "about": _summary(agent),
+            "paper": agent.paper,
+            "click_models": agent.click_models,
+            "told": ", ".join(getattr(agent, "told", {})),
+        }
+        for name, agent in agents.items()
+    )
+
+
+def list_environments() -> Catalogue:
+    """The ids that `gymnasium.make` knows from this package, and from whoever called `register`, with their users.
+
+    Example:
+        >>> "PBMRank-v0" in list_environments()
+        True
+    """
+    ids = {**ENVIRONMENTS, **CONTEXTUAL}
+    return Catalogue({"name": name, "about": environment.about} for name, environment in ids.items())
+
+
+def list_instances() -> Catalogue:
+    """The names that an ``instance`` may have; see `clickgym.envs.load_instance`.
+
+    Example:
+        >>> print(list_instances()["lagree2016-small"])
+        Lagrée 2016: 5 items, 3 positions (PBM)
+    """
+    return Catalogue({"name": name, "about": about} for name, about in envs.list_instances().items())
+
+
+def list_metrics() -> Catalogue:
+    """What `run` and `sweep` measure on request, beside regret, reward and clicks.
+
+    Example:
+        >>> list(list_metrics())
+        ['any_click', 'ndcg', 'violations', 'optimal_lists', 'window_regret']
+    """
+    counted = {name: metric.description for name, metric in METRICS.items()}
+    derived = {name: _summary(derive) for name, derive in DERIVED.items()}
+    return Catalogue({"name": name, "about": about} for name, about in (counted | derived).items())
+
+
+def _summary(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    return " ".join((thing.__doc__ or "").partition("\n\n")[0].split()).rstrip(".").replace("`", "")

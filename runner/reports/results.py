@@ -1,0 +1,251 @@
+"""The results of a sweep in Python: table, figure and tests, as the command line reports them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import polars
+from polars import col
+
+from ...envs.checks import short, unknown
+from ...envs.notebook import html_table
+from ..formats import duration, regret_text
+from ..results import COLUMNS, TIMED, Part, read_results, select_parts
+from ..statistics import pairwise, ranked, without_regret
+from .words import columns_of, heading, number_of_runs
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .figures import Picture
+
+__all__ = ["Results"]
+
+
+class Results:
+    """The results of a sweep, from its folder or from the table that it returned.
+
+    Args:
+        source: the ``out`` of a finished `sweep` or of ``clickgym run``; or the table that `sweep` returns, or some of its
+            rows. A table does not tell times, versions and the command: what is made of it has none.
+
+    Attributes:
+        frame: the rows: env, instance, agent, run, step, regret, reward, clicks, further metrics.
+        timings: one row per run, with engine and seconds, where they are known.
+        config: the configuration; of a table, what it says itself.
+
+    Raises:
+        ValueError: the folder is not one of finished results, or the table is not one that `sweep` makes.
+        TypeError: ``source`` is neither.
+
+    Example:
+        >>> import clickgym
+        >>> table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 3)
+        >>> results = clickgym.Results(table)
+        >>> results
+        <Results: 2 agents, 1 environment, 1 instance, 3 runs, 1,000 sessions>
+        >>> results.table()["agent"].to_list()
+        ['TopRank', 'Random']
+        >>> results.pairwise()["differ"].to_list()
+        [True]
+        >>> results.plot().savefig("regret.png")  # doctest: +SKIP
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | polars.DataFrame) -> None:
+        self.frame: polars.DataFrame
+        self.timings: polars.DataFrame
+        self.config: dict[str, Any]
+        if isinstance(source, polars.DataFrame):
+            self.frame, self.timings, self.config = _of_frame(source)
+        elif isinstance(source, str | os.PathLike):
+            self.frame, self.timings, self.config = read_results(source)
+        else:
+            raise TypeError(f"results are {short(source)}; expected a results folder, or the polars frame that sweep returns")
+
+    def select(self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None) -> Results:
+        """The results of some agents and environments, in the order of the names.
+
+        Args:
+            agents, environments: labels; None takes all.
+
+        Raises:
+            ValueError: there is no such agent or environment, or none of the agents was run in any of the environments.
+        """
+        if agents is None and environments is None:
+            return self
+        agents = _known("agent", agents, self.config["agents"])
+        envs = _known("environment", environments, self.config["envs"])
+        frame, timings = (
+            frame.filter(col("agent").is_in(agents), col("env").is_in(envs)) for frame in (self.frame, self.timings)
+        )
+        if frame.is_empty():
+            raise ValueError(f"there are no results of {', '.join(agents)} in {', '.join(envs)}")
+        found = {name: frame[name].unique() for name in ("agent", "env")}
+        kept = {
+            "agents": [name for name in agents if name in found["agent"]],
+            "envs": [env for env in envs if env in found["env"]],
+        }
+        chosen = Results.__new__(Results)
+        chosen.frame, chosen.timings = frame, timings
+        # Of a table there is nothing to know but what it says.
+        config = select_parts(self.config, agents, envs) if "clickgym" in self.config else _of_frame(frame)[2]
+        chosen.config = {**config, **kept}
+        return chosen
+
+    def table(self, per_instance: bool = False) -> polars.DataFrame:
+        """What every agent ended with, best first.
+
+        Args:
+            per_instance: a ranking for each instance, in place of one over their means.
+
+        Returns:
+            For each environment (and instance) a row per agent: ``place``, from 1; ``regret``, the mean over runs, with
+            ``regret_ci95``, half the width of its 95 % interval (null for a single run); ``reward``, per session; the names
+            ``tied_with`` it, of agents that `pairwise` does not tell apart from it (null for a single run); ``runs``; and,
+            where they are known, ``ns_per_session``, the median time, and ``engine``. Where the regret of some environment is
+            unknown there are ``total_reward`` and ``total_reward_ci95`` too: agents are ranked by it there, and regret is null.
+        """
+        by = columns_of(self._config(per_instance))
+        rows, without = ranked(self.frame, self.timings, by), without_regret(self.frame)
+        names = rows.select(*by, alike="place", other="agent")
+        ties = (
+            rows.select(*by, "agent", "alike")
+            .explode("alike")
+            .join(names, on=[*by, "alike"], how="left", maintain_order="left")
+            .group_by(*by, "agent", maintain_order=True)
+            .agg(tied_with=col("other").drop_nulls())
+        )
+        hidden = col("env").is_in(without)
+        rows = (
+            rows.join(ties, on=[*by, "agent"], how="left", maintain_order="left")
+            .sort(*(col(name).cast(polars.Enum(self.config[f"{name}s"])) for name in by), "place")
+            .with_columns(tied_with=polars.when(col("runs") > 1).then("tied_with"))
+        )
+        measures = ["regret", "regret_ci95"]
+        if without:
+            measures += ["total_reward", "total_reward_ci95"]
+            rows = rows.with_columns(
+                regret=polars.when(~hidden).then("regret"),
+                regret_ci95=polars.when(~hidden).then("regret_ci95"),
+                total_reward=polars.when(hidden).then(-col("regret")),
+                total_reward_ci95=polars.when(hidden).then("regret_ci95"),
+            )
+        timed = ["ns_per_session", "engine"] if rows["engine"].null_count() < len(rows) else []
+        return rows.select(*by, "place", "agent", *measures, "reward", "tied_with", "runs", *timed)
+
+    def plot(self, per_instance: bool = False, *, log: bool = True) -> Picture:
+        """The figure of the command line: cumulative regret with its 95 % band, a panel for each environment.
+
+        Args:
+            per_instance: a panel for each instance, too, in place of means over them.
+            log: both axes are logarithmic, or both linear.
+
+        Returns:
+            A matplotlib figure, to be saved or changed; a notebook shows it. It is none of pyplot's.
+        """
+        from .figures import regret_figure  # matplotlib is slow to load
+
+        return regret_figure(self.frame, self._config(per_instance), log=log)
+
+    def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
+        """Which agents' final regrets differ by more than chance: Welch's t-test for each pair, with Holm's correction.
+
+        Args:
+            per_instance: a family of tests for each instance, in place of one over the means of runs over instances.
+
+        Returns:
+            As `clickgym.runner.statistics.pairwise`: better, worse, difference, p, differ.
+        """
+        return pairwise(self.frame, columns_of(self._config(per_instance)))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas frame, made without pyarrow.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("pandas is not installed; install it: pip install pandas") from None
+        frame = self.frame
+        return pandas.DataFrame(
+            {
+                name: frame[name].to_list() if frame[name].dtype == polars.String else frame[name].to_numpy()
+                for name in frame.columns
+            }
+        )
+
+    def __repr__(self) -> str:
+        config = self.config
+        counts = [
+            f"{len(config[key])} {word}{'s' * (len(config[key]) > 1)}"
+            for key, word in (("agents", "agent"), ("envs", "environment"), ("instances", "instance"))
+        ]
+        runs = number_of_runs(config)
+        return f"<Results: {', '.join(counts)}, {runs} run{'s' * (runs != '1')}, {config['horizon']:,} sessions>"
+
+    def _repr_html_(self) -> str:
+        without = without_regret(self.frame)
+        rows = [["environment", "", "agent", "total reward" if without else "regret", "tied with", "reward / session"]]
+        if without and len(without) < len(self.config["envs"]):
+            rows[0][3] = "regret or total reward"
+        table = self.table()
+        timed = "engine" in table.columns
+        if timed:
+            rows[0].append("time / session")
+        for row in table.iter_rows(named=True):
+            mean, half = (
+                (row["total_reward"], row["total_reward_ci95"])
+                if row["env"] in without
+                else (row["regret"], row["regret_ci95"])
+            )
+            ties = "cannot tell" if row["tied_with"] is None else ", ".join(row["tied_with"]) or "–"
+            cells = [row["env"], str(row["place"]), row["agent"], regret_text(mean, half), ties]
+            cells += [f"{row['reward']:.4f}", *([duration(row["ns_per_session"])] if timed else [])]
+            rows.append(cells)
+        return html_table(heading(self.config, without), rows[1:], rows[0], most=None)
+
+    def _config(self, per_instance: bool) -> dict[str, Any]:
+        return {**self.config, "per_instance": per_instance}
+
+
+def _known(what: str, names: Iterable[str] | None, known: list[str]) -> list[str]:
+    if names is None:
+        return known
+    names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown(what, name, known))
+    return names
+
+
+def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFrame, Part]:
+    """A table that `sweep` made, its runs, of which nothing more is known, and what it says of its configuration."""
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing or frame.is_empty():
+        what = f"no column {missing[0]!r}" if missing else "no rows"
+        raise ValueError(f"the table of results has {what}; expected the frame that sweep returns")
+    unique = {name: frame[name].unique(maintain_order=True).to_list() for name in ("env", "instance", "agent")}
+    counts = frame.group_by("env", "instance", "agent").agg(col("run").n_unique())
+    steps = frame["step"].unique().sort()
+    timings = frame.select(TIMED[:4]).unique(maintain_order=True)
+    timings = timings.with_columns(
+        engine=polars.lit(None, polars.String),
+        seconds=polars.lit(None, polars.Float64),
+        training_sessions=polars.lit(None, polars.Int64),
+        training_seconds=polars.lit(None, polars.Float64),
+    )
+    config = {
+        "envs": unique["env"],
+        "instances": unique["instance"],
+        "agents": unique["agent"],
+        "horizon": steps[-1],
+        "runs": counts["run"].max(),
+        "fewest_runs": counts["run"].min(),
+        "checkpoints": steps.to_list(),
+        "models": {f"{env} {instance}": "" for env, instance in frame.select("env", "instance").unique().iter_rows()},
+    }
+    return frame, timings, config
