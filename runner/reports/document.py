@@ -10,17 +10,20 @@ from typing import Any
 import polars
 from polars import col
 
-from ..results import read_results
 from ..statistics import summary
+from .results import Results
 
 __all__ = ["results_document"]
 
 
-def results_document(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def results_document(
+    folder: str | os.PathLike[str], agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
+) -> dict[str, Any]:
     """What a folder of finished results says, at full precision.
 
     Args:
         folder: the ``out`` of a sweep.
+        agents, environments: as of `Results.select`.
 
     Returns:
         ``folder``, ``clickgym`` (the version that reads), ``horizon``, ``runs``, ``seed``, ``envs``, ``instances``, ``agents``,
@@ -28,9 +31,10 @@ def results_document(folder: str | os.PathLike[str]) -> dict[str, Any]:
         horizon, averaged over instances; ``by_instance``, the same of each instance.
 
     Raises:
-        ValueError: the folder is not one of finished results.
+        ValueError: as `Results` and its ``select``.
     """
-    table, timings, config = read_results(folder)
+    results = Results(folder).select(agents, environments)
+    table, timings, config = results.frame, results.timings, results.config
     keys = ("horizon", "runs", "seed", "envs", "instances", "agents", "metrics")
     return {
         "folder": os.fspath(folder),

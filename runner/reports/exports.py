@@ -64,7 +64,7 @@ def _note(timings: polars.DataFrame, config: dict[str, Any], without: list[str])
 
 
 def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    """The table of final regret as a LaTeX float, for a document with the package booktabs.
+    """The table of final regret as a LaTeX float, for a document with the package booktabs; what there is to note stands below.
 
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
@@ -75,7 +75,7 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
         *(rf"% clickgym {config['clickgym']}: {one_line(command)}" for command in commands_of(config)),
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
-        rf"\caption{{{_latex(heading(config, without))}. {_latex(_note(timings, config, without))}}}",
+        rf"\caption{{{_latex(heading(config, without))}.}}",
         r"\label{tab:regret}\medskip",
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
         r"\begin{tabular}{rlrlrrl}",
@@ -85,7 +85,9 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
     for _, title, rows in _tables(table, timings, config):
         lines += [r"\midrule", rf"\multicolumn{{{len(headings)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
         lines += [f"{' & '.join(map(_latex, row))} \\\\" for row in rows]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    note = _latex(_note(timings, config, without))
+    notes = rf"\par\medskip\begin{{minipage}}{{\linewidth}}\scriptsize {note}\end{{minipage}}"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", notes, r"\end{table}", ""])
 
 
 def alike_text(row: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ from .words import (
     where,
 )
 
-__all__ = ["COLOURS", "Picture", "outside", "plot_run", "regret_figure", "save_figure"]
+__all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure"]
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
 # swallows. When they run out, they come again with another dash pattern.
@@ -45,6 +45,8 @@ ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
+METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None}}
+"""What would make two files of the same figure differ."""
 SCREEN = 80
 """Pixels per inch, of a figure in a notebook."""
 
@@ -56,9 +58,9 @@ class Picture(Figure):
     """
 
     def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
-        drawn, (width, height) = io.BytesIO(), self.get_size_inches()
-        self.savefig(drawn, format="png", dpi=2 * SCREEN)  # sharp on fine screens
-        return drawn.getvalue(), {"width": float(width * SCREEN), "height": float(height * SCREEN)}
+        content, (width, height) = io.BytesIO(), self.get_size_inches()
+        self.savefig(content, format="png", dpi=2 * SCREEN)  # sharp on fine screens
+        return content.getvalue(), {"width": float(width * SCREEN), "height": float(height * SCREEN)}
 
 
 class _Panel(Axes):
@@ -120,12 +122,12 @@ def regret_figure(
     envs, agents, without, places = config["envs"], config["agents"], without_regret(table), places_of(config)
     curves = _curves(table, config, log)
     bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
-    drawn = {curve.label: curve for _, curve in bounds}
+    labelled = {curve.label: curve for _, curve in bounds}
     n_columns = 2 if len(places) == 4 else min(len(places), 3)
     if len(separate(config)) in (2, 3, 4):
         n_columns = len(separate(config))  # a row for each environment
     n_rows = math.ceil(len(places) / n_columns)
-    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in drawn}
+    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in labelled}
     legend_width = 0.8 + 0.075 * max(map(len, [*agents, *(line for label in labels.values() for line in label.split("\n"))]))
     figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
@@ -151,7 +153,7 @@ def regret_figure(
         if final[agent] > FLOOR or not log
     ]
     handles += [
-        Line2D([], [], **_look_of_bound(agents, curve), label=_literal(labels[label])) for label, curve in drawn.items()
+        Line2D([], [], **_look_of_bound(agents, curve), label=_literal(labels[label])) for label, curve in labelled.items()
     ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     # A curve without the version and the command that made it cannot be checked.
@@ -224,15 +226,24 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     Returns:
         The two files.
     """
-    files = []
-    with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
-        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-            file = path.with_name(f"{path.name}.{kind}")
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=kind, dpi=150, metadata=metadata)
-            write_whole(file, drawn.getvalue())
-            files.append(file)
+    files = [path.with_name(f"{path.name}.{kind}") for kind in METADATA]
+    for kind, file in zip(METADATA, files, strict=True):
+        write_whole(file, drawn(figure, kind))
     return files
+
+
+def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
+    """A figure as the content of a file; the same figure gives the same bytes.
+
+    Args:
+        figure: any figure.
+        kind: ``"png"`` or ``"svg"``.
+        transparent: without a background.
+    """
+    content = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
+        figure.savefig(content, format=kind, dpi=150, metadata=METADATA[kind], transparent=transparent)
+    return content.getvalue()
 
 
 def _draw(

@@ -6,21 +6,18 @@ import base64
 import gzip
 import json
 import math
-import re
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import polars
 from plotly.offline import get_plotlyjs
 
-from ..formats import duration, regret_text
 from ..statistics import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
+from .templates import templates
 from .words import (
     amount_of,
     averaged,
@@ -66,20 +63,8 @@ def to_html(
         theory: bounds to draw beside the curves, and what to say of them; None draws none.
         log: the axes are logarithmic, or linear, until the reader chooses.
     """
-    pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,  # the names of agents and instances are a user's
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters |= {
-        "alike": alike_text,
-        "duration": duration,
-        "p_value": _p_value,
-        "parts": partial(re.split, "(?<=[:=,])"),
-        "regret": regret_text,
-    }
+    pages = templates()
+    pages.filters |= {"alike": alike_text, "p_value": _p_value}
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)

@@ -264,11 +264,11 @@ def what_is_tested(config: dict[str, Any]) -> str:
     if runs == 1:
         return "One run of each agent: no interval and no test can tell which differences are chance. More runs can."
     means = ", each averaged over the instances" if averaged(config) else ""
-    n_pairs = n_agents * (n_agents - 1) // 2
+    n_pairs, place = n_agents * (n_agents - 1) // 2, "an environment" + " and instance" * bool(separate(config))
     return (
         f"Tied agents are not told apart by the Welch t-test, two-sided, over {number_of_runs(config)} independent runs of "
         f"each{means}. The null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The "
-        f"Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of an environment: the chance of telling any equal "
+        f"Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of {place}: the chance of telling any equal "
         f"pair of them apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the "
         f"runs, the larger a difference must be to be seen."
     )

@@ -68,6 +68,16 @@ class Plan:
         return list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
 
     @property
+    def words(self) -> str:
+        """What is run, in one line."""
+        part = self.part
+        queries = f"{len(self.queries)} of {part.queries} queries, " if part.queries > 1 else ""
+        return (
+            f"{', '.join(part.envs)}; {', '.join(part.agents)}; {queries}"
+            f"{self.runs} of {part.runs} runs, {self.horizon:,} of {part.horizon:,} sessions"
+        )
+
+    @property
     def checkpoints(self) -> NDArray[np.int64]:
         """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99 of the horizon."""
         windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
@@ -156,7 +166,7 @@ def run_study(
     n_jobs: int = -1,
     callback: Callback | None = None,
 ) -> dict[str, Findings]:
-    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (Markdown, JSON).
+    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (HTML, Markdown, JSON).
 
     Every part is a sweep in a folder of its own, which goes on where it was when called again with the same arguments.
 
@@ -289,18 +299,22 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
     Returns:
         The statements with what was found in the first setting.
     """
-    from ..reports.figures import save_figure  # matplotlib is slow to load, and bad input should be named before
+    # matplotlib is slow to load, and bad input should be named before
+    from ..reports.figures import save_figure
+    from .page import study_html
 
     write_shipped(out / f"{name}.parquet", results)
     settings = by_setting(name, results)
-    for setting in settings:
-        save_figure(draw(setting), out / figure_name(setting, settings))
+    figures = [draw(setting) for setting in settings]
+    for setting, figure in zip(settings, figures, strict=True):
+        save_figure(figure, out / figure_name(setting, settings))
+    write_whole(out / f"{name}.html", study_html(name, settings, figures))
     write_whole(out / f"{name}.md", page(name, settings))
     write_whole(out / f"{name}.json", findings(name, settings))
     for setting in settings:
         _print(console, setting)
-    figures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
-    files = [*figures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
+    pictures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
+    files = [f"{name}.html", *pictures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
     say(console, f"Results in {out}: {', '.join(files)}")
     return settings[0].found
 
@@ -391,13 +405,8 @@ def draw(setting: Setting) -> Figure:
 
 
 def words(planned: Plan) -> str:
-    """What is run, in one line."""
-    part = planned.part
-    queries = f"{len(planned.queries)} of {part.queries} queries, " if part.queries > 1 else ""
-    return (
-        f"{part.name}: {', '.join(part.envs)}; {', '.join(part.agents)}; {queries}"
-        f"{planned.runs} of {part.runs} runs, {planned.horizon:,} of {part.horizon:,} sessions"
-    )
+    """What is run, in one line, with the name of the part."""
+    return f"{planned.part.name}: {planned.words}"
 
 
 def _print(console: Console, setting: Setting) -> None:

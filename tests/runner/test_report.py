@@ -26,7 +26,16 @@ from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.reports.report import write_report
-from clickgym.runner.reports.words import command_of, unit_of, what_is_tested, what_is_told
+from clickgym.runner.reports.results import Results
+from clickgym.runner.reports.words import (
+    command_of,
+    commands_of,
+    heading,
+    number_of_runs,
+    unit_of,
+    what_is_tested,
+    what_is_told,
+)
 from clickgym.runner.results import read_results
 from clickgym.runner.statistics import LEVEL, average, pairwise, ranked, summary
 
@@ -254,13 +263,16 @@ def test_latex_reads_as_the_table(results):
     sections = " \n".join(body).split("\\midrule \n")[1:]
     read = []
     for section, env in zip(sections, results[2]["envs"], strict=True):
-        heading, *rows = section.strip().splitlines()
-        title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", heading)[1])
+        title, *rows = section.strip().splitlines()
+        title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", title)[1])
         assert title == f"{env} (regret in {unit_of(env)})"
         read.append([essential([unescape(cell.strip()) for cell in re.split(r"(?<!\\)&", row)]) for row in rows])
     assert read == list(wanted_cells(results).values())
     (caption,) = (line for line in lines if line.startswith(r"\caption{"))
-    assert what_is_tested(results[2]) in unescape(caption.removeprefix(r"\caption{").removesuffix("}"))
+    assert unescape(caption.removeprefix(r"\caption{").removesuffix("}")) == f"{heading(results[2])}."
+    (notes,) = (line for line in lines[end:] if r"\scriptsize " in line)
+    notes = re.fullmatch(r"\\par\\medskip\\begin\{minipage\}\{\\linewidth\}\\scriptsize (.*)\\end\{minipage\}", notes)[1]
+    assert what_is_tested(results[2]) in unescape(notes)
 
 
 def test_latex_compiles(results, tmp_path):
@@ -440,3 +452,102 @@ def test_a_report_over_an_old_one_is_whole(tmp_path):
     write_report(tmp_path / "out", Console(quiet=True), ["md"])
     assert "Random" in (tmp_path / "out" / "report.md").read_text()
     assert not list((tmp_path / "out").glob("*.partial"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Two environments on two instances, as nobody has touched them since."""
+    folder = tmp_path_factory.mktemp("plain") / "out"
+    clickgym.sweep(
+        ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], 1000, 2, out=folder, instances=["yandex-9", "yandex-990"]
+    )
+    return folder
+
+
+ALL = ["--html", "--markdown", "--latex"]
+FORMS = {"report.html", "report.md", "report.tex"}
+
+
+def report(folder, out, *words):
+    """The texts that a report of one's choice writes, and those of its figure."""
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    assert main(["report", str(folder), *ALL, "--out", str(out), *words]) == 0
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+    return {file.name: file.read_text() for file in out.iterdir() if file.suffix != ".png"}
+
+
+def test_what_is_chosen_holds_for_table_figure_and_all_forms(plain, tmp_path, capsys):
+    words = ["--agents", "Random", "--environments", "CMRank-v0"]
+    texts = report(plain, tmp_path / "deep" / "out", *words)
+    assert texts.keys() == {*FORMS, "regret.svg", "summary.csv"}
+    command = "clickgym run CMRank-v0 --agents Random --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --seed 0"
+    for text in (*(texts[name] for name in FORMS), texts["summary.csv"], capsys.readouterr().out):
+        assert "CMRank-v0" in text
+        assert "Random" in text
+        assert "PBMRank-v0" not in text
+        assert "TopRank" not in text
+    (in_page,) = re.findall('<pre id="command">(.*?)</pre>', texts["report.html"], flags=re.DOTALL)
+    for text in (texts["report.md"], texts["report.tex"], re.sub("<.*?>", "", in_page)):
+        assert f"{command} --out results/again" in text
+    chosen = Results(plain).select(["Random"], ["CMRank-v0"])
+    caption = " ".join(chosen.plot()._supxlabel.get_text().split())
+    assert caption == f"clickgym {chosen.config['clickgym']}: {command}"
+    assert main([*shlex.split(command)[1:], "--out", str(tmp_path / "again")]) == 0  # the footer is true
+    assert read_results(tmp_path / "again")[0].equals(chosen.frame)
+
+
+def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
+    texts = report(plain, tmp_path, "--per-instance")
+    printed = capsys.readouterr().out
+    places = [f"{env}, {name}" for env in ("PBMRank-v0", "CMRank-v0") for name in ("yandex-9", "yandex-990")]
+    assert [line.split(" (")[0] for line in texts["report.md"].splitlines() if "Rank-v0, " in line] == places
+    assert re.findall(r"textit\{(.*?) \(", texts["report.tex"]) == places
+    page = texts["report.html"]
+    assert re.findall(r"figcaption><span>(.*?)</span>", page.replace("<wbr>", "")) == places
+    assert page.count('<div class="view"') == 4
+    assert 'name="instance"' not in page
+    for text in (printed, *(texts[name] for name in FORMS)):
+        assert "mean over 2" not in text
+        assert "averaged" not in text
+    rows = ranked(*read_results(plain)[:2], ("env", "instance"))
+    for row in rows.iter_rows(named=True):
+        cell = regret_text(row["regret"], row["regret_ci95"])
+        assert re.search(rf"{row['env']} +{row['instance']} +{row['agent']} +{cell} ", printed)
+        assert cell in texts["report.md"]
+        assert cell in page
+    assert "over the 1 pair of an environment and instance" in page
+
+
+def test_linear_axes_hold_for_figure_and_page(plain, tmp_path):
+    pages = {axes: report(plain, tmp_path / axes, f"--{axes}") for axes in ("log", "linear")}
+    for axes, texts in pages.items():
+        checked = re.findall(r'name="[xy]" value="(\w+)" form="controls" checked', texts["report.html"])
+        assert checked == [axes] * 2
+    assert pages["log"]["regret.svg"] != pages["linear"]["regret.svg"]
+    assert report(plain, tmp_path / "default") == pages["log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--agents", "TopRnk"], "unknown agent 'TopRnk'; did you mean 'TopRank'? (there is: TopRank, Random)"),
+        (["--environments", "CMRank"], "unknown environment 'CMRank'; did you mean 'CMRank-v0'?"),
+    ],
+)
+def test_what_was_not_run_cannot_be_reported(words, says, plain, tmp_path, capsys):
+    assert main(["report", str(plain), "--out", str(tmp_path / "out"), *words]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_parts_that_a_choice_leaves_out_are_not_in_the_command(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["TopRank"], 500, 3, out=tmp_path)
+    clickgym.sweep(["CMRank-v0"], ["Random"], 500, 2, out=tmp_path)
+    results = Results(tmp_path)
+    assert number_of_runs(results.config) == "2 to 3"
+    (command,) = commands_of(results.select(environments=["CMRank-v0"]).config)
+    assert command.startswith("clickgym run CMRank-v0 --agents Random --instance yandex-9982 --horizon 500 --runs 2")
+    chosen = results.select(["Random"])  # which was run in one of the environments
+    assert chosen.config["envs"] == ["CMRank-v0"]
+    with pytest.raises(ValueError, match="there are no results of Random in PBMRank-v0"):
+        results.select(["Random"], ["PBMRank-v0"])

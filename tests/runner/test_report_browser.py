@@ -7,10 +7,12 @@ import json
 import re
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import polars
 import pytest
+from rich.console import Console
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -25,6 +27,7 @@ from clickgym.runner.reports.figures import COLOURS
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.results import read_results
 from clickgym.runner.statistics import average
+from clickgym.runner.studies.run import conclude, read_study
 from clickgym.runner.theory.bounds import pbm_lower
 
 pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
@@ -35,6 +38,7 @@ AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
 FLAGS = """headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update
     disable-sync disable-dev-shm-usage"""
 
+STUDIES_SHIPPED = Path(__file__).parents[2] / "docs" / "results"
 DRAWN = "return document.querySelectorAll('.chart .main-svg').length > 0"
 
 
@@ -408,3 +412,45 @@ def test_the_tables_need_no_script(browser, results):
         assert "need JavaScript" in shown(browser, "noscript p")[0]
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_each_instance_has_a_panel_where_that_is_asked_for(browser, results, tmp_path):
+    look(browser, 1280)
+    table, timings, config = results[1], read_results(results[0].parent)[1], results[2]
+    timings = timings.with_columns(polars.col("agent").replace("Random", HOSTILE))
+    (tmp_path / "page.html").write_text(to_html(table, timings, {**config, "per_instance": True}, log=False))
+    browser.get((tmp_path / "page.html").as_uri())
+    wait(browser, "return document.querySelectorAll('.chart .main-svg').length >= 4")
+    assert [title.split(" Save")[0] for title in shown(browser, "figcaption")] == [f"{e}, {i}" for e in ENVS for i in INSTANCES]
+    assert len(shown(browser, ".final")) == 4
+    for number, instance in enumerate(INSTANCES):
+        chart = browser.execute_script(
+            f"""const chart = document.querySelector('figure[data-env="1"][data-instance="{number}"] .chart');
+            return {{data: chart.data, x: chart.layout.xaxis.type, y: chart.layout.yaxis.type}};"""
+        )
+        wanted = average(table.filter(env=ENVS[1], instance=instance, agent="TopRank"), ["step"])["regret"]
+        (line,) = (trace for trace in chart["data"] if trace.get("customdata") and trace["line"]["color"] == COLOURS[0])
+        assert line["y"] == pytest.approx(wanted.to_list(), rel=1e-4)
+        assert (chart["x"], chart["y"]) == ("linear", "linear")
+    click(browser, "[name=env][value='0']")
+    assert len(shown(browser, ".final")) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_page_of_a_study_fits_the_screen_and_loads_nothing(browser, scheme, width, tmp_path):
+    conclude("ubm-table1", read_study("ubm-table1", STUDIES_SHIPPED), tmp_path, Console(quiet=True))
+    look(browser, width, scheme)
+    browser.get_log("browser")
+    browser.get((tmp_path / "ubm-table1.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return document.querySelector('.figure img').naturalWidth") > 300
+    assert browser.get_log("browser") == []  # its own policy would complain of what is fetched
+    ink, paper = (
+        luminance(browser.execute_script(f"return getComputedStyle(document.body).{name}"))
+        for name in ("color", "backgroundColor")
+    )
+    assert (ink > paper) == (scheme == "dark")
+    turned = browser.execute_script("return getComputedStyle(document.querySelector('.figure img')).filter") != "none"
+    assert turned == (scheme == "dark")
+    assert len(shown(browser, ".statements .verdict")) == 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html.parser
 import itertools
 import json
 import math
@@ -27,7 +29,7 @@ from clickgym.runner.shipped import Shipped, compact
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import conclude, judge, plan
+from clickgym.runner.studies.run import conclude, judge, plan, read_study
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -134,6 +136,7 @@ def invented(name, planned, folder, setting="invented"):
         table = table.with_columns((polars.col("instance").hash() % 40).alias(fact))
     kept = compact(table, STUDIES[name].columns, list(planned.part.facts), each=planned.part.each)
     made = {"command": "the command", "queries": planned.queries, "horizon": planned.horizon, "runs": planned.runs}
+    made |= {"seed": 3, "made": "2026-01-02T03:04:05+00:00", "clickgym": "0.2.0", "versions": {"numpy": "2.0.1"}}
     return Shipped(setting, planned.part.name, kept, made)
 
 
@@ -149,6 +152,57 @@ def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeyp
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     assert f"# {name}: {STUDIES[name].title}\n" in text
     assert "\n    the command\n" in text
+    check_page((tmp_path / f"{name}.html").read_text(encoding="utf-8"), name, found, plans)
+
+
+class Page(html.parser.HTMLParser):
+    """The tags of a page, and the texts of its cells and lists."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.texts.append("") if tag not in ("wbr", "br") else None
+
+    def handle_data(self, data):
+        if self.texts:
+            self.texts[-1] += data
+
+
+def check_page(text, name, found, plans):
+    """It says all that there is to say, loads nothing and runs nothing."""
+    page, study = Page(text), STUDIES[name]
+    said = " ".join(" ".join(page.texts).split())
+    for words in (study.title, study.paper, study.notes, "the command", "numpy 2.0.1", *(each.words for each in plans)):
+        assert " ".join(words.split()) in said
+    for statement, finding in found:
+        for words in (statement.text, statement.rule, statement.paper, *finding.measured.split("; "), finding.verdict):
+            assert " ".join(words.split()) in said
+    assert not [tag for tag, _ in page.tags if tag in ("script", "iframe", "a")]
+    assert [attrs["href"] for tag, attrs in page.tags if tag == "link"] == ["data:,"]
+    (picture,) = (attrs for tag, attrs in page.tags if tag == "img")
+    kind, _, content = picture["src"].partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert b"<svg" in base64.b64decode(content)
+    assert picture["alt"]
+    (policy,) = (attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def test_the_page_of_two_sets_of_queries_shows_both(tmp_path, capsys):
+    assert main(["study", "bubble-fig4", "--from", str(RESULTS), "--out", str(tmp_path)]) == 0
+    assert "bubble-fig4.html" in capsys.readouterr().out
+    text = (tmp_path / "bubble-fig4.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert sum(tag == "img" for tag, _ in page.tags) == 2
+    for setting in ("shipped", "yandex60"):
+        assert f"On the {setting} queries" in text
+    assert text.count("9 of 9 statements are supported.") == 2
+    conclude("bubble-fig4", read_study("bubble-fig4", RESULTS), tmp_path, Console(quiet=True))
+    assert (tmp_path / "bubble-fig4.html").read_text(encoding="utf-8") == text  # the same each time
 
 
 PARTS = {part.name: part for study in STUDIES.values() for part in study.parts}
