@@ -21,6 +21,7 @@ __all__ = ["list_"]
 
 
 def _agents() -> list[dict[str, Any]]:
+    ranks: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
     return [
         {
             "name": name,
@@ -28,7 +29,7 @@ def _agents() -> list[dict[str, Any]]:
             "click_models": agent.click_models,
             "told": list(getattr(agent, "told", {})),
         }
-        for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}.items()
+        for name, agent in ranks.items()
     ]
 
 
