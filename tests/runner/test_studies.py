@@ -29,7 +29,7 @@ from clickgym.runner.shipped import Shipped, compact
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import conclude, judge, plan, read_study
+from clickgym.runner.studies.run import conclude, draw, judge, plan, read_study
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
@@ -281,6 +281,16 @@ def test_the_scale_shortens_the_horizon_and_takes_fewer_queries_and_runs():
     )
     assert (full.horizon, full.runs, len(full.queries)) == (5_000_000, 10, 16)
     assert (less.horizon, less.runs, len(less.queries)) == (10_000, 4, 10)
+
+
+def test_what_is_raised_to_the_least_is_said_and_stands_in_the_figure(tmp_path, capsys, monkeypatch):
+    smaller(monkeypatch, "bubble-fig3")
+    assert main(["study", "bubble-fig3", *TINY.split(), "--out", str(tmp_path)]) == 0
+    part = STUDIES["bubble-fig3"].parts[0]
+    out = capsys.readouterr().out
+    assert f"{part.name}: raised to 1,000 sessions, below which it shows nothing" in out
+    (setting,) = by_setting("bubble-fig3", read_study("bubble-fig3", tmp_path))
+    assert draw(setting).get_supxlabel().endswith("(plays the least, 1,000 sessions)")
 
 
 def test_a_part_of_several_studies_is_run_once():
