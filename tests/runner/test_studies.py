@@ -29,7 +29,7 @@ from clickgym.runner.shipped import Shipped, compact
 from clickgym.runner.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.runner.studies.li2019_bubble import random_lists
 from clickgym.runner.studies.plots import LOOKS
-from clickgym.runner.studies.run import conclude, draw, judge, plan, read_study
+from clickgym.runner.studies.run import by_setting, conclude, draw, judge, plan, read_study
 from clickgym.runner.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
