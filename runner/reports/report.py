@@ -66,6 +66,9 @@ def write_report(
 
     folder = Path(folder)
     results = Results(folder).select(agents, environments)
+    target = folder if out is None else Path(out)
+    if out is not None:
+        make_folder(target)
     table, timings, config = results.frame, results.timings, {**results.config, "per_instance": per_instance}
     without = without_regret(table)
     console.print(_table(summary(reward_for_regret(table, -1), timings, (*columns_of(config), "agent")), config, without))
@@ -77,8 +80,6 @@ def write_report(
             console.print(note, highlight=False, markup=False, emoji=False)
     if out is None and not formats and not os.access(folder, os.W_OK):
         return
-    target = folder if out is None else Path(out)
-    make_folder(target)
     write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
     figure = regret_figure(table, config, theory, log=log)
     written = [*(picture.name for picture in save_figure(figure, target / "regret")), SUMMARY]
