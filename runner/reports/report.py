@@ -64,6 +64,9 @@ def write_report(
 
     folder = Path(folder)
     results = Results(folder).select(agents, environments)
+    target = folder if out is None else Path(out)
+    if out is not None:
+        make_folder(target)
     table, timings, config = results.frame, results.timings, {**results.config, "per_instance": per_instance}
     without = without_regret(table)
     _print_table(console, summary(reward_for_regret(table, -1), timings, (*columns_of(config), "agent")), config, without)
@@ -76,8 +79,6 @@ def write_report(
             say(console, note)
     if out is None and not formats and not os.access(folder, os.W_OK):
         return
-    target = folder if out is None else Path(out)
-    make_folder(target)
     write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
     figure = regret_figure(table, config, theory, log=log)
     written = [*(picture.name for picture in save_figure(figure, target / "regret")), SUMMARY]

@@ -551,3 +551,10 @@ def test_parts_that_a_choice_leaves_out_are_not_in_the_command(tmp_path):
     assert chosen.config["envs"] == ["CMRank-v0"]
     with pytest.raises(ValueError, match="there are no results of Random in PBMRank-v0"):
         results.select(["Random"], ["PBMRank-v0"])
+
+
+def test_where_nothing_can_be_written_nothing_is_printed(plain, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["report", str(plain), "--out", str(tmp_path / "file")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "is a file" in err) == ("", True)
