@@ -61,7 +61,7 @@ def test_list_in_json_names_what_there_is(document):
         "metrics": [*METRICS, *DERIVED],
         "studies": list(STUDIES),
     }
-    assert next(row for row in there["agents"] if row["name"] == "PBMUCB")["told"] == ["examination"]
+    assert next(row for row in there["agents"] if row["name"] == "PBMUCB")["told"] == "examination"
     assert list(document("list", "studies")) == ["studies"]
 
 

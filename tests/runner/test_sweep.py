@@ -115,7 +115,7 @@ def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(tmp_path, own
     undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')")
     rng = np.random.default_rng(0)
     kills, progress = 0, []
-    for delay in [*rng.uniform(0.6, 2.2, size=4), 60]:
+    for delay in [*rng.uniform(0.6, 2.2, size=4), 600]:
         process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
         try:
             process.wait(delay)
