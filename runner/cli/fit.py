@@ -116,12 +116,12 @@ def _file_name(label: str) -> str:
 
 
 def _print_scores(console: Console, fitted: Fitted) -> None:
-    """One row per model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
+    """One row per model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
     estimators, train, test = fitted.scored, fitted.train, fitted.test
     table = Table.grid(padding=(0, 2))
     header = ["model", "EM steps"]
     if len(test):
-        header += ["log-likelihood", "perplexity", *(f"at {k + 1}" for k in range(test.n_positions))]
+        header += ["log-likelihood", "conditional", "perplexity", *(f"at {k + 1}" for k in range(test.n_positions))]
     for column in header:
         table.add_column(justify="left" if column == "model" else "right")
     table.add_row(*header, style="bold")
@@ -130,7 +130,8 @@ def _print_scores(console: Console, fitted: Fitted) -> None:
         cells = [name, "closed form" if steps is None else f"{steps}{'' if estimator.converged_ else ', not converged'}"]  # type: ignore[attr-defined]
         if len(test):
             by_rank = estimator.perplexity_by_rank(test)
-            cells += [f"{estimator.score(test):.5f}", f"{by_rank.mean():.5f}", *(f"{value:.4f}" for value in by_rank)]
+            cells += [f"{estimator.score(test):.5f}", f"{estimator.conditional_perplexity(test):.5f}"]
+            cells += [f"{by_rank.mean():.5f}", *(f"{value:.4f}" for value in by_rank)]
         table.add_row(*cells)
     if len(test):
         title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
@@ -140,4 +141,7 @@ def _print_scores(console: Console, fitted: Fitted) -> None:
     console.print(table, highlight=False)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in estimators and several:
-        console.print(f"CM excludes the {several:.1%} of sessions with several clicks: no likelihood", highlight=False)
+        console.print(
+            f"CM excludes the {several:.1%} of sessions with several clicks: likelihood 0, conditional perplexity infinite",
+            highlight=False,
+        )
