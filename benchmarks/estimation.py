@@ -1,20 +1,14 @@
-"""A simulated log of 10⁶ sessions: time and peak memory of reading it, and time of estimation, beside other programs.
-
-    CLAX_PYTHON=other/bin/python python benchmarks/estimation.py
-
-also measures CLAX, where that interpreter has it (``pip install clax-models``, in an environment of its own).
+"""A simulated log of 10⁶ sessions: time and peak memory of reading it, and time of estimation, beside PyClick's.
 
 Reading: each in a process of its own, processor time, the faster of two; memory is the growth of the peak. An EM step: the
 time of 21 steps less that of one, by twenty; the whole fit: 50 steps with everything before them, by fifty; scoring: both
-log-likelihood and perplexity by rank; an epoch of CLAX: one pass of its trainer over the same sessions, after compilation. All
-of these by the clock, for they use all processors, and the fastest of three (of CLAX's epochs).
+log-likelihood and perplexity by rank. All of these by the clock, for they use all processors, and the fastest of three.
 """
 
 from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import subprocess
 import sys
 import tempfile
@@ -50,48 +44,10 @@ print(time.process_time() - begun, (resource.getrusage(resource.RUSAGE_SELF).ru_
 """
 
 
-CLAX_EPOCHS = 10
-CLAX = """
-import contextlib, io, os, sys, time
-os.environ["JAX_PLATFORMS"] = "cpu"
-import clax, numpy as np
-from flax import nnx
-from flax.training.early_stopping import EarlyStopping
-from optax import adam
-
-path, name, size = sys.argv[1], sys.argv[2], 8192
-epochs, sessions = map(int, sys.argv[3:])
-with np.load(path) as arrays:
-    pairs, clicks, n_pairs = arrays["pairs"] + 1, arrays["clicks"].astype(np.float32), int(arrays["n_pairs"])
-positions = np.tile(np.arange(1, pairs.shape[1] + 1, dtype=np.int32), (size, 1))
-
-class Batches:
-    def __init__(self, first, stop):
-        self.starts, self.begun = range(first, stop - size + 1, size), []
-    def __len__(self):
-        return len(self.starts)
-    def __iter__(self):
-        self.begun.append(time.perf_counter())
-        for start in self.starts:
-            part = slice(start, start + size)
-            yield {"query_doc_ids": pairs[part], "clicks": clicks[part], "positions": positions, "mask": positions > 0}
-
-models = {"PBM": clax.PositionBasedModel, "UBM": clax.UserBrowsingModel}
-model = models[name](positions=pairs.shape[1], query_doc_pairs=n_pairs, rngs=nnx.Rngs(0))
-trainer = clax.Trainer(adam(0.05), epochs=epochs, early_stopping=EarlyStopping(patience=epochs))
-train, test = Batches(0, sessions), Batches(sessions, len(pairs))
-with contextlib.redirect_stdout(io.StringIO()):
-    trainer.train(model, train, Batches(0, size))
-    seconds = np.diff([*train.begun, time.perf_counter()])
-    loss = float(trainer.test_clicks(model, test)["test_loss"].iloc[0])
-print(seconds[1:].min(), seconds.sum(), -loss * pairs.shape[1])
-"""
-
-
 def simulated() -> ClickLog:
     """Sessions of a position-based model, some queries far more frequent than others, every query with its own items.
 
-    The last `HELD_OUT` sessions are those to be predicted.
+    The last `HELD_OUT` sessions are there to be predicted.
     """
     rng = np.random.default_rng(0)
     popularity = 1 / np.arange(1, QUERIES + 1)
@@ -121,8 +77,8 @@ def reading(path: Path) -> list[str]:
     return [f"{seconds:.1f} s", f"{seconds / SESSIONS * 1e6:.1f} µs", f"{megabytes:.0f} MB"]
 
 
-def fitting(log: ClickLog, test: ClickLog, name: str, clax: Path | None) -> tuple[list[str], list[str]]:
-    """A row of the table of times, and one beside CLAX, which reads the log in the file ``clax``; empty without."""
+def fitting(log: ClickLog, name: str) -> list[str]:
+    """A row of the table of times."""
     seconds = dict.fromkeys((1, 21, 50), math.inf)
     for _ in range(REPEATS):
         for steps in seconds:
@@ -142,39 +98,19 @@ def fitting(log: ClickLog, test: ClickLog, name: str, clax: Path | None) -> tupl
         cells += [f"{PYCLICK[name]:.0f} µs", f"{PYCLICK[name] / step:,.0f}× / {PYCLICK[name] / whole:,.0f}×"]
     else:
         cells += ["", ""]
-    if clax is None or name not in ("PBM", "UBM"):
-        return cells, []
-    epoch, trained, reached = clax_training(clax, name)
-    return cells, [
-        name, f"{step:.3f} µs", f"{epoch / SESSIONS * 1e6:.2f} µs", f"{epoch / SESSIONS * 1e6 / step:.0f}×",
-        f"{estimator.score(test):.4f} in {seconds[50]:.1f} s", f"{reached:.4f} in {trained:.1f} s",
-    ]  # fmt: skip
+    return cells
 
 
-def clax_training(clax: Path, name: str) -> list[float]:
-    """Seconds of an epoch and of all of them, and the log-likelihood per held-out session after the last."""
-    python = os.environ["CLAX_PYTHON"]
-    command = [python, "-c", CLAX, str(clax), name, str(CLAX_EPOCHS), str(SESSIONS)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [float(word) for word in done.stdout.split()]
-
-
-def write_and_fit(folder: Path) -> list[tuple[list[str], list[str]]]:
-    both = simulated()
-    log, test = both[:SESSIONS], both[SESSIONS:]
+def write_and_fit(folder: Path) -> list[list[str]]:
+    log = simulated()[:SESSIONS]
     write_yandex(log, folder / FILES["Yandex Relevance Prediction"])
     for name in ("tidy CSV", "tidy Parquet"):
         write_tidy(log, folder / FILES[name])
-    clax = None
-    if "CLAX_PYTHON" in os.environ:
-        clax = folder / "log.npz"
-        pairs, labels = both.pairs()
-        np.savez(clax, pairs=pairs, clicks=both.clicks, n_pairs=len(labels))
     for estimator in ESTIMATORS.values():
         small = estimator(1).fit(log[:1000])  # compiles
         small.log_likelihood(log[:1000])
         small.perplexity(log[:1000])
-    return [fitting(log, test, name, clax) for name in ESTIMATORS]
+    return [fitting(log, name) for name in ESTIMATORS]
 
 
 def main() -> None:
@@ -184,15 +120,7 @@ def main() -> None:
             fitted = pool.submit(write_and_fit, Path(folder)).result()
         read = [[name, *reading(Path(folder, file))] for name, file in FILES.items()]
     header = ["model", "EM step, a session", "whole fit, a session and step", "scoring, a session", "PyClick", "ratios"]
-    parts = [
-        table(["reading", "10⁶ sessions", "a session", "memory"], read),
-        table(header, [times for times, _ in fitted]),
-    ]
-    beside = [row for _, row in fitted if row]
-    if beside:
-        header = ["model", "EM step", "CLAX epoch", "ratio", "held out, 50 EM steps", f"CLAX, {CLAX_EPOCHS} epochs"]
-        parts.append(table(header, beside))
-    publish("\n\n".join(parts))
+    publish(table(["reading", "10⁶ sessions", "a session", "memory"], read) + "\n\n" + table(header, fitted))
 
 
 if __name__ == "__main__":

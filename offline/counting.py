@@ -24,6 +24,7 @@ __all__ = [
     "first_repeat",
     "in_parallel",
     "last_clicks",
+    "merge_tails",
     "number_pairs",
 ]
 
@@ -145,6 +146,73 @@ def count_certain(pairs, clicks, last, by_pair, shown, clicked, skipped, passed,
                     passed[group] += 1
             elif k <= known:
                 skipped[pair] += 1
+
+
+def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]:
+    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on, and all items below.
+
+    Args:
+        pairs: ``(N, K)``, sorted by query; its memory is used again for the result.
+        last: ``(N,)`` as from `last_clicks`.
+        first: the first session of each block of whole queries, and N; a block is the work of one thread.
+
+    Returns:
+        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order, and ``(M,)`` how many
+        sessions there are of each.
+    """
+    weights = np.empty(len(pairs), np.int32)
+
+    def merge(block: int) -> None:
+        start, stop = first[block], first[block + 1]
+        slots = np.full(1 << int(2 * (stop - start)).bit_length(), -1, np.int32)
+        count_tails(start, stop, pairs, last, slots, weights)
+
+    in_parallel(merge, len(first) - 1)
+    n_kinds = keep_counted(pairs, last, weights)
+    return pairs[:n_kinds], last[:n_kinds], weights[:n_kinds]
+
+
+@kernel
+def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-untyped-def]
+    """Count the sessions of each kind at the first of them; the others count nothing.
+
+    ``slots``, -1 everywhere, a power of two and more than twice the number of sessions, is a hash table of the first ones.
+    """
+    n_positions, mask = pairs.shape[1], len(slots) - 1
+    for session in range(start, stop):
+        known = max(last[session], 0)
+        begin = known if last[session] >= 0 else 1  # without a click all is known of the first position
+        code = last[session] + 1
+        for k in range(begin, n_positions):
+            code = (code ^ pairs[session, k]) * 0x1E3779B97F4A7C15
+            code ^= (code >> 32) & 0xFFFFFFFF
+        slot = code & mask
+        while True:
+            other = slots[slot]
+            if other < 0:
+                slots[slot], weights[session] = session, 1
+                break
+            same = last[other] == last[session]
+            for k in range(begin, n_positions):
+                same = same and pairs[other, k] == pairs[session, k]
+            if same:
+                weights[other] += 1
+                weights[session] = 0
+                break
+            slot = (slot + 1) & mask
+
+
+@kernel
+def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
+    """Move the sessions that count up to the front, and return how many there are."""
+    kept = 0
+    for session in range(len(pairs)):
+        if weights[session]:
+            for k in range(pairs.shape[1]):
+                pairs[kept, k] = pairs[session, k]
+            last[kept], weights[kept] = last[session], weights[session]
+            kept += 1
+    return kept
 
 
 def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> tuple[Long, Ints, Ints, Ints]:

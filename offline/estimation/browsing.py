@@ -15,7 +15,7 @@ from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ...envs.checks import check_flag
 from ...envs.kernels import kernel
 from ..counting import count_cells, cut, in_parallel
-from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+from .estimator import Clicks, EMEstimator, Floats, Indices, Part, log_prior, smoothed
 
 __all__ = ["PBMEstimator", "UBMEstimator"]
 
@@ -53,24 +53,23 @@ class _BrowsingEstimator(EMEstimator):
         cell = np.repeat(rows, np.diff(first_cell[blocks])) * n_contexts + context
         trials = np.bincount(cell, clicked + skipped, n_rows * n_contexts).reshape(n_rows, n_contexts)
         del cell
-        # The last row is that of the queries never shown.
-        α, γ = np.full(n_pairs + 1, 0.5), np.full((n_rows + self.per_query, n_contexts), 0.5)
         likelihood, examined = np.empty(len(rows)), np.empty((len(rows), n_contexts))
 
-        def expect(task: int) -> None:
-            part = tasks[task], tasks[task + 1]
-            browsing_step(*part, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood)
+        def step(now: list[Floats], then: list[Floats]) -> float:
+            (α, γ), (α_next, γ_next) = now, then
 
-        self.log_posterior_ = []
-        while True:
-            α_next = α.copy()
+            def expect(task: int) -> None:
+                part = tasks[task], tasks[task + 1]
+                browsing_step(*part, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood)
+
             examined[:] = 0.0
             in_parallel(expect, len(tasks) - 1)
-            if not self._another_step(float(likelihood.sum()) + log_prior(α, γ[:n_rows]), len(pairs)):
-                break
-            α = α_next
-            γ[:n_rows] = smoothed(examined if self.per_query else examined.sum(axis=0), trials)
-        self.attraction_, self.examination_ = α, self._layout(γ if self.per_query else γ[0])
+            γ_next[:n_rows] = smoothed(examined if self.per_query else examined.sum(axis=0), trials)
+            return float(likelihood.sum()) + log_prior(α, γ[:n_rows])
+
+        examination: Part = ("query", (n_contexts,)) if self.per_query else ("log", (1, n_contexts))
+        self.attraction_, γ = self._climb(step, [("pair", ()), examination], len(pairs))
+        self.examination_ = self._layout(γ if self.per_query else γ[0])
 
     def _layout(self, γ: Floats) -> Floats:
         """The context probabilities as the click model holds them."""
@@ -150,17 +149,15 @@ class PBMEstimator(_BrowsingEstimator):
 
     Args:
         iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
+            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
         per_query: examination probabilities for each query by itself; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``, in the order of the fitted
             log's labels, the last row, 0.5, for all queries never shown.
-        n_iter_: the EM steps taken.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
     Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 4.
 
@@ -190,17 +187,15 @@ class UBMEstimator(_BrowsingEstimator):
 
     Args:
         iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
+            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
         per_query: examination probabilities for each query by itself; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click yet, column j last
             click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
-        n_iter_: the EM steps taken.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
     Source: Dupret and Piwowarski 2008, in the EM form of Chuklin, Markov and de Rijke 2015.
 

@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ...envs.kernels import kernel
-from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks
-from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, log_prior, smoothed
+from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, merge_tails
+from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, log_prior, smoothed
 
 __all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
 
 
-def blocks_of_queries(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) -> NDArray[np.int64]:
     """Cut the sessions, sorted by query, into blocks: the first session of each, and the number of sessions.
 
     A block holds all sessions of its queries, so no other adds to the sums of their pairs.
     """
+    queries = codes[pairs[:, 0]] // n_items
     first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
     return first[cut(first, SESSIONS)]
 
@@ -105,7 +106,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         """Estimate ``attraction_``; with probabilities of leaving that belong to pairs (DBN) also ``perseverance_``.
 
         Args:
-            pairs, clicks: ``(N, K)``.
+            pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
 
         Returns:
             The probabilities of leaving.
@@ -118,40 +119,46 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         shown, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(shown) if leaving_of_pairs else n_positions))
         count_certain(pairs, clicks, last, leaving_of_pairs, shown, clicked, skipped, passed, clicked_in_group)
-        first = blocks_of_queries(self._codes[pairs[:, 0]] // len(self._labels.item_labels))
+        n_items = len(self._labels.item_labels)
+        pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
+        first = blocks_of_queries(self._codes, pairs, n_items)
         n_blocks = len(first) - 1
-        α, s, g = np.full(len(shown), 0.5), np.full(len(passed), 0.5), 0.5 if leaving_of_pairs else 1.0
         attracted, satisfied = np.empty(len(shown)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
         tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
 
-        def expect(block: int) -> None:
-            part = block, first[block], first[block + 1]
-            scanning_step(*part, pairs, last, leaving_of_pairs, α, s, g, tail[block], attracted, satisfied, sums[block])
+        def step(now: list[Floats], then: list[Floats]) -> float:
+            α, s, *free = now
+            g = float(free[0][0]) if free else 1.0
 
-        self.log_posterior_ = []
-        while True:
+            def expect(block: int) -> None:
+                part = block, first[block], first[block + 1]
+                of_block = tail[block], attracted, satisfied, sums[block]
+                scanning_step(*part, pairs, last, weights, leaving_of_pairs, α, s, g, *of_block)
+
             attracted[:], satisfied[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
             likelihood, going, went = sums.sum(axis=0)
             likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + known * np.log(g)
-            prior = log_prior(α, s) + (log_prior(np.array(g)) if leaving_of_pairs else 0.0)
-            if not self._another_step(float(likelihood) + prior, n_sessions):
-                break
             # Every item shown attracts or not; of one that was not examined the log says nothing.
-            α = smoothed(clicked + attracted, shown)
-            s = smoothed(satisfied.sum(axis=0), clicked_in_group)
-            if leaving_of_pairs:
-                g = float(smoothed(known + went, known + going))
-        self.attraction_, self.perseverance_ = α, g
+            then[0][:] = smoothed(clicked + attracted, shown)
+            then[1][:] = smoothed(satisfied.sum(axis=0), clicked_in_group)
+            if free:
+                then[2][:] = smoothed(known + went, known + going)
+            return float(likelihood) + log_prior(*now)
+
+        leaving: list[Part] = [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
+        self.attraction_, s, *free = self._climb(step, [("pair", ()), *leaving], n_sessions)
+        self.perseverance_ = float(free[0][0]) if free else 1.0
         return s
 
 
 @kernel
-def scanning_step(block, start, stop, pairs, last, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
+def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
     """The expectations of one EM step over some sessions.
 
     Args:
         block, start, stop: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by pair.
+        weights: how many sessions each of them stands for.
         tail: ``(K + 1,)`` working memory.
         attracted: of the items not examined, how many attract is added for each pair.
         satisfied: last clicks after which the user left are added for each group.
@@ -162,7 +169,7 @@ def scanning_step(block, start, stop, pairs, last, leaving_of_pairs, α, s, g, t
     likelihood = going = went = 0.0
     tail[n_positions] = 1.0
     for session in range(start, stop):
-        known = max(last[session], 0)
+        known, weight = max(last[session], 0), float(weights[session])
         # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
         for k in range(n_positions - 1, known, -1):
             tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
@@ -171,16 +178,16 @@ def scanning_step(block, start, stop, pairs, last, leaving_of_pairs, α, s, g, t
             group = pairs[session, known] if leaving_of_pairs else known
             left = s[group]
         end = left + (1.0 - left) * tail[known + 1]
-        likelihood += np.log(end)
+        likelihood += weight * np.log(end)
         if last[session] >= 0:
-            satisfied[row, group] += left / end
+            satisfied[row, group] += weight * (left / end)
         reached = 1.0 - left / end  # posterior probability that the user was at position k and had not left satisfied
         for k in range(known + 1, n_positions):
             pair = pairs[session, k]
-            going += reached
+            going += weight * reached
             reached *= g * (1.0 - α[pair]) * tail[k + 1] / tail[k]
-            went += reached
-            attracted[pair] += (1.0 - reached) * α[pair]
+            went += weight * reached
+            attracted[pair] += weight * (1.0 - reached) * α[pair]
     sums[0], sums[1], sums[2] = likelihood, going, went
 
 
@@ -221,14 +228,13 @@ class DCMEstimator(_ScanningEstimator):
             user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6 to
             0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
         iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
+            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position.
-        n_iter_, log_posterior_, converged_: with EM, the steps taken, the penalised log-likelihood before each step and after
-            the last (it never falls), and whether the last one gained less than ``tol`` per session (None without ``tol``).
+        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
     Raises:
         ValueError: on another method.
@@ -305,15 +311,13 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
 
     Args:
         iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
+            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
         perseverance_: probability g that an unsatisfied user goes on.
-        n_iter_: the EM steps taken.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
     Source: Chapelle and Zhang 2009, appendix.
 

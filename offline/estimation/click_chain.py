@@ -12,7 +12,7 @@ import numpy as np
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ...envs.kernels import kernel
-from ..counting import count_certain, in_parallel, last_clicks
+from ..counting import count_certain, in_parallel, last_clicks, merge_tails
 from .cascading import blocks_of_queries
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
@@ -28,17 +28,15 @@ class CCMEstimator(EMEstimator):
 
     Args:
         iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
+            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         continue_after_skip_: probability τ1 that the user goes on below an item that was not clicked.
         continue_after_click_: probability τ2 that the user goes on below a click on an item that was not relevant.
         continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant item.
-        n_iter_: the EM steps taken.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
     Source: the model of Guo et al. 2009, with α(i) a parameter as in Chuklin, Markov and de Rijke 2015.
 
@@ -66,31 +64,33 @@ class CCMEstimator(EMEstimator):
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
         # Of a click at the last position it is not seen, so not asked, whether it was relevant.
         coins = clicked - np.bincount(pairs[last == n_positions - 1, -1], minlength=len(shown))
-        first = blocks_of_queries(self._codes[pairs[:, 0]] // len(self._labels.item_labels))
+        n_items = len(self._labels.item_labels)
+        pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
+        first = blocks_of_queries(self._codes, pairs, n_items)
         n_blocks = len(first) - 1
-        α, τ = np.full(len(shown), 0.5), np.full(3, 0.5)
         examined, relevant = np.empty((2, len(shown)))
         tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))
 
-        def expect(block: int) -> None:
-            part = first[block], first[block + 1]
-            chain_step(*part, pairs, last, α, τ, tail[block], examined, relevant, sums[block])
+        def step(now: list[Floats], then: list[Floats]) -> float:
+            α, τ = now
 
-        self.log_posterior_ = []
-        while True:
+            def expect(block: int) -> None:
+                part = first[block], first[block + 1]
+                chain_step(*part, pairs, last, weights, α, τ, tail[block], examined, relevant, sums[block])
+
             examined[:], relevant[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
             after_click = (1.0 - α) * τ[1] + α * τ[2]
             likelihood, *users = sums.sum(axis=0)
             likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
             likelihood += passed_skips * np.log(τ[0])
-            if not self._another_step(float(likelihood) + log_prior(α, τ), n_sessions):
-                break
             passed_relevant = passed * α * τ[2] / after_click
             certain = np.array([passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()])
-            α = smoothed(clicked + relevant + passed_relevant, clicked + skipped + examined + coins)
-            τ = smoothed(certain + users[3:], certain + users[:3])
-        self.attraction_ = α
+            then[0][:] = smoothed(clicked + relevant + passed_relevant, clicked + skipped + examined + coins)
+            then[1][:] = smoothed(certain + users[3:], certain + users[:3])
+            return float(likelihood) + log_prior(α, τ)
+
+        self.attraction_, τ = self._climb(step, [("pair", ()), ("log", (3,))], n_sessions)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = τ.tolist()
 
     def _parameters(self) -> Parameters:
@@ -113,11 +113,12 @@ class CCMEstimator(EMEstimator):
 
 
 @kernel
-def chain_step(start, stop, pairs, last, α, τ, tail, examined, relevant, sums):  # type: ignore[no-untyped-def]
+def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):  # type: ignore[no-untyped-def]
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
     Args:
         start, stop: which sessions.
+        weights: how many sessions each of them stands for.
         tail: ``(K,)`` working memory.
         examined: of the displays below the part surely examined, the expected number examined is added for each pair.
         relevant: last clicks that were relevant are added for each pair.
@@ -128,7 +129,7 @@ def chain_step(start, stop, pairs, last, α, τ, tail, examined, relevant, sums)
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
     for session in range(start, stop):
-        known = max(last[session], 0)
+        known, weight = max(last[session], 0), float(weights[session])
         if known == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.
@@ -142,25 +143,25 @@ def chain_step(start, stop, pairs, last, α, τ, tail, examined, relevant, sums)
             was_relevant = α[pair] * (1.0 - after_relevant) + went_on_relevant
             went_on_irrelevant = (1.0 - α[pair]) * after_click * below
             end = was_relevant + (1.0 - α[pair]) * (1.0 - after_click) + went_on_irrelevant
-            relevant[pair] += was_relevant / end
-            relevants += was_relevant / end
-            relevants_passed += went_on_relevant / end
-            irrelevants += 1.0 - was_relevant / end
-            irrelevants_passed += went_on_irrelevant / end
+            relevant[pair] += weight * (was_relevant / end)
+            relevants += weight * (was_relevant / end)
+            relevants_passed += weight * (went_on_relevant / end)
+            irrelevants += weight * (1.0 - was_relevant / end)
+            irrelevants_passed += weight * (went_on_irrelevant / end)
             reached = (went_on_relevant + went_on_irrelevant) / end  # posterior probability that position k was examined
         else:
             end = 1.0 - after_skip + after_skip * below
             reached = after_skip * below / end
-            skips += 1.0
-            skips_passed += reached
-        likelihood += np.log(end)
+            skips += weight
+            skips_passed += weight * reached
+        likelihood += weight * np.log(end)
         for k in range(known + 1, end_of_list):
             pair = pairs[session, k]
-            examined[pair] += reached
-            skips += reached
+            examined[pair] += weight * reached
+            skips += weight * reached
             reached *= after_skip * (1.0 - α[pair]) * tail[k + 1] / tail[k]
-            skips_passed += reached
-        examined[pairs[session, end_of_list]] += reached
+            skips_passed += weight * reached
+        examined[pairs[session, end_of_list]] += weight * reached
     sums[0] = likelihood
     sums[1], sums[2], sums[3] = skips, irrelevants, relevants
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed

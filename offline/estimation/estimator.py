@@ -7,6 +7,7 @@ the fitted log never showed keeps 0.5.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from abc import ABC, abstractmethod
@@ -28,6 +29,7 @@ __all__ = ["MODEL_ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]
+Law = Callable[[Indices, Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimators by the names that commands give them: whatever names its ``model_class`` is here."""
@@ -81,17 +83,19 @@ class Estimator(ABC):
         fitted = f", fitted to {len(self._codes):,} pairs of query and item" if hasattr(self, "_codes") else ", not fitted"
         return as_call(self, **settings) + fitted
 
-    def fit(self, log: ClickLog) -> Self:
+    def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         """Estimate the model's parameters.
 
         Args:
             log: the sessions to learn from.
+            start: where EM begins: an estimator of the same kind, fitted to a log with as many positions. Pairs and queries go
+                by their labels; those that it does not know begin at 0.5, as all do without it. No closed form needs it.
 
         Returns:
             The estimator itself.
 
         Raises:
-            ValueError: on a log without sessions.
+            ValueError: on a log without sessions, and on a start of another kind.
 
         Warns:
             ConvergenceWarning: if EM with a ``tol`` was not done after its last step.
@@ -130,11 +134,23 @@ class Estimator(ABC):
 
     def perplexity_by_rank(self, log: ClickLog) -> Floats:
         """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect."""
-        return np.exp(-self._score(log, self._marginal, np.empty(len(log))) / len(log))
+        return self._perplexity(log, self._marginal)
 
     def perplexity(self, log: ClickLog) -> float:
         """The mean of `perplexity_by_rank` over the positions."""
         return float(self.perplexity_by_rank(log).mean())
+
+    def conditional_perplexity_by_rank(self, log: ClickLog) -> Floats:
+        """``exp(-E[log P(c(k) | clicks above k)])`` at each position k, ``(K,)``.
+
+        The product over the positions is ``exp(-score)``. Infinite at a position where the log has what the model excludes (CM:
+        a second click of a session).
+        """
+        return self._perplexity(log, self._conditional)
+
+    def conditional_perplexity(self, log: ClickLog) -> float:
+        """The mean of `conditional_perplexity_by_rank` over the positions."""
+        return float(self.conditional_perplexity_by_rank(log).mean())
 
     def click_model(self, query: str, items: list[str]) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the given order.
@@ -175,13 +191,29 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
-    def _score(self, log: ClickLog, law: Callable[[Indices, Indices, Clicks], Floats], likelihood: Floats) -> Floats:
+    def _renumber(self, log: ClickLog) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The number here of each query of a log, and of each item.
+
+        Of a query that the fitted log lacks it is the number of its queries, of an item -1.
+        """
+        n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
+        if log.query_labels == self._labels.query_labels and log.item_labels == self._labels.item_labels:
+            return np.arange(n_queries), np.arange(n_items)  # the parts of one log are numbered alike
+        query_of = [self._query_index.get(label, n_queries) for label in log.query_labels]
+        item_of = [self._item_index.get(label, -1) for label in log.item_labels]
+        return np.array(query_of, np.int64), np.array(item_of, np.int64)
+
+    def _perplexity(self, log: ClickLog, law: Law) -> Floats:
+        """By rank, ``(K,)``."""
+        return np.exp(-self._score(log, law, np.empty(len(log))) / len(log))
+
+    def _score(self, log: ClickLog, law: Law, likelihood: Floats) -> Floats:
         """The log-probabilities of the clicks of a log.
 
         Args:
             log: the sessions to score.
-            law: `_conditional` or `_marginal`. It is told queries and pairs as this estimator numbers them: of a query that the
-                fitted log lacks the number is that of its queries, of a pair that it lacks P.
+            law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and pairs; of one that the fitted
+                log lacks the number is P.
             likelihood: ``(N,)``, set to the sum of each session.
 
         Returns:
@@ -192,11 +224,7 @@ class Estimator(ABC):
         if log.n_positions != self.n_positions_:
             raise ValueError(f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}")
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        if log.query_labels == self._labels.query_labels and log.item_labels == self._labels.item_labels:
-            query_of, item_of = np.arange(n_queries), np.arange(n_items)  # the parts of one log are numbered alike
-        else:
-            query_of = np.array([self._query_index.get(label, n_queries) for label in log.query_labels], np.int64)
-            item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels], np.int64)
+        query_of, item_of = self._renumber(log)
         first_pair = np.searchsorted(self._codes, np.arange(n_queries + 2) * n_items)
         pair_of = np.zeros(n_items, np.int64)
         pair_of[self._codes % n_items] = np.arange(len(self._codes))
@@ -253,18 +281,30 @@ def add_logs(probabilities, clicks, by_session, by_position):  # type: ignore[no
         by_session[session] = total
 
 
+Part = tuple[str, tuple[int, ...]]
+"""Some of the parameters: whether they belong to each "pair", to each "query" or to the whole "log", and their shape there."""
+Step = Callable[[list[Floats], list[Floats]], float]
+"""An EM step: given parameters, it writes those that follow into arrays like them, and returns the penalised log-likelihood of
+the former. What it does not write stays."""
+
+
 class EMEstimator(Estimator):
-    """What all EM algorithms share: when to stop, and what is told of the way there.
+    """What all EM algorithms share: where to begin, when to stop, a shorter way there, and what is told of the way.
+
+    Without ``tol`` all steps are plain EM steps. With it, every second one is taken from a point further on: SQUAREM
+    extrapolates the last two, and where it has not come higher than the plain step before, the step counts for nothing.
 
     Args:
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never
-            happens; None takes all the steps and judges nothing.
+        iterations: the most EM steps.
+        tol: stop once a plain EM step, with the extrapolation before it, raises the penalised log-likelihood by less than this
+            per session, and warn if that never happens; None takes all the steps and judges nothing.
 
     Attributes:
-        n_iter_: the EM steps taken.
-        log_posterior_: the penalised log-likelihood before each step and after the last; it never falls.
-        converged_: whether the last step gained less than ``tol`` per session; None without ``tol``.
+        n_iter_: the EM steps computed, also those that counted for nothing.
+        log_posterior_: the highest penalised log-likelihood so far, before each step and after the last; it never falls.
+        converged_: whether the last step, a plain one, gained so little; None without ``tol``.
+
+    Source: SQUAREM: Varadhan and Roland 2008, scheme S3, kept inside (0, 1) and from falling.
     """
 
     iterations: int
@@ -272,6 +312,9 @@ class EMEstimator(Estimator):
     n_iter_: int
     log_posterior_: list[float]
     converged_: bool | None = None
+
+    _start: EMEstimator | None = None
+    _estimates: list[Floats] | None = None
 
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
@@ -281,10 +324,12 @@ class EMEstimator(Estimator):
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 
-    def fit(self, log: ClickLog) -> Self:
+    def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
+        self._start = self._check_start(log, start)
         super().fit(log)
+        self._start = None
         if self.converged_ is False:
-            gain = (self.log_posterior_[-1] - self.log_posterior_[-2]) / len(log)
+            gain = self._last_gain() / len(log)
             warnings.warn(
                 f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps raised the log-likelihood per "
                 f"session by {gain:.2g}, not below tol = {self.tol:g}; allow more iterations",
@@ -293,16 +338,82 @@ class EMEstimator(Estimator):
             )
         return self
 
-    def _another_step(self, log_posterior: float, n_sessions: int) -> bool:
-        """Note the penalised log-likelihood, and say whether to go on.
+    def _last_gain(self) -> float:
+        """Of the last plain step and, but for the first, of the one before it: alone it may be short where the way is long."""
+        return self.log_posterior_[-1] - self.log_posterior_[-3:][0]
 
-        A fit empties ``log_posterior_`` first; its first call precedes the first step, each later one follows a step.
+    def _check_start(self, log: ClickLog, start: Estimator | None) -> EMEstimator | None:
+        if start is None:
+            return None
+        kind, per_query = type(self).__name__, getattr(self, "per_query", False)
+        if type(start) is not type(self) or not isinstance(start, EMEstimator):
+            raise ValueError(f"start is a {type(start).__name__}; expected a {kind}")
+        if start._estimates is None:
+            raise ValueError(f"start is a {kind} that was not fitted by EM; call fit(log) first")
+        if getattr(start, "per_query", False) != per_query:
+            raise ValueError(f"start has per_query={not per_query}; expected {per_query}, as here")
+        if start.n_positions_ != log.n_positions:
+            raise ValueError(f"start was fitted to {start.n_positions_} positions; the log has {log.n_positions}")
+        return copy.copy(start)  # it may be this one
+
+    def _begin(self, parts: list[Part]) -> list[Floats]:
+        """The parameters of the start; 0.5 for what it does not know."""
+        start = self._start
+        if start is None or start._estimates is None:
+            sizes = {"pair": (len(self._codes) + 1,), "query": (len(self._labels.query_labels) + 1,), "log": ()}
+            return [np.full((*sizes[owner], *shape), 0.5) for owner, shape in parts]
+        query_of, item_of = start._renumber(self._labels)
+        queries, items = np.divmod(self._codes, len(item_of))
+        codes = query_of[queries] * len(start._labels.item_labels) + item_of[items]
+        pair_of = start._find(np.where(item_of[items] < 0, -1, codes))
+        # The last entry of an estimate is that of what was never shown.
+        rows: dict[str, Any] = {"pair": np.append(pair_of, -1), "query": np.append(query_of, -1), "log": slice(None)}
+        return [estimate[rows[owner]] for (owner, _), estimate in zip(parts, start._estimates, strict=True)]
+
+    def _climb(self, step: Step, parts: list[Part], n_sessions: int) -> list[Floats]:
+        """Take the steps, and return the parameters where they end.
+
+        Computing a step also tells how high the point is from which it goes, so that the guard costs nothing more.
         """
-        self.log_posterior_.append(log_posterior)
-        self.n_iter_ = len(self.log_posterior_) - 1
-        gain = log_posterior - self.log_posterior_[-2] if self.n_iter_ else np.inf
-        self.converged_ = None if self.tol is None else gain < self.tol * n_sessions
-        return not self.converged_ and self.n_iter_ < self.iterations
+        first = self._begin(parts)
+        ends = np.cumsum([values.size for values in first])[:-1]
+
+        def arrays(point: Floats) -> list[Floats]:
+            return [part.reshape(values.shape) for part, values in zip(np.split(point, ends), first, strict=True)]
+
+        def climb_from(point: Floats) -> tuple[float, Floats]:
+            following = point.copy()
+            return step(arrays(point), arrays(following)), following
+
+        point = np.concatenate([values.ravel() for values in first])
+        height, following = climb_from(point)
+        self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
+        while not self.converged_ and self.n_iter_ < self.iterations:
+            before, point = point, following
+            height, following = climb_from(point)
+            self.log_posterior_.append(height)
+            if self.tol is not None:
+                self.converged_ = self._last_gain() < self.tol * n_sessions
+                if not self.converged_ and self.n_iter_ + 2 < self.iterations:  # the last step is a plain one
+                    further = extrapolated(before, point, following)
+                    reached, beyond = climb_from(further)
+                    if reached >= height:
+                        point, height, following = further, reached, beyond
+                    self.log_posterior_.append(height)
+            self.n_iter_ = len(self.log_posterior_) - 1
+        self._estimates = arrays(point)
+        return self._estimates
+
+
+def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
+    """Where three points in a row lead to (SQUAREM); at most half-way from the third to 0 and to 1."""
+    step = second - first
+    change = third - second - step
+    size = float(np.linalg.norm(change))
+    if size == 0.0:
+        return third
+    length = max(float(np.linalg.norm(step)) / size, 1.0)  # 1 leads to the third
+    return np.clip(first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0)
 
 
 def smoothed(successes: Any, trials: Any) -> Floats:

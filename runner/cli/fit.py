@@ -123,7 +123,7 @@ def _file_name(label: str) -> str:
 
 
 def _scores(fitted: Fitted) -> list[dict[str, Any]]:
-    """Of each model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
+    """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
     rows = []
     for name, estimator in fitted.scored.items():
         by_rank = estimator.perplexity_by_rank(fitted.test) if len(fitted.test) else None
@@ -132,6 +132,7 @@ def _scores(fitted: Fitted) -> list[dict[str, Any]]:
             "steps": getattr(estimator, "n_iter_", None),
             "converged": getattr(estimator, "converged_", None),
             "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
+            "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(fitted.test),
             "perplexity": None if by_rank is None else float(by_rank.mean()),
             "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
         })  # fmt: skip
@@ -143,14 +144,14 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
     train, test = fitted.train, fitted.test
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if len(test):
-        columns += [Column("log-likelihood", right=True), Column("perplexity", right=True)]
+        columns += [Column(name, right=True) for name in ("log-likelihood", "conditional", "perplexity")]
         columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
     rows = []
     for row in scores:
         steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
         cells = [row["model"], steps]
         if len(test):
-            cells += [f"{row['log_likelihood']:.5f}", f"{row['perplexity']:.5f}"]
+            cells += [f"{row[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
             cells += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
         rows.append(cells)
     if len(test):
@@ -160,4 +161,5 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
     print_table(console, columns, rows, title=title)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
-        say(console, f"CM excludes the {several:.1%} of sessions with several clicks: no likelihood")
+        excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
+        say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")

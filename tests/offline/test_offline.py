@@ -206,7 +206,8 @@ def test_em_stops_at_the_tolerance_or_warns(name):
     gains = np.diff(estimator.log_posterior_) / len(log)
     assert estimator.converged_
     assert estimator.n_iter_ == len(gains) < 3000
-    assert gains[-1] < 1e-6 <= gains[:-1].min()
+    cycles = [gains[0], *(gains[1::2] + gains[2::2])]  # an extrapolated step and a plain one
+    assert cycles[-1] < 1e-6 <= min(cycles[:-1])
     with pytest.warns(ConvergenceWarning, match="the last of 5 steps raised the log-likelihood per session by .* allow more"):
         short = ALL[name](5, 1e-6).fit(log)
     assert short.converged_ is False
@@ -406,14 +407,6 @@ REFERENCE = {
     "DBN": (-3.30502, 1.438612, "1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680"),
     "CCM": (-3.29240, 1.437128, "1.7728 1.7169 1.5703 1.4778 1.3961 1.3437 1.3087 1.2611 1.2654 1.2584"),
 }
-
-
-@pytest.fixture(scope="module")
-def yandex(data_folder):
-    path = data_folder / "yandex_sample" / "yandex_sample_tidy.csv.gz"
-    if not path.is_file():
-        pytest.skip(f"no real log: {path} is absent")
-    return read_tidy(path, "train"), read_tidy(path, "test")
 
 
 @pytest.mark.parametrize("name", REFERENCE)

@@ -51,7 +51,8 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert "Fitted to 7,200 sessions; per session and by rank on 1,800 held out" in printed
     rows = {name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split() for name in ("PBM", "UBM", "DCM", "CM")}
     assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
-    assert len(rows["PBM"]) == 4 + 4
+    assert len(rows["PBM"]) == 5 + 4
+    assert rows["CM"][4] == "inf"
     assert rows["CM"][1:4] == ["closed", "form", "-inf"]
     assert "CM excludes the" in printed
     assert "read 9,000 sessions" in progress
@@ -86,11 +87,11 @@ def test_several_queries_go_to_a_folder(log_file, tmp_path, capsys):
 
 def test_examination_of_each_query_by_itself(log_file, tmp_path, capsys):
     words = ["fit", str(log_file), "--model", "PBM", "UBM", "--per-query", "--out", str(tmp_path / "query.json")]
-    assert main([*words, "--queries", "some/times"]) == 0
+    assert main([*words, "--queries", "some/times", "--tol", "1e-10"]) == 0
     assert "Fitted to 7,200 sessions" in capsys.readouterr().out
     instance = load_instance(tmp_path / "query.json")
     log = read_log(log_file)
-    alone = PBMEstimator(1000, 1e-7).fit(log[log.queries == log.query_labels.index("some/times")])
+    alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
     assert instance.model("PositionBasedModel").examination == pytest.approx(alone.examination_, abs=1e-3)
     assert instance.estimation["position_parameters"] == "of each query by itself"
 
@@ -202,17 +203,17 @@ def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
 
 
 def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
-    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--queries", "often", "some/times", "--iterations", "20"]
+    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--queries", "often", "some/times", "--iterations", "4"]
     assert main([*words, "--out", str(tmp_path / "queries")]) == 0
     out, err = capsys.readouterr()
     steps = []
     with pytest.warns(ConvergenceWarning):
-        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=20, on_step=steps.append)
+        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, on_step=steps.append)
     assert capsys.readouterr() == ("", "")
     assert [line.partition(" in ")[0] for line in steps] == ["read 9,000 sessions", "fitted PBM", "fitted DCM"]
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
-    assert "PBM has not converged after 20 steps; allow more --iterations" in err
+    assert "PBM has not converged after 4 steps; allow more --iterations" in err
     for query, name in (("often", "often.json"), ("some/times", "some_times.json")):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
