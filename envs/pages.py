@@ -13,7 +13,7 @@ from .contextual.model import ContextualModel, LabelledModel
 from .problem import Problem
 from .registration import CONTEXTUAL, ENVIRONMENTS, Environment
 
-__all__ = ["page", "sections"]
+__all__ = ["arguments", "entries", "page", "sections"]
 
 
 def sections(text: str) -> dict[str, str]:
@@ -23,10 +23,31 @@ def sections(text: str) -> dict[str, str]:
     return {name: inspect.cleandoc(part).strip() for name, part in named}
 
 
-def _entries(text: str) -> dict[str, str]:
+def entries(text: str) -> dict[str, str]:
     """The names and descriptions of a docstring's ``Args``."""
-    entries = re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", text, flags=re.MULTILINE)
-    return {name: " ".join(description.split()) for name, description in entries}
+    found = re.findall(r"^([\w*, ]+): (.*(?:\n +.*)*)", text, flags=re.MULTILINE)
+    return {name: " ".join(description.split()) for name, description in found}
+
+
+def arguments(env_id: str) -> list[tuple[str, str, str]]:
+    """What ``gym.make`` takes for an id: names, defaults and descriptions.
+
+    Args:
+        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    model, form = environment.click_model, environment.form
+    lines = entries(sections(environment.users.__doc__ or "")["Args"])
+    if form == "Contextual":
+        labelled = entries(sections(LabelledModel.__doc__ or "")["Args"])
+        base = entries(sections(ContextualModel.__doc__ or "")["Args"])
+        lines = base | {"theta": lines["theta"], "attraction": f"instead of `theta`: {labelled['attraction']}"}
+        own = entries(sections(model.__doc__ or "")["Args"])
+        lines |= {name: f"of each item: {own[name]}" for name in model.item_parameters()[1:]}
+    lines.pop("n_positions", None)
+    default = "of the instance" if form or model.default_instance else "–"
+    rows = [(name, default, text) for name, text in lines.items()]
+    return [*rows, *((name, shown, text) for name, (shown, text) in _shared(environment).items())]
 
 
 def page(env_id: str) -> str:
@@ -39,19 +60,9 @@ def page(env_id: str) -> str:
     form = environment.form
     model = environment.click_model
     about = sections(model.__doc__ or "")
-    lines = _entries(sections(environment.users.__doc__ or "")["Args"])
-    if form == "Contextual":
-        labelled = _entries(sections(LabelledModel.__doc__ or "")["Args"])
-        base = _entries(sections(ContextualModel.__doc__ or "")["Args"])
-        lines = base | {"theta": lines["theta"], "attraction": f"instead of `theta`: {labelled['attraction']}"}
-        own = _entries(about["Args"])
-        lines |= {name: f"of each item: {own[name]}" for name in model.item_parameters()[1:]}
-    lines.pop("n_positions", None)
-    default = "of the instance" if form or model.default_instance else "–"
-    rows = [(f"`{name}`", default, _in_markdown(text).replace("|", r"\|")) for name, text in lines.items()]
-    rows += [(f"`{name}`", shown, text) for name, (shown, text) in _shared(environment).items()]
+    rows = [(f"`{name}`", default, _in_markdown(text).replace("|", r"\|")) for name, default, text in arguments(env_id)]
     lines_of_table = [f"| {' | '.join(row)} |" for row in [("Parameter", "Default", "Description"), *rows]]
-    arguments = "\n".join([lines_of_table[0], "|---|---|---|", *lines_of_table[1:]])
+    table = "\n".join([lines_of_table[0], "|---|---|---|", *lines_of_table[1:]])
     references = about["Source"]
     if form:
         references = (
@@ -69,7 +80,7 @@ def page(env_id: str) -> str:
             model_example=about["Example"],
             imports=model.__module__ if not model.__module__.startswith("clickgym.") else "clickgym.envs",
             class_name=model.__name__,
-            arguments=arguments,
+            arguments=table,
             references="\n".join(f"- {line}" for line in re.split(r"\n(?! )", references)),
         ).rstrip()
         + "\n"
@@ -82,7 +93,7 @@ def _in_markdown(text: str) -> str:
 
 def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     """The arguments that all environments have: what is shown as the default, and the description."""
-    own = _entries(sections(ClickEnv.__doc__ or "")["Args"])
+    own = entries(sections(ClickEnv.__doc__ or "")["Args"])
     model, form = environment.click_model, environment.form
     instance = Problem.default_instance(form, model)
     defaults = {
@@ -95,7 +106,7 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     }
     if form == "Contextual":
         del defaults["reference"]
-    return {name: (shown, _in_markdown(own[name])) for name, shown in defaults.items()}
+    return {name: (shown, own[name]) for name, shown in defaults.items()}
 
 
 def _numbers(shape: str, n_items: int = 4, n_positions: int = 2) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
+__all__ = ["clock", "duration", "folded", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -69,6 +69,28 @@ def one_line(text: str) -> str:
         'two lines'
     """
     return " ".join(text.split())
+
+
+def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int = 2) -> list[str]:
+    """The parts in lines of at most a width, none of them broken: one that is longer has a line of its own.
+
+    Args:
+        parts: words or fields.
+        width: of the terminal.
+        between: what stands between two of them.
+        indent: of all lines but the first.
+
+    Example:
+        >>> folded(["PBMRank-v0", "regret 525 ± 57", "0.1 s"], 30)
+        ['PBMRank-v0  regret 525 ± 57', '  0.1 s']
+    """
+    lines = [parts[0]] if parts else []
+    for part in parts[1:]:
+        if len(lines[-1]) + len(between) + len(part) <= width:
+            lines[-1] += between + part
+        else:
+            lines.append(" " * indent + part)
+    return lines
 
 
 def markdown_text(text: str) -> str:

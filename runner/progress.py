@@ -16,7 +16,7 @@ import rich.progress
 from rich.console import Console
 from rich.text import Text
 
-from .formats import duration, regret_text, wait
+from .formats import duration, folded, regret_text, wait
 from .results import Trial
 from .statistics import summary
 from .sweep import Callback
@@ -102,8 +102,9 @@ class Progress(Callback):
             complete = len(frames) == self._runs
         self._describe()
         if complete and self._lines:
-            # As `Text`, for rich would read [x] and :x: in a name as its own language.
-            self._console.print(Text(self._line(polars.concat(frames))), soft_wrap=True)
+            for line in folded(self._fields(polars.concat(frames)), self._console.width):
+                # As `Text`, for rich would read [x] and :x: in a name as its own language.
+                self._console.print(Text(line), soft_wrap=True)
 
     def kept(self, out: str | os.PathLike[str]) -> str:
         """What there is to keep, for the message of a sweep, or of the several of a study, that ends early."""
@@ -114,18 +115,18 @@ class Progress(Callback):
     def _describe(self) -> None:
         self._bar.update(self._task, description=f"run {min(self._finished + 1, self._trials)} of {self._trials}")
 
-    def _line(self, frame: polars.DataFrame) -> str:
+    def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
         row = summary(frame, frame.unique("run"), by).row(0, named=True)
         known = row["regret"] is not None
-        return "  ".join([
+        return [
             *(row[name] for name in by),
             f"regret {regret_text(row['regret'], row['regret_ci95'])}" if known else f"reward {row['reward']:.4f} / session",
             f"{frame.unique('run')['seconds'].sum():.1f} s",
             *self._trained(frame),
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
-        ])  # fmt: skip
+        ]
 
     @staticmethod
     def _trained(frame: polars.DataFrame) -> list[str]:

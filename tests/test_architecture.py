@@ -17,9 +17,9 @@ KERNELS = (
     "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
 )  # fmt: skip
 SESSIONS = (  # one pair
-    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.labels", "clickgym.runner.loop",
-    "clickgym.runner.make", "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay",
-    "clickgym.runner.run",
+    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.describe", "clickgym.runner.labels",
+    "clickgym.runner.loop", "clickgym.runner.make", "clickgym.runner.metrics", "clickgym.runner.record",
+    "clickgym.runner.replay", "clickgym.runner.run",
 )  # fmt: skip
 SWEEPS = (  # many pairs, and what is told of them
     *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.formats", "clickgym.runner.statistics",

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from ...envs import REWARDS
+from ..reports.terminal import Column, print_table
+from ..reports.terminal import say as tell
 from .console import output
 
 if TYPE_CHECKING:
@@ -90,12 +91,19 @@ def _print(compared: Comparison, level: float, reward: str, cutoff: int | None) 
     results = compared.evaluations
     what = "session" if isinstance(compared.log, ClickLog) else "row"
     earned = f"{EARNED[reward]} per {what}" + (f", first {cutoff} positions" if cutoff else "")
-    table = Table(box=None, pad_edge=False, title=f"{earned}, under the policy", title_justify="left")
     interval = f"{level:.4g} interval"
-    for name in ("estimator", "estimate", interval, "self-normalised", interval, "effective size", "mean weight", "largest"):
-        table.add_column(name, justify="left" if name == "estimator" else "right")
-    for result in results:
-        table.add_row(
+    columns = [
+        Column("estimator"),
+        Column("estimate", right=True),
+        Column(interval, right=True),
+        Column("self-normalised", rank=2, right=True),
+        Column(f"self-normalised {interval}", rank=3, right=True),
+        Column("effective size", rank=1, right=True),
+        Column("mean weight", rank=4, right=True),
+        Column("largest weight", rank=5, right=True),
+    ]
+    rows = [
+        (
             result.estimator,
             f"{result.value:.7g}",
             "{:.4g} to {:.4g}".format(*result.interval),
@@ -105,8 +113,11 @@ def _print(compared: Comparison, level: float, reward: str, cutoff: int | None) 
             f"{result.mean_weight:.3f}",
             f"{result.max_weight:.4g}",
         )
-    say = partial(output().print, highlight=False)
-    say(table)
+        for result in results
+    ]
+    console = output()
+    print_table(console, columns, rows, title=f"{earned}, under the policy")
+    say = partial(tell, console)
     if results[0].on_policy is None:
         say(f"The log ({results[0].n_sessions:,} {what}s) does not tell who was satisfied")
     else:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...envs import CLICK_MODELS, DEFAULT_INSTANCE
+from ..reports.terminal import say
 from .console import bold, output
 
 __all__ = ["features"]
@@ -78,7 +79,7 @@ def features(
     instance.save(out)
     console, left_out = output(), instance.estimation["left_out"]
     whose = "users" if judgements.features is None else "queries"
-    console.print(f"read {len(judgements):,} judgements of {len(judgements.user_labels):,} {whose}", highlight=False)
+    say(console, f"read {len(judgements):,} judgements of {len(judgements.user_labels):,} {whose}")
     if left_out:
-        console.print(f"left out {left_out:,} {whose} with fewer than {candidates} candidates", highlight=False)
-    console.print(f"{out}: {instance.description}", highlight=False, markup=False)
+        say(console, f"left out {left_out:,} {whose} with fewer than {candidates} candidates")
+    say(console, f"{out}: {instance.description}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from ...envs.files import make_folder
+from ..reports.terminal import Column, print_table, say
 from .console import errors, output
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def fit(
         file = files(query)
         make_folder(file.parent)
         instance.save(file)
-        console.print(f"{file}: {instance.description}", highlight=False, markup=False)
+        say(console, f"{file}: {instance.description}")
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -118,26 +118,23 @@ def _file_name(label: str) -> str:
 def _print_scores(console: Console, fitted: Fitted) -> None:
     """One row per model: convergence, and likelihood and perplexity on the held-out sessions, if there are any."""
     estimators, train, test = fitted.scored, fitted.train, fitted.test
-    table = Table.grid(padding=(0, 2))
-    header = ["model", "EM steps"]
+    columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if len(test):
-        header += ["log-likelihood", "perplexity", *(f"at {k + 1}" for k in range(test.n_positions))]
-    for column in header:
-        table.add_column(justify="left" if column == "model" else "right")
-    table.add_row(*header, style="bold")
+        columns += [Column("log-likelihood", right=True), Column("perplexity", right=True)]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
+    rows = []
     for name, estimator in estimators.items():
         steps = getattr(estimator, "n_iter_", None)
         cells = [name, "closed form" if steps is None else f"{steps}{'' if estimator.converged_ else ', not converged'}"]  # type: ignore[attr-defined]
         if len(test):
             by_rank = estimator.perplexity_by_rank(test)
             cells += [f"{estimator.score(test):.5f}", f"{by_rank.mean():.5f}", *(f"{value:.4f}" for value in by_rank)]
-        table.add_row(*cells)
+        rows.append(cells)
     if len(test):
         title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
     else:
         title = f"Fitted to {len(train):,} sessions; none held out"
-    console.print(f"[bold underline]{title}[/]", highlight=False)
-    console.print(table, highlight=False)
+    print_table(console, columns, rows, title=title)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in estimators and several:
-        console.print(f"CM excludes the {several:.1%} of sessions with several clicks: no likelihood", highlight=False)
+        say(console, f"CM excludes the {several:.1%} of sessions with several clicks: no likelihood")

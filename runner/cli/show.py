@@ -1,48 +1,105 @@
-"""``clickgym show``: what there is to know of an instance."""
+"""``clickgym show``: what there is to know of an agent, an environment, an instance, a metric or a study."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from ...envs import load_instance
+from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances, load_instance
+from ..describe import Description, describe_agent, describe_environment, describe_metric
+from ..labels import PUBLISHED
+from ..metrics import DERIVED, METRICS
+from ..reports.terminal import Column, print_table, say
 from ..theory.assumptions import Finding
+from ..theory.describe import InstanceDescription, describe_instance
+from .console import output
+from .names import everything
 
 __all__ = ["show"]
 
 
 def show(
-    instance: Annotated[str, typer.Argument(
-        metavar="INSTANCE", show_default=False,
-        help="A name that [bold]clickgym list instances[/] gives, or a JSON file of your own.",
+    name: Annotated[str, typer.Argument(
+        metavar="NAME", show_default=False, autocompletion=everything,
+        help="An agent, an environment, an instance, a metric or a study, as [bold]clickgym list[/] names it; or an instance "
+        "in a JSON file of your own.",
     )],
     positions: Annotated[int | None, typer.Option(
-        metavar="K", help="Positions of a list.", show_default="the instance's",
+        metavar="K", help="Positions of a list, of an instance.", show_default="the instance's",
     )] = None,
 ) -> None:  # fmt: skip
-    """Describe an instance: its click models, their best lists, and which assumptions of the papers hold.
+    """Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.
 
     [bold]Examples[/]
+
+      clickgym show TopRank
+
+      clickgym show PBMRank-v0
 
       clickgym show yandex-990
 
       clickgym show uniform:n_items=20,n_positions=5,seed=1 --positions 3
 
-    BatchRank is proved to learn under the assumptions of Zoghi 2017, TopRank and BubbleRank under those of Li 2019a. Where one
-    fails, the lists that show it are named; there an algorithm may learn another list than the best.
+    Of an instance: its click models, their best lists, and which assumptions of the papers hold. BatchRank is proved to learn
+    under the assumptions of Zoghi 2017, TopRank and BubbleRank under those of Li 2019a. Where one fails, the lists that show it
+    are named; there an algorithm may learn another list than the best.
     """
-    from ..theory.describe import describe_instance
+    console = output()
+    kinds = _kinds()
+    for known, describe in kinds.values():
+        if name in known:
+            if positions is not None:
+                raise ValueError(f"--positions is of instances; {name} is none")
+            return _print(console, describe(name))
+    base = name.partition(":")[0]
+    if not name.endswith(".json") and base not in list_instances():
+        raise ValueError(_unknown(base, {kind: list(known) for kind, (known, _) in kinds.items()}))
+    _print_instance(console, describe_instance(load_instance(name), positions))
 
-    description = describe_instance(load_instance(instance), positions)
-    chosen, labels, console = description.instance, description.labels, Console(highlight=False)
-    console.print(Text(chosen.name, "bold"))
+
+def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
+    """What is described by its name alone."""
+    from ..studies import STUDIES
+    from ..studies.describe import describe_study
+
+    return {
+        "agent": (PUBLISHED, describe_agent),
+        "environment": (ENVIRONMENTS | CONTEXTUAL, describe_environment),
+        "metric": (METRICS | DERIVED, describe_metric),
+        "study": (STUDIES, describe_study),
+    }
+
+
+def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
+    """What was meant, of whatever kind."""
+    kind_of = {known: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for known in names}
+    by_lower = {known.lower(): known for known in kind_of}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
+    return f"there is no agent, environment, instance, metric or study {name!r}{hint} (clickgym list names them all)"
+
+
+def _print(console: Console, described: Description) -> None:
+    say(console, f"{described.name} ({described.kind})", "bold")
+    rows = [("about", described.about), *described.facts.items()]
+    print_table(console, _named("", ""), rows, headings=False, indent=2)
+    for table in described.tables:
+        console.print()
+        columns = [Column(heading, words=place > 0) for place, heading in enumerate(table.headings)]
+        if any(len(row[0]) > 40 for row in table.rows):  # sentences, not names
+            columns[0] = Column(table.headings[0], words=True)
+        print_table(console, columns, table.rows, title=table.title, indent=2)
+
+
+def _print_instance(console: Console, description: InstanceDescription) -> None:
+    chosen, labels = description.instance, description.labels
+    say(console, chosen.name, "bold")
     facts = {
         "about": chosen.description,
         "origin": chosen.origin,
@@ -50,13 +107,14 @@ def show(
         "labels": _items(range(chosen.n_items), labels) if labels else "",
         "in production": "" if chosen.initial_ranking is None else _items(chosen.initial_ranking),
     }
-    _print_grid(console, [(name, text) for name, text in facts.items() if text])
+    rows = [(name, text) for name, text in facts.items() if text]
+    print_table(console, _named("", ""), rows, headings=False, indent=2)
     for model in description.models:
         console.print()
-        console.print(Text(model.kind, "bold underline"))
-        _print_grid(console, list(model.parameters.items()))
+        say(console, model.kind, "bold underline")
+        print_table(console, _named("", ""), list(model.parameters.items()), headings=False, indent=2)
         if model.best:
-            rows = [
+            lists = [
                 (
                     best.reward,
                     "?" if best.ranking is None else f"{best.value:.4f}",
@@ -66,11 +124,20 @@ def show(
                 for best in model.best
             ]
             current = [] if chosen.initial_ranking is None else ["in production"]
-            _print_grid(console, rows, "reward", "best", *current, "best list")
+            console.print()
+            print_table(console, _named("reward", "best", *current, "best list"), lists, indent=2)
         if model.note:
-            console.print(Padding(Text(model.note), (1, 0, 0, 2)))
+            console.print()
+            say(console, model.note)
         if model.findings:
-            _print_grid(console, _verdicts(model.findings), "assumption", "", "statement, and where it fails most")
+            console.print()
+            columns = _named("assumption", "", "statement, and where it fails most")
+            print_table(console, columns, _verdicts(model.findings), indent=2)
+
+
+def _named(*headings: str) -> list[Column]:
+    """Columns of which the last folds."""
+    return [Column(heading, words=place == len(headings) - 1) for place, heading in enumerate(headings)]
 
 
 def _verdicts(findings: Iterable[Finding]) -> list[tuple[str, Text, Text]]:
@@ -96,14 +163,3 @@ def _two_lines(counterexample: str) -> str:
 
 def _items(items: Iterable[int], labels: Sequence[str] = ()) -> str:
     return ", ".join(f"{item} ({labels[item]})" for item in items) if labels else " ".join(map(str, items))
-
-
-def _print_grid(console: Console, rows: Sequence[Sequence[str | Text]], *headings: str) -> None:
-    """Print columns of which the last folds, and under headings what is apart from what stands above."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=bool(headings), header_style="dim")
-    for column in range(len(rows[0])):
-        last = column == len(rows[0]) - 1
-        table.add_column(headings[column] if headings else "", no_wrap=not last, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    console.print(Padding(table, (int(bool(headings)), 0, 0, 2)))

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ...envs.files import write_whole
 from ..formats import duration, regret_text
 from ..results import read_results
 from ..statistics import reward_for_regret, summary, without_regret
 from .exports import to_latex, to_markdown
+from .terminal import Column, print_table, say
 from .words import heading, measure_of, what_is_told, what_is_unknown
 
 __all__ = ["Format", "write_report"]
@@ -57,13 +55,14 @@ def write_report(
     folder = Path(folder)
     table, timings, config = read_results(folder)
     without = without_regret(table)
-    console.print(_table(summary(reward_for_regret(table, -1), timings), config, without))
+    _print_table(console, summary(reward_for_regret(table, -1), timings), config, without)
+    console.print()
     for note in filter(None, (what_is_unknown(without), what_is_told(timings, config))):
-        console.print(note, highlight=False, markup=False, emoji=False)
+        say(console, note)
     theory = theory_of(config, instances) if bounds else None
     if theory is not None:
         for note in (*outside(table, config, theory), *theory.notes):
-            console.print(note, highlight=False, markup=False, emoji=False)
+            say(console, note)
     if not formats and not os.access(folder, os.W_OK):
         return
     write_whole(folder / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
@@ -75,26 +74,28 @@ def write_report(
             if name in formats:
                 write_whole(folder / f"report.{name}", make(table, timings, config))
                 written.append(f"report.{name}")
-    console.print(f"Results in {folder}: {', '.join(written)}, results.parquet", highlight=False, markup=False, emoji=False)
+    say(console, f"Results in {folder}: {', '.join(written)}, results.parquet")
 
 
-def _table(rows: polars.DataFrame, config: dict[str, Any], without: list[str]) -> Table:
-    # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
-    table = Table(title=Text(heading(config, without)), box=box.SIMPLE_HEAD, title_style="bold")
-    for name in ("environment", "agent"):
-        table.add_column(name, no_wrap=True)
-    for name in (measure_of(config["envs"], without), "reward / session", "time / session"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("engine")
-    for env in config["envs"]:
-        table.add_section()
-        for row in rows.filter(polars.col("env") == env).sort("regret").iter_rows(named=True):
-            table.add_row(
-                Text(env),
-                Text(row["agent"]),
-                regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
-                f"{row['reward']:.4f}",
-                duration(row["ns_per_session"]),
-                row["engine"],
-            )
-    return table
+def _print_table(console: Console, rows: polars.DataFrame, config: dict[str, Any], without: list[str]) -> None:
+    columns = [
+        Column("environment"),
+        Column("agent"),
+        Column(measure_of(config["envs"], without), right=True),
+        Column("reward / session", rank=1, right=True),
+        Column("time / session", rank=2, right=True),
+        Column("engine", rank=3),
+    ]
+    cells = [
+        (
+            env,
+            row["agent"],
+            regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
+            f"{row['reward']:.4f}",
+            duration(row["ns_per_session"]),
+            row["engine"],
+        )
+        for env in config["envs"]
+        for row in rows.filter(polars.col("env") == env).sort("regret").iter_rows(named=True)
+    ]
+    print_table(console, columns, cells, title=heading(config, without), groups=True)

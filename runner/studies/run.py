@@ -18,9 +18,7 @@ import joblib
 import numpy as np
 import polars
 from numpy.typing import NDArray
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from ...envs import list_instances, load_instance
 from ...envs.checks import check_seed, unknown
@@ -28,6 +26,7 @@ from ...envs.files import make_folder, write_whole
 from ...envs.instances import DEFAULT_INSTANCE
 from ..formats import clock, markdown_table, markdown_text, one_line
 from ..make import make_agent, make_env, parse_spec
+from ..reports.terminal import Column, print_table, say
 from ..results import read_results
 from ..run import instance_of, run
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
@@ -179,12 +178,10 @@ def run_study(
     out = Path(out)
     make_folder(out)
     for each in plans:
-        console.print(words(each), highlight=False, soft_wrap=True)
+        say(console, words(each))
     seconds = project(plans, out)
     workers = joblib.effective_n_jobs(n_jobs)
-    console.print(
-        f"projected: {clock(seconds / workers)} with {workers} workers, without compilation", highlight=False, soft_wrap=True
-    )
+    say(console, f"projected: {clock(seconds / workers)} with {workers} workers, without compilation")
     setting, measured = _setting(queries), {}
     for each in plans:
         instances = each.instances(out)
@@ -299,12 +296,10 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
     write_whole(out / f"{name}.md", page(name, settings))
     write_whole(out / f"{name}.json", findings(name, settings))
     for setting in settings:
-        if setting.table is not None:
-            console.print(_as_printed(*setting.table))
-        console.print(_table(setting))
+        _print(console, setting)
     figures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
     files = [*figures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
-    console.print(f"Results in {out}: {', '.join(files)}", highlight=False, soft_wrap=True)
+    say(console, f"Results in {out}: {', '.join(files)}")
     return settings[0].found
 
 
@@ -401,24 +396,17 @@ def words(planned: Plan) -> str:
     )
 
 
-def _table(setting: Setting) -> Table:
+def _print(console: Console, setting: Setting) -> None:
     study = STUDIES[setting.study]
+    if setting.table is not None:
+        title, (names, *rows) = setting.table
+        print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
+        console.print()
+    columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
+    found = [(statement.text, finding.measured.replace("; ", "\n"), finding.verdict) for statement, finding in setting.found]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    for column in ("statement", "measured", "supported"):
-        table.add_column(column)
-    for statement, finding in setting.found:
-        table.add_row(statement.text, finding.measured.replace("; ", "\n"), finding.verdict)
-    return table
-
-
-def _as_printed(title: str, rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    for column in rows[0]:
-        table.add_column(column)
-    for row in rows[1:]:
-        table.add_row(*row)
-    return table
+    print_table(console, columns, found, title=title)
+    console.print()
 
 
 def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:

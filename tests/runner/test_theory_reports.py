@@ -260,9 +260,10 @@ def test_run_and_report_draw_bounds_on_request(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["yandex-990", "lagree2016-small"])
 def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption(name, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+    for variable, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(variable, value)
     assert main(["show", name]) == 0
-    out = capsys.readouterr().out
+    out = re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
     assert max(map(len, out.splitlines())) <= 80
     assert "…" not in out
     instance, text = load_instance(name), re.sub(r"\s", "", out)
@@ -321,7 +322,7 @@ def test_show_speaks_of_the_first_epoch_and_of_no_fixed_candidates(capsys):
 
 def test_show_refuses_what_there_is_not(capsys):
     assert main(["show", "yandx-9"]) == 2
-    assert "unknown instance 'yandx-9'; did you mean 'yandex-9'?" in capsys.readouterr().err
+    assert "metric or study 'yandx-9'; did you mean the instance 'yandex-9'?" in capsys.readouterr().err
     assert main(["show", "lagree2016-small", "--positions", "9"]) == 2
     assert "n_positions is 9" in capsys.readouterr().err
 

@@ -1,0 +1,167 @@
+"""An agent, an environment or a metric in words, from its docstring and the registries: what `clickgym show` prints."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..envs import CONTEXTUAL, ENVIRONMENTS
+from ..envs.pages import arguments, entries, sections
+from .labels import PUBLISHED
+from .make import make_env
+from .metrics import DERIVED, METRICS
+
+__all__ = ["Description", "TableOfWords", "describe_agent", "describe_environment", "describe_metric"]
+
+SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
+"""What every agent is given and nobody passes."""
+
+
+class TableOfWords(NamedTuple):
+    """A title, the headings of the columns, and the rows."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+class Description(NamedTuple):
+    """What there is to know of something.
+
+    Attributes:
+        kind: what it is, as ``"agent"``.
+        name: what it is called.
+        about: one sentence or some.
+        facts: further ones, by what they are about.
+        tables: parameters, and what else there are several of.
+    """
+
+    kind: str
+    name: str
+    about: str
+    facts: Mapping[str, str]
+    tables: list[TableOfWords]
+
+
+def describe_agent(name: str) -> Description:
+    """Describe an agent: for which users, from which paper, what it is told, its hyper-parameters.
+
+    Args:
+        name: of the published ones.
+
+    Example:
+        >>> described = describe_agent("CascadeKLUCB")
+        >>> described.facts["paper"], [row[:2] for row in described.tables[0].rows][:2]
+        ('Kveton et al. 2015, Algorithm 1', [('feedback', '"last_click"'), ('c', '3.0')])
+    """
+    agent: Any = PUBLISHED[name]
+    text = sections(agent.__doc__ or "")
+    told = getattr(agent, "told", {})
+    filled = [key for key in ("horizon", "n_features") if key in inspect.signature(agent).parameters]
+    facts = {
+        "paper": agent.paper,
+        "click models": agent.click_models,
+        "is told": ", ".join([*told, *filled]),
+        "source": _source(agent),
+        "run it": f"clickgym run ENV --agents {name} ...",
+    }
+    tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]
+    about = re.split(r"\n\s*\|", text[""])[0]  # before the table of an RL algorithm, of which the rows are those below
+    return Description("agent", name, _plain(about), _known(facts), [table for table in tables if table.rows])
+
+
+def _source(agent: Any) -> str:
+    """The paragraph of a docstring that names the paper in full."""
+    found = re.search(r"^Source: ((?:.+\n?)+)", inspect.getdoc(agent) or "", flags=re.MULTILINE)
+    return _plain(found[1]) if found else ""
+
+
+def _hyperparameters(agent: Any) -> list[tuple[str, ...]]:
+    described: dict[str, str] = {}
+    for base in reversed(agent.__mro__):
+        for names, text in entries(sections(base.__dict__.get("__doc__") or "").get("Args", "")).items():
+            described |= dict.fromkeys((name.lstrip("*") for name in re.split(", *", names)), _plain(text))
+    own = {
+        key: parameter
+        for key, parameter in inspect.signature(agent).parameters.items()
+        if key not in SIZES and parameter.kind is not parameter.VAR_KEYWORD
+    }
+    rows = [(key, _default(parameter.default), described.get(key, "")) for key, parameter in own.items()]
+    settings = getattr(agent, "settings", {})
+    return [*((key, _default(setting.default), setting.why) for key, setting in settings.items()), *rows]
+
+
+def describe_environment(env_id: str) -> Description:
+    """Describe an environment: its users, spaces, rewards, parameters and default instance.
+
+    Args:
+        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+
+    Example:
+        >>> described = describe_environment("PBMRank-v0")
+        >>> described.facts["actions"], described.facts["rewards"]
+        ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    rows = [(name, _plain(default), _plain(text)) for name, default, text in arguments(env_id)]
+    default = next(text for name, text, _ in rows if name == "instance").strip('"')
+    spaces: dict[str, str] = {}
+    if default != "–":
+        env = make_env(env_id)
+        spaces = {"actions": str(env.action_space), "observations": _plain(str(env.observation_space))}
+    rewards = environment.click_model.rewards
+    users = environment.users if environment.form else environment.click_model
+    facts = {
+        **spaces,
+        "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
+        "default instance": "" if default == "–" else default,
+        "source": _plain(sections(users.__doc__ or "")["Source"]),
+        "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
+    }
+    table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, [tuple(row) for row in rows])
+    return Description("environment", env_id, environment.about, _known(facts), [table])
+
+
+def describe_metric(name: str) -> Description:
+    """Describe a metric: what it measures, and where.
+
+    Args:
+        name: a key of `METRICS` or `DERIVED`.
+
+    Example:
+        >>> describe_metric("ndcg").facts["in contextual environments"]
+        'no: it needs the same candidates in every session'
+    """
+    if name in METRICS:
+        contextual = METRICS[name].contextual
+        about = METRICS[name].description
+        totals = "running sums over the sessions"
+    else:
+        contextual, totals = True, "one value at each checkpoint"
+        about = _plain(inspect.getdoc(DERIVED[name]) or "")
+    facts = {
+        "in the table": totals,
+        "in contextual environments": "yes" if contextual else "no: it needs the same candidates in every session",
+        "measure it": f"clickgym run ENV --agents AGENT --metrics {name} ...",
+    }
+    return Description("metric", name, about, facts, [])
+
+
+_HEADINGS = ("parameter", "default", "what it is")
+
+
+def _known(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in facts.items() if text}
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return "told"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _plain(text: str) -> str:
+    """A docstring's paragraph without its marks, in one line."""
+    return " ".join(re.sub(r"`|\*(?=\S)|(?<=\S)\*", "", text).split())

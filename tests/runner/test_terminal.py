@@ -1,0 +1,215 @@
+"""What the commands print in terminals of any width: no name and no number is cut; what is left out is said."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import polars
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+import clickgym
+from clickgym.offline import ClickLog, write_tidy
+from clickgym.runner.cli.app import main
+from clickgym.runner.progress import Progress
+from clickgym.runner.reports.terminal import Column, print_table, say
+from clickgym.runner.results import Trial
+from clickgym.runner.studies import STUDIES
+
+WIDTHS = (60, 80, 100, 140)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder of the longest names there are."""
+    folder = tmp_path_factory.mktemp("results") / "out"
+    agents = ["TopRank", "BatchRank", "CascadeKLUCB:feedback=first_click"]
+    clickgym.sweep(["PBMRank-v0", "NonStationaryCMRank-v0"], agents, 10_000, 3, out=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    rng = np.random.default_rng(1)
+    items = rng.permuted(np.tile(np.arange(12), (500, 1)), axis=1)[:, :10]
+    write_tidy(ClickLog(items, rng.random(items.shape) < 0.2, [0] * 500, tuple("abcdefghijkl"), ("shoes",)), path)
+    return path
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """What a command prints in a terminal of a width, or where there is none."""
+
+    def run(words, width=None):
+        with monkeypatch.context() as patch:
+            if width is not None:
+                for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm", "NO_COLOR": 1}.items():
+                    patch.setenv(name, str(value))
+            assert main(words) == 0
+        return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
+
+    return run
+
+
+def check(narrow, unlimited, width):
+    """Every name and every number of the one is in the other, or in a column that it says it has left out."""
+    assert "…" not in narrow
+    assert max(map(cell_len, narrow.splitlines())) <= width
+    words = narrow.split()
+    numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
+    missing = numbers - set(words)
+    assert bool(missing) <= ("columns also:" in narrow), missing
+
+
+# ------------------------------------------------------------------------------------------------------------ the helper
+
+
+@given(st.lists(st.lists(st.text("ab1,", min_size=1, max_size=30), min_size=4, max_size=4), min_size=1), st.integers(1, 150))
+def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
+    text = io.StringIO()
+    columns = [Column("id"), Column("number", right=True), Column("words", rank=1, words=True), Column("engine", rank=2)]
+    print_table(Console(file=text, force_terminal=True, width=width, no_color=True), columns, rows, groups=True)
+    out = text.getvalue()
+    left_out = re.findall(r"engine|words", " ".join(out.split()).rpartition("columns also:")[2]) if "also:" in out else []
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            assert cell in out or column.name in left_out
+
+
+def test_the_word_about_what_is_left_out_is_true():
+    rows = [("CascadeKLUCB:feedback=first_click", "4,231 ± 39", "1.0595", "compiled")]
+    columns = [Column("agent"), Column("regret", right=True), Column("reward", rank=1), Column("engine", rank=2)]
+
+    def at(width):
+        text = io.StringIO()
+        print_table(Console(file=text, width=width), columns, rows)
+        return text.getvalue()
+
+    assert "at 63 columns also: engine" in at(55)
+    assert "also" not in at(63)
+    assert "also: engine" in at(62)
+    assert "also: reward, engine" in at(50)
+    lines = at(30).splitlines()  # where even what always stays has no room
+    assert lines == ["CascadeKLUCB:feedback=first_click", "  regret: 4,231 ± 39", "  reward: 1.0595", "  engine: compiled"]
+
+
+def test_a_sentence_breaks_between_words_only():
+    text = io.StringIO()
+    say(Console(file=text, width=20), "Results in /a/very/long/path/to/a/folder: regret.png")
+    assert text.getvalue().splitlines() == ["Results in", "/a/very/long/path/to/a/folder:", "regret.png"]
+
+
+# ---------------------------------------------------------------------------------------------------------- the commands
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
+def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, tmp_path):
+    words = {
+        "report": ["report", str(results)],
+        "fit": ["fit", str(log_file), "--model", "PBM", "SDBN", "--out", "q.json"],
+        "evaluate": ["evaluate", str(log_file), "-p", "uniform", "--logging", "uniform", "-e", "ips", "item-position"],
+    }.get(words, words.split())  # fmt: skip
+    if words[0] in ("fit", "report"):
+        unlimited, narrow = printed(words), printed(words, width)
+        unlimited, narrow = (text.partition("Results in")[0] for text in (unlimited, narrow))
+    else:
+        unlimited, narrow = printed(words), printed(words, width)
+    check(narrow, unlimited, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_at_eighty_columns_the_engine_is_there(width, printed, results):
+    out = printed(["report", str(results)], width)
+    assert ("compiled" in out) == (width >= 80)
+    assert ("columns also: time / session, engine" in out) == (width < 80)
+    assert "4,231 ± 39" in out or re.search(r"\d,\d{3} ± \d+", out)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_is_shown_at_any_width(name, printed):
+    unlimited = printed(["show", name])
+    for width in WIDTHS:
+        narrow = printed(["show", name], width)
+        check(narrow, unlimited, width)
+        for part in STUDIES[name].parts:
+            assert all(agent in narrow for agent in part.agents)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_lines_of_finished_pairs_break_between_fields(width, results):
+    text = io.StringIO()
+    files = sorted((results / "cells").iterdir())
+    frames = [polars.read_parquet(file) for file in files]
+    console = Console(file=text, force_terminal=True, width=width, no_color=True)
+    with Progress(console) as progress:
+        for frame in frames:
+            trial = Trial(*frame.select("env", "instance", "agent").row(0), 0)
+            progress.start([trial], {}, 10_000)
+            progress.finished(trial, frame, counted=False)
+    out = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue())
+    assert "…" not in out
+    for frame in frames:
+        env, agent, regret = frame.select("env", "agent", "regret").row(-1)
+        assert env in out
+        assert agent in out
+        assert f"regret {regret:,.1f}" in out
+
+
+# ------------------------------------------------------------------------------------------------------------------ show
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("TopRank", ["Lattimore et al. 2018", "horizon", "delta"]),
+        ("PBMUCB", ["examination", "Lagrée"]),
+        ("PPO", ["n_envs", "64", "protocol"]),
+        ("PBMRank-v0", ["RankedList(n_items=10, n_positions=5)", "yandex-9982", "cutoff", "docs/environments/PBMRank-v0.md"]),
+        ("ContextualUBMRank-v0", ["features", "theta"]),
+        ("ndcg", ["first five positions"]),
+        ("window_regret", ["since the checkpoint before"]),
+        ("zoghi-fig2", ["Zoghi et al. 2017", "docs/studies/zoghi-fig2.md", "10,000,000", "BatchRank"]),
+    ],
+)
+def test_show_tells_of_every_kind(name, told, printed):
+    out = printed(["show", name])
+    for word in told:
+        assert word in out
+
+
+def test_show_has_words_for_every_name_there_is(printed):
+    from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
+    from clickgym.runner.labels import PUBLISHED
+    from clickgym.runner.metrics import DERIVED, METRICS
+
+    for name in [*PUBLISHED, *ENVIRONMENTS, *CONTEXTUAL, *METRICS, *DERIVED]:
+        out = printed(["show", name])
+        assert out.startswith(f"{name} (")
+        assert not re.search(r"(?m)^  \w+ +\S+ +$", out.partition("what it is")[2]), f"{name} has a parameter without a word"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("toprank", "agent 'TopRank'"),
+        ("PBMRank-v1", "environment 'PBMRank-v0'"),
+        ("ndgc", "metric 'ndcg'"),
+        ("zoghi-fig", "study 'zoghi-fig"),
+        ("yandex-9983", "instance 'yandex-99"),
+    ],
+)
+def test_a_wrong_name_suggests_across_all_kinds(wrong, meant, capsys):
+    assert main(["show", wrong]) == 2
+    assert f"did you mean the {meant}" in capsys.readouterr().err
+
+
+def test_positions_are_of_instances(capsys):
+    assert main(["show", "TopRank", "--positions", "3"]) == 2
+    assert "--positions is of instances; TopRank is none" in capsys.readouterr().err
