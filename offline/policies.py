@@ -118,7 +118,7 @@ class FixedPolicy(ListPolicy):
     """A policy that always shows one list.
 
     Args:
-        ranking: ``(K,)`` distinct item ids.
+        ranking: ``(K,)`` distinct item ids; an attribute of the policy, too.
 
     Raises:
         ValueError: naming what was expected.
@@ -130,7 +130,8 @@ class FixedPolicy(ListPolicy):
     """
 
     def __init__(self, ranking: ArrayLike) -> None:
-        super().__init__(integers("ranking", ranking, (None,))[None], [1.0])
+        self.ranking = integers("ranking", ranking, (None,))
+        super().__init__(self.ranking[None], [1.0])
 
 
 class PlackettLucePolicy(Policy):

@@ -632,6 +632,34 @@ def test_evaluate_prints_every_estimator_in_a_row(tidy, capsys):
     assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
 
 
+def test_evaluate_ends_in_a_decision(tidy, capsys):
+    """Two lists of one query: which they are, what was logged, and by how much they differ from it."""
+    path, log = tidy
+    words = ["--query", "shoes", "--policy", "fixed:a,b,c", "fixed:e,d,c", "--estimator", "item-position", "pbm", "cascade"]
+    assert main(["evaluate", str(path), *words]) == 0
+    out, shoes = capsys.readouterr().out, log[log.queries == 1]
+    assert "fixed:e,d,c shows: e, d, c\n" in out
+    assert re.search(r"in the log: [\d.]+ \(of 200; 0.95 interval [\d.]+ to [\d.]+\)", out)
+    assert "Refused: cascade of fixed:a,b,c: the estimator 'cascade' needs" in out
+    for spec, ranking in (("fixed:a,b,c", [0, 1, 2]), ("fixed:e,d,c", [4, 3, 2])):
+        for estimator in ("item-position", "pbm"):
+            (line,) = [line for line in out.splitlines() if re.match(f"{spec} +{estimator} ", line)]
+            wanted = evaluate(shoes, FixedPolicy(ranking), estimator)
+            difference, low, _, high, better = line.split()[-5:]
+            assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
+            assert (float(low), float(high)) == pytest.approx(wanted.difference_interval, rel=1e-3)
+            assert float(better) == pytest.approx(wanted.probability_better, abs=5e-4)
+        assert re.search(rf"^{spec}: (better|worse|not told apart|the estimators)", out, re.MULTILINE)
+
+
+def test_evaluate_names_the_list_of_each_query(tidy, capsys):
+    path, _ = tidy
+    folder = fitted_files(path, "PBM")
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--policy", str(folder), "--estimator", "pbm"]) == 0
+    assert len(re.findall(r"shows for query (hats|shoes): \w, \w, \w\n", capsys.readouterr().out)) == 2
+
+
 def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
     path, log = tidy
     np.savez(path.parent / "scores.npz", scores=[1.0, 0.5, 0.0, -1.0, 0.2], items=list("edcba"))
