@@ -11,7 +11,7 @@ from ..metrics import DERIVED, METRICS
 from ..run import ENGINES
 from .console import bold, errors, output
 
-__all__ = ["run"]
+__all__ = ["number", "run"]
 
 # Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -84,7 +84,7 @@ def run(
             sweep_again(again, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
         else:
             sweep(
-                envs, agents or (), _number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+                envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
                 engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
     write_report(out, output(), bounds=bounds, instances=instance or ())
@@ -102,7 +102,7 @@ def _configuration(context: typer.Context, envs: list[str]) -> str | None:
     return again
 
 
-def _number(text: str) -> Any:
+def number(text: str) -> Any:
     """What was written as a horizon; words are left to the check that every horizon meets."""
     for read in (int, float):
         try:
