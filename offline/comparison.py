@@ -1,8 +1,8 @@
-"""Policies and logs as the command line names them, and several estimates of one policy side by side."""
+"""Policies and logs as the command line names them, and estimates of several policies side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..envs import CLICK_MODELS, load_instance
 from ..envs.checks import check_labels, unknown
 from ..envs.files import read_arrays, reading
-from .evaluation import Evaluation, Policies, evaluate, logged_reward
+from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (
     FixedPolicy,
@@ -33,22 +33,53 @@ FORMATS = ("auto", *LOG_FORMATS, "obd")
 
 @dataclass(frozen=True)
 class Comparison:
-    """One policy, evaluated by several estimators from one log.
+    """Policies, each evaluated by several estimators from one log.
 
     Attributes:
         log: what was read.
-        evaluations: one for each estimator.
+        policies: what was evaluated, by the words for it.
+        by_policy: the estimates of each of them, in the order of the estimators, without those that were refused.
+        refused: of policy and estimator, why there is no estimate; empty unless there is another.
         on_policy: the reward per session in the policy's own log; None without one.
     """
 
     log: ClickLog | ItemPositionLog
-    evaluations: tuple[Evaluation, ...]
+    policies: dict[str, Policies]
+    by_policy: dict[str, tuple[Evaluation, ...]]
+    refused: dict[tuple[str, str], str]
     on_policy: float | None
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All estimates, policy after policy."""
+        return tuple(result for results in self.by_policy.values() for result in results)
+
+    def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
+        """The labels of the list that a policy shows, by query (``""`` in a log of single displays); without those queries for
+        which it shows several.
+
+        Args:
+            policy: a key of ``policies``.
+
+        Example:
+            >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 1]], [0, 0], ("a", "b"), ("q",))
+            >>> compare(log, "fixed:b,a", ["pbm"]).lists("fixed:b,a")
+            {'q': ('b', 'a')}
+        """
+        found, log = self.policies[policy], self.log
+        if isinstance(log, ItemPositionLog):
+            return {"": tuple(map(str, found.ranking))} if isinstance(found, FixedPolicy) else {}
+        by_query = {query: found.get(query) if isinstance(found, Mapping) else found for query, _ in sessions_by_query(log)}
+        return {
+            query: tuple(log.item_labels[item] for item in policy.ranking)
+            for query, policy in by_query.items()
+            if isinstance(policy, FixedPolicy)
+        }
 
 
 def compare(
     log: str | PathLike[str] | ClickLog | ItemPositionLog,
-    policy: str,
+    policies: str | Sequence[str],
     estimators: Sequence[str] = ("item-position",),
     *,
     log_format: str = "auto",
@@ -61,19 +92,19 @@ def compare(
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Estimate by several estimators what a policy would have earned.
+    """Estimate by several estimators what policies would have earned, and what they would have gained.
 
     Args:
         log: the log of another policy, or its file.
-        policy: in the words of `read_policy`.
+        policies: one or several, in the words of `read_policy`.
         estimators: of `ESTIMATORS`.
         log_format, query: as for `read_sessions`.
-        logging: the policy that made the log, as ``policy``; None takes what the log recorded.
+        logging: the policy that made the log, in such words; None takes what the log recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
         on_policy: a log of the evaluated policy itself, to compare with.
 
     Raises:
-        ValueError, OSError: on wrong input.
+        ValueError, OSError: on wrong input; where an estimate is refused, and no other can be made.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
@@ -81,17 +112,35 @@ def compare(
         1.0
     """
     estimators = check_labels("estimators", estimators)
+    policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
+    for name in estimators:
+        check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
-    target = read_policy(policy, logged, reward, cutoff)
+    targets = {spec: read_policy(spec, logged, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, logged)
-    evaluations = tuple(
-        evaluate(
-            logged, target, name, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed
-        )
-        for name in estimators
-    )
+    by_policy: dict[str, list[Evaluation]] = {spec: [] for spec in targets}
+    refused: dict[tuple[str, str], ValueError] = {}
+    for spec, target in targets.items():
+        for name in estimators:
+            try:
+                by_policy[spec].append(
+                    evaluate(
+                        logged, target, name, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level,
+                        seed=seed,
+                    )
+                )  # fmt: skip
+            except ValueError as error:
+                refused[spec, name] = error
+    if not any(by_policy.values()):
+        raise next(iter(refused.values()))
     own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
-    return Comparison(logged, evaluations, own)
+    return Comparison(
+        logged,
+        targets,
+        {spec: tuple(results) for spec, results in by_policy.items()},
+        {names: str(error) for names, error in refused.items()},
+        own,
+    )
 
 
 def read_sessions(

@@ -15,6 +15,28 @@ assume about users, and in variance:
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
 | `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
 
+| `dr` | that of `ips`, of what the click is above a click model's prediction | always |
+| `cascade-dr` | that of `cascade`, likewise | as `cascade` |
+| `item-position-dr` | that of `item-position`, likewise | as `item-position` |
+
+*Doubly robust estimators* predict with a click model what the target policy earns (the direct method), and weigh only what
+the logged sessions earned beyond its prediction for them. With q(list) the prediction, ``dr`` is the mean of
+
+    Σ_list Φ(list) q(list) + Φ(list) / π(list) (r - q(list)).
+
+``cascade-dr`` is the cascade doubly robust estimator of Kiyohara et al. 2022. With w(k) the weight of the first k items and
+Q(k) the predicted reward from position k on, given the first k items and that Φ continues,
+
+    Σ_k w(k) (r(k) - Q(k)) + w(k - 1) E[Q(k) | first k - 1 items, k-th drawn by Φ].
+
+``item-position-dr`` predicts ``χ_k α(a)`` for each item at each position. The weights alone make these unbiased, whatever the
+click model predicts, as long as it has not seen the clicks that it is to predict; the better the predictions, the less the
+estimate varies. So a model that is not given is cross-fitted: the log is split into two halves at random (always the same
+ones), and the sessions of each are predicted by the model that was fitted to the other, by its estimator's defaults; an item
+that a half never showed is attractive with probability 0.5 there. The default is the UBM, for `item-position-dr` the PBM. In a
+log of single displays no click model can be fitted: there an item's click rate at a position is that of the position times
+``(1 + clicks) / (1 + expected clicks)`` of the item.
+
 *Click-model estimators.* In each of these models a click is an examination times an attraction α(a), whatever the
 list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of examinations of item a per list, and clicks
 weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) =
@@ -31,20 +53,22 @@ weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k 
    Φ(a, k, k'); the paper cuts its product with the weight off at 1.
 
 *Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
-same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k
-weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+same at each position for `cascade` and `item-position` (each term of the doubly robust ones by its own weights), and for
+a click model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
 
-*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips` and
-`cascade` count the first click alone (for the others it is not a sum over clicks). ``satisfaction`` is 1 for a user who
-left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations under Φ by the model's probability
-of leaving after a click.
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips`,
+`cascade` and their doubly robust forms count the first click alone (for the others it is not a sum over clicks).
+``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
+under Φ by the model's probability of leaving after a click.
 
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
 shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
 Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
 
 Sources: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen, KDD 2018 (lists, item-positions, PBM); McInerney et
-al., KDD 2020 (prefixes); He et al., RecSys 2020 (UBM).
+al., KDD 2020 (prefixes); He et al., RecSys 2020 (UBM); Dudík, Langford and Li, ICML 2011 (doubly robust); Kiyohara, Saito,
+Matsuhiro, Narita, Shimizu and Yamamoto, *Doubly robust off-policy evaluation for ranking policies under the cascade behavior
+model*, WSDM 2022.
 """
 
 from __future__ import annotations
@@ -56,24 +80,32 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import ClickModel, UserBrowsingModel
+from ..envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ..envs.checks import LARGEST, check_between, check_count, check_seed, unknown
 from .estimation import Estimator
 from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog
-from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query
+from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query, sums_by_beginning
 
-__all__ = ["ESTIMATORS", "Evaluation", "contributions", "evaluate"]
+__all__ = ["ESTIMATORS", "LEAST_SESSIONS", "Evaluation", "check_estimator", "contributions", "evaluate", "logged_reward"]
 
 CLICK_MODELS = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
 """The estimators of click models. Where none is given, one is fitted with its defaults: EM takes 50 steps and judges
 nothing, where ``clickgym fit`` goes on until it converges."""
 
-ESTIMATORS = ("ips", "cascade", "item-position", *CLICK_MODELS)
+DOUBLY_ROBUST = {"dr": "UBM", "cascade-dr": "UBM", "item-position-dr": "PBM"}
+"""The doubly robust estimators, and the click model that each fits where none is given."""
+
+ESTIMATORS = ("ips", "cascade", "item-position", *DOUBLY_ROBUST, *CLICK_MODELS)
 """The names of the estimators."""
 
 SATISFYING = tuple(name for name, found in CLICK_MODELS.items() if "satisfaction" in found.model_class.rewards)
-CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade", "dr", "cascade-dr"), "satisfaction": SATISFYING}
+
+LEAST_SESSIONS = 100
+"""An effective sample size below it is worth a caution: the interval of so few is itself uncertain."""
+MOST_OFF = 0.1
+"""A mean weight that is farther than this from 1 is worth a caution."""
 
 INFINITE = "the target policy shows it, the logging policy never, which makes its weight infinite"
 
@@ -94,6 +126,12 @@ class Evaluation:
         self_normalised, self_normalised_interval: the same with self-normalised weights.
         on_policy: the reward per session that was logged, which is the value of the logging policy; None for satisfaction, for
             which nobody was asked.
+        on_policy_interval: bootstrap confidence interval of ``on_policy``.
+        difference: ``value`` less what it is compared with: ``on_policy``, or the value of the other policy by the same
+            estimator. None where there is neither.
+        difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole, with both sides of the
+            difference, so that what they share cancels.
+        probability_better: the share of these resamplings in which the difference is positive (0 counts half).
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
             where weights are normalised by position).
@@ -108,10 +146,31 @@ class Evaluation:
     self_normalised: float
     self_normalised_interval: tuple[float, float]
     on_policy: float | None
+    on_policy_interval: tuple[float, float] | None
+    difference: float | None
+    difference_interval: tuple[float, float] | None
+    probability_better: float | None
     n_sessions: int
     effective_sample_size: float
     mean_weight: float
     max_weight: float
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What speaks against trusting the estimate, a sentence each: a mean weight off 1 by more than 0.1, and an effective
+        sample size below 100 sessions."""
+        found = []
+        if abs(self.mean_weight - 1.0) > MOST_OFF:
+            found.append(
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is expected: the log is "
+                f"too short for this policy, or lacks what it shows."
+            )
+        if self.effective_sample_size < LEAST_SESSIONS:
+            found.append(
+                f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, below {LEAST_SESSIONS}: little "
+                f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so few are rough."
+            )
+        return tuple(found)
 
 
 def evaluate(
@@ -121,6 +180,7 @@ def evaluate(
     *,
     logging: Policies | None = None,
     model: ClickModel | Estimator | None = None,
+    against: Policies | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
     bootstrap: int = 1000,
@@ -131,13 +191,14 @@ def evaluate(
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
+        against: the policy that the target is to be compared with, in the same form; None compares with what was logged.
         bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their uncertainty is not in the
             intervals.
         level: confidence level of the percentile intervals.
         seed: of the bootstrap.
 
     Returns:
-        The estimate, plain and self-normalised, with intervals and diagnostics.
+        The estimate, plain and self-normalised, with intervals, the difference that the target makes, and diagnostics.
 
     Raises:
         ValueError: as `contributions`; on a bad number; if no session has a positive weight.
@@ -146,32 +207,49 @@ def evaluate(
         >>> from clickgym.offline import ClickLog, FixedPolicy, UniformPolicy
         >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
         >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, n_positions=2))
-        >>> result.value, result.on_policy
-        (1.0, 0.5)
+        >>> result.value, result.on_policy, result.difference
+        (1.0, 0.5, 0.5)
     """
     check_count("bootstrap", bootstrap)
     check_between("level", level, 0.0, 1.0)
     check_seed(seed)
-    values, weights = contributions(log, target, estimator, logging=logging, model=model, reward=reward, cutoff=cutoff)
-    sums = weights.sum(axis=0)
+    how: dict[str, Any] = {"logging": logging, "model": model, "reward": reward, "cutoff": cutoff}
+    values, weights = contributions(log, target, estimator, **how)
+    compared = _per_session(log, reward, cutoff) if against is None else contributions(log, against, estimator, **how)[0]
+    per_session = values.sum(axis=1)
+    differences = None if compared is None else per_session - compared.sum(axis=1)
+    drawn = weights[:, _direct_columns(estimator, weights.shape[1]) :]
+    sums = drawn.sum(axis=0)
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
         raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
     plain, normalised = _bootstrap(values, weights, bootstrap, np.random.default_rng(seed))
-    per_session, (small, unit) = values.sum(axis=1), _in_units(weights)
+    small, unit = _in_units(drawn)
     spread, unit_of_values = _in_units(per_session)
+
+    def interval(estimates: Floats) -> tuple[float, float]:
+        return _percentiles(estimates, level) if len(log) > 1 else (np.nan, np.nan)
+
+    logged, gains = (
+        None if each is None else _resampled_means(each, bootstrap, np.random.default_rng(seed))
+        for each in (_per_session(log, reward, cutoff), differences)
+    )
     return Evaluation(
         estimator=estimator,
         value=float(per_session.mean()),
         standard_error=float(spread.std() / np.sqrt(len(log)) * unit_of_values) if len(log) > 1 else np.nan,
-        interval=_percentiles(plain, level) if len(log) > 1 else (np.nan, np.nan),
-        self_normalised=float((values.sum(axis=0) / sums).sum()),
-        self_normalised_interval=_percentiles(normalised, level) if len(log) > 1 else (np.nan, np.nan),
+        interval=interval(plain),
+        self_normalised=float((values.sum(axis=0) / weights.sum(axis=0)).sum()),
+        self_normalised_interval=interval(normalised),
         on_policy=logged_reward(log, reward, cutoff),
+        on_policy_interval=None if logged is None else interval(logged),
+        difference=None if differences is None else float(differences.mean()),
+        difference_interval=None if gains is None else interval(gains),
+        probability_better=None if gains is None else float((gains > 0).mean() + 0.5 * (gains == 0).mean()),
         n_sessions=len(log),
         effective_sample_size=float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
         mean_weight=float(sums.min() / len(log)),
-        max_weight=float(weights.max()),
+        max_weight=float(drawn.max()),
     )
 
 
@@ -194,31 +272,28 @@ def contributions(
         logging: the policy that made the log, in the same form. None: `ips` and `item-position` use the propensities that
             the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
         model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
-            or None to fit one to this log.
+            or None to fit one to this log. Of a doubly robust estimator any click model (`item-position-dr`: any with
+            examination by position alone), which should not have been fitted to this log; None cross-fits the UBM (the PBM).
         reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
             satisfied); see the module's docstring for which estimators can tell.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position. The
-        estimate is the mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) /
-        weights.sum(0)``; the expectation of every weight is 1.
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position, and more
+        for the doubly robust ones, whose first columns are the direct method. The estimate is the mean over sessions of the
+        values' sum, the self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the expectation of every weight
+        is 1.
 
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
-    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
-        raise ValueError(unknown("estimator", estimator, ESTIMATORS))
-    if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
-        raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
-    if estimator not in CAN_ESTIMATE[reward]:
-        raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
+    check_estimator(estimator, reward)
     if not len(log):
         raise ValueError("the log has no sessions")
     if isinstance(log, ItemPositionLog):
         if cutoff is not None:
             raise ValueError(f"cutoff is {cutoff}, but the log holds single items, not lists")
-        return _display_weights(log, target, estimator, logging)
+        return _display_weights(log, target, estimator, logging, model)
     if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
         raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
     earned = _earned(log.clicks, reward, cutoff)
@@ -226,19 +301,39 @@ def contributions(
     if estimator in CLICK_MODELS:
         weigh = _click_model_weights(log, estimator, model, reward, counted=logging is None)
         logging = empirical_policies(log) if logging is None else logging
+    elif estimator in DOUBLY_ROBUST:
+        weigh = _doubly_robust_weights(log, estimator, model, reward)
     else:
         weigh = _WEIGHTS[estimator]
-    values, weights = np.empty((2, len(log), 1 if estimator in ("ips", *CLICK_MODELS) else earned.shape[1]))
+    parts = []
     for query, sessions in sessions_by_query(log):
         policy = _policy("target", target, query, log)
         logged = None if logging is None else _policy("logging", logging, query, log)
-        values[sessions], weights[sessions] = weigh(log, query, sessions, policy, logged, earned[sessions])
+        parts.append((sessions, *weigh(log, query, sessions, policy, logged, earned[sessions])))
+    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
+    for sessions, *found in parts:
+        values[sessions], weights[sessions] = found
     return values, weights
+
+
+def check_estimator(estimator: str, reward: str = "clicks") -> None:
+    """Refuse an estimator or a reward that there is not, and one that cannot tell the other."""
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
+        raise ValueError(unknown("estimator", estimator, ESTIMATORS))
+    if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
+        raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
+    if estimator not in CAN_ESTIMATE[reward]:
+        raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
 
 
 def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
     """The reward per session (row) that was logged; None for satisfaction, which no log tells."""
     return None if reward == "satisfaction" else float(_earned(log.clicks, reward, cutoff).sum() / len(log))
+
+
+def _per_session(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Floats | None:
+    """``(N, ...)`` what each session was logged to earn; None for satisfaction."""
+    return None if reward == "satisfaction" else _earned(log.clicks.reshape(len(log), -1), reward, cutoff).astype(np.float64)
 
 
 def _earned(clicks: NDArray[np.int8], reward: str, cutoff: int | None) -> NDArray[np.int8]:
@@ -315,6 +410,113 @@ _WEIGHTS: dict[str, Weigh] = {
 }
 
 
+# What a click model predicts. Each takes the model, the items that it numbers, some lists, the target, reward and cutoff, and
+# the weights of these lists; and returns what the direct method adds, as `contributions`, and the predictions to be subtracted.
+
+
+def _predict_lists(
+    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    possible, probabilities = target.support()
+    value = probabilities @ _earnings(users, items, possible, reward, cutoff).sum(axis=1)
+    once = np.ones((len(lists), 1))
+    return value * once, once, _earnings(users, items, lists, reward, cutoff).sum(axis=1, keepdims=True)
+
+
+def _predict_beginnings(
+    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    possible, probabilities = target.support()
+    earnings = probabilities[:, None] * _earnings(users, items, possible, reward, cutoff)
+    left = earnings[:, ::-1].cumsum(axis=1)[:, ::-1]  # from each position on
+    shown = target.prefix_probabilities(lists)[:, :cutoff]
+    continued = sums_by_beginning(possible[:, :cutoff], left, lists[:, :cutoff])
+    following = sums_by_beginning(possible[:, : cutoff - 1], left[:, 1:], lists[:, : cutoff - 1])
+
+    def given(sums: Floats, beginning: Floats) -> Floats:  # where the target never begins so, the weight is 0
+        return np.divide(sums, beginning, out=np.zeros(sums.shape), where=beginning > 0)
+
+    above = np.hstack([np.ones((len(lists), 1)), weights[:, :-1]])
+    expected = np.hstack([np.full((len(lists), 1), left[:, 0].sum()), given(following, shown[:, :-1])])
+    return above * expected, above, given(continued, shown)
+
+
+def _predict_item_positions(
+    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    if not isinstance(users, PositionBasedModel):
+        raise ValueError(f"model is a {type(users).__name__}; the estimator 'item-position-dr' takes a PositionBasedModel")
+    predicted = np.outer(users.attraction, users.examination[:cutoff])
+    value = (target.item_positions[:, :cutoff] * predicted[np.searchsorted(items, target.items)]).sum()
+    once = np.ones((len(lists), 1))
+    return value * once, once, predicted[np.searchsorted(items, lists[:, :cutoff]), np.arange(cutoff)]
+
+
+def _earnings(users: ClickModel, items: Integers, lists: NDArray[np.integer], reward: str, cutoff: int) -> Floats:
+    """``(N, cutoff)`` what a click model expects each position of each list to earn."""
+    distinct, index = np.unique(np.searchsorted(items, lists), axis=0, return_inverse=True)
+    if reward == "clicks":
+        return np.array([users.click_probabilities(ranking)[:cutoff] for ranking in distinct])[index]
+    earned = [[users.expected_reward(ranking, reward, k + 1) for k in range(cutoff)] for ranking in distinct]
+    return np.diff(earned, axis=1, prepend=0.0)[index]
+
+
+_PREDICTIONS = {"dr": _predict_lists, "cascade-dr": _predict_beginnings, "item-position-dr": _predict_item_positions}
+
+
+def _direct_columns(estimator: str, columns: int) -> int:
+    """How many of the columns of contributions are the direct method."""
+    return {"dr": 1, "cascade-dr": columns // 2, "item-position-dr": 1}.get(estimator, 0)
+
+
+def _doubly_robust_weights(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str) -> Weigh:
+    """The contributions of the estimator without a click model, with that of its predictions taken out.
+
+    Args:
+        log, estimator, model, reward: as in `contributions`.
+    """
+    if not isinstance(model, (ClickModel, Estimator, type(None))):
+        raise ValueError(f"model is a {type(model).__name__}; the estimator {estimator!r} takes a click model")
+    weigh_plainly = _WEIGHTS["ips" if estimator == "dr" else estimator.removesuffix("-dr")]
+    predict = _PREDICTIONS[estimator]
+    sources: list[tuple[NDArray[np.bool_], ClickModel | Estimator]] = []
+
+    def weigh(
+        log: ClickLog, query: str, sessions: Integers, target: Policy, logging: Policy | None, earned: NDArray[np.int8]
+    ) -> Contributions:
+        values, weights = weigh_plainly(log, query, sessions, target, logging, earned)
+        if not sources:  # what the weights refuse is refused before a model is fitted
+            sources.extend(_sources(log, DOUBLY_ROBUST[estimator]) if model is None else [(np.ones(len(log), np.bool_), model)])
+        items = np.union1d(target.items, log.items[sessions])  # the model's items are numbered in this order
+        result: list[Contributions] = []
+        for predicted_here, source in sources:
+            rows = predicted_here[sessions]
+            users = _users(source, log, query, items, unseen=True)
+            if users.n_positions != log.n_positions:
+                raise ValueError(f"the click model has {users.n_positions} positions; the log has {log.n_positions}")
+            lists = log.items[sessions[rows]]
+            direct, above, predicted = predict(users, items, lists, target, reward, earned.shape[1], weights[rows])
+            beyond = values[rows] - weights[rows] * predicted
+            result.append((np.hstack([direct, beyond]), np.hstack([above, weights[rows]])))
+        order = np.argsort(np.concatenate([np.flatnonzero(here[sessions]) for here, _ in sources]))
+        return np.concatenate([each for each, _ in result])[order], np.concatenate([each for _, each in result])[order]
+
+    return weigh
+
+
+def _sources(log: ClickLog, kind: str) -> list[tuple[NDArray[np.bool_], ClickModel | Estimator]]:
+    """Two halves of a log, as masks, and the estimator that was fitted to the other half."""
+    return [(half, MODEL_ESTIMATORS[kind].create().fit(log[~half])) for half in _halves(len(log))]
+
+
+def _halves(n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of n sessions are predicted from which others: by chance, but always the same."""
+    if n < 2:
+        raise ValueError("a log of one session has no other half to predict it from; give the click model (model)")
+    first = np.random.default_rng(0).permutation(n) % 2 == 0
+    return first, ~first
+
+
 def _click_model_weights(
     log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool
 ) -> Weigh:
@@ -368,12 +570,12 @@ def _click_model_weights(
     return weigh
 
 
-def _users(source: ClickModel | Estimator, log: ClickLog, query: str, items: Integers) -> ClickModel:
-    """The click model of a query whose item i is ``items[i]``."""
+def _users(source: ClickModel | Estimator, log: ClickLog, query: str, items: Integers, unseen: bool = False) -> ClickModel:
+    """The click model of a query whose item i is ``items[i]``; ``unseen`` as for `Estimator.click_model`."""
     if isinstance(source, Estimator):
         labels = [log.item_labels[item] for item in items.tolist()]
         try:
-            return source.click_model(query, labels)
+            return source.click_model(query, labels, unseen=unseen)
         except KeyError as error:
             raise ValueError(f"the click model was not fitted to the query and item {error}") from None
     if items[-1] >= source.n_items:
@@ -419,10 +621,15 @@ def _last_click_above(clicks: NDArray[np.int8]) -> Integers:
     return np.pad(np.maximum.accumulate(clicked, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, logging: Policies | None) -> Contributions:
+def _display_weights(
+    log: ItemPositionLog, target: Policies, estimator: str, logging: Policies | None, model: ClickModel | Estimator | None
+) -> Contributions:
     """`contributions` of a log of single displays."""
-    if estimator != "item-position":
-        raise ValueError(f"the log holds single items, not lists: the estimator 'item-position' applies, not {estimator!r}")
+    if not estimator.startswith("item-position"):
+        raise ValueError(
+            f"the log holds single items, not lists: the estimators 'item-position' and 'item-position-dr' apply, "
+            f"not {estimator!r}"
+        )
     if isinstance(target, Mapping) or isinstance(logging, Mapping):
         raise ValueError("the log holds no queries: give one policy, not one for each query")
     if log.n_positions > target.n_positions:
@@ -436,7 +643,38 @@ def _display_weights(log: ItemPositionLog, target: Policies, estimator: str, log
         recorded = logging.item_position_probabilities(log.items, log.positions)
     shown = target.item_position_probabilities(log.items, log.positions)
     weights = _ratio(shown[:, None], recorded[:, None], np.arange(len(log)))
-    return weights * log.clicks[:, None], weights
+    if estimator == "item-position":
+        return weights * log.clicks[:, None], weights
+    direct, predicted = np.empty((2, len(log)))
+    for half, rates in _display_rates(log, 1 + max(log.n_items - 1, target.items[-1]), model):
+        earned = (target.item_positions[:, : log.n_positions] * rates[target.items]).sum(axis=0)
+        direct[half], predicted[half] = earned[log.positions[half]], rates[log.items[half], log.positions[half]]
+    values = np.column_stack([direct, weights[:, 0] * (log.clicks - predicted)])
+    return values, np.column_stack([np.ones(len(log)), weights])
+
+
+def _display_rates(
+    log: ItemPositionLog, n_items: int, model: ClickModel | Estimator | None
+) -> list[tuple[NDArray[np.bool_], Floats]]:
+    """Some displays of a log, as masks, and the ``(n_items, K)`` predicted click rates for them."""
+    if model is not None:
+        if not isinstance(model, PositionBasedModel):
+            raise ValueError(f"model is a {type(model).__name__}; the estimator 'item-position-dr' takes a PositionBasedModel")
+        if model.n_items < n_items or model.n_positions < log.n_positions:
+            raise ValueError(
+                f"the click model has {model.n_items} items and {model.n_positions} positions; "
+                f"log and policy have {n_items} and {log.n_positions}"
+            )
+        return [(np.ones(len(log), np.bool_), np.outer(model.attraction, model.examination[: log.n_positions]))]
+    result = []
+    for half in _halves(len(log)):
+        other = log[~half]
+        clicks, shown = (np.bincount(other.positions, each, log.n_positions) for each in (other.clicks, None))
+        by_position = np.divide(clicks, shown, out=np.zeros(log.n_positions), where=shown > 0)
+        clicked = np.bincount(other.items, other.clicks, n_items)
+        expected = np.bincount(other.items, by_position[other.positions], n_items)
+        result.append((half, np.outer((1.0 + clicked) / (1.0 + expected), by_position).clip(max=1.0)))
+    return result
 
 
 # ----------------------------------------------------------------------------------------------------- infinite weights
@@ -515,6 +753,12 @@ def _bootstrap(values: Floats, weights: Floats, n: int, rng: np.random.Generator
         with np.errstate(invalid="ignore"):
             normalised[part] = (sums[:, :columns] / sums[:, columns:]).sum(axis=1)
     return plain, normalised
+
+
+def _resampled_means(values: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """``n`` means over sessions drawn with replacement, of what each session adds."""
+    per_session = values.reshape(len(values), -1).sum(axis=1, keepdims=True)
+    return _bootstrap(per_session, np.ones(per_session.shape), n, rng)[0]
 
 
 def _percentiles(estimates: Floats, level: float) -> tuple[float, float]:

@@ -111,15 +111,7 @@ class ListPolicy(Policy):
         self.n_positions = self._lists.shape[1]
 
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        own = len(self._lists)
-        both = np.concatenate([self._lists, lists])
-        prefix = np.zeros(len(both), np.int64)  # lists with the same number have begun alike so far
-        result = np.empty(lists.shape)
-        for k in range(self.n_positions):
-            item = np.unique(both[:, k], return_inverse=True)[1]
-            prefix = np.unique(prefix * (item.max() + 1) + item, return_inverse=True)[1]
-            result[:, k] = np.bincount(prefix[:own], self._probabilities, prefix.max() + 1)[prefix[own:]]
-        return result
+        return sums_by_beginning(self._lists, np.broadcast_to(self._probabilities[:, None], self._lists.shape), lists)
 
     def support(self) -> tuple[Integers, Floats]:
         return self._lists, self._probabilities
@@ -132,7 +124,7 @@ class FixedPolicy(ListPolicy):
     """A policy that always shows one list.
 
     Args:
-        ranking: ``(K,)`` distinct item ids.
+        ranking: ``(K,)`` distinct item ids; an attribute of the policy, too.
 
     Raises:
         ValueError: naming what was expected.
@@ -144,7 +136,8 @@ class FixedPolicy(ListPolicy):
     """
 
     def __init__(self, ranking: ArrayLike) -> None:
-        super().__init__(integers("ranking", ranking, (None,))[None], [1.0])
+        self.ranking = integers("ranking", ranking, (None,))
+        super().__init__(self.ranking[None], [1.0])
 
     def __repr__(self) -> str:
         return as_call(self, ranking=self._lists[0].tolist())
@@ -292,6 +285,28 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
         lists, counts = np.unique(log.items[sessions], axis=0, return_counts=True)
         policies[query] = ListPolicy(lists, counts / len(sessions))
     return policies
+
+
+def sums_by_beginning(lists: NDArray[np.integer], values: Floats, given: NDArray[np.integer]) -> Floats:
+    """The sum of values over the lists that begin as others do.
+
+    Args:
+        lists: ``(M, K)`` item ids.
+        values: ``(M, K)`` of each list, a column for each length of a beginning.
+        given: ``(N, K)`` item ids.
+
+    Returns:
+        ``(N, K)``: column k sums ``values[:, k]`` over the lists whose first ``k + 1`` items are those of the given list.
+    """
+    own = len(lists)
+    both = np.concatenate([lists, given])
+    beginning = np.zeros(len(both), np.int64)  # lists with the same number have begun alike so far
+    result = np.empty(given.shape)
+    for k in range(given.shape[1]):
+        item = np.unique(both[:, k], return_inverse=True)[1]
+        beginning = np.unique(beginning * (item.max() + 1) + item, return_inverse=True)[1]
+        result[:, k] = np.bincount(beginning[:own], values[:, k], beginning.max() + 1)[beginning[own:]]
+    return result
 
 
 def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:

@@ -40,7 +40,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "clickgym.runner.theory": SESSIONS,
     "clickgym.runner.reports": (*SWEEPS, "clickgym.runner.theory"),
     "clickgym.runner.studies": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.theory"),
-    "clickgym.runner.cli": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.studies", "clickgym.runner.theory"),
+    "clickgym.runner.decision": (*SWEEPS, "clickgym.runner.reports"),
+    "clickgym.runner.cli": (
+        *SWEEPS,
+        "clickgym.runner.decision",
+        "clickgym.runner.reports",
+        "clickgym.runner.studies",
+        "clickgym.runner.theory",
+    ),
     "clickgym": ("clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner"),
 }
 

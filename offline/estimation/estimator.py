@@ -152,21 +152,23 @@ class Estimator(ABC):
         """The mean of `conditional_perplexity_by_rank` over the positions."""
         return float(self.conditional_perplexity_by_rank(log).mean())
 
-    def click_model(self, query: str, items: list[str]) -> ClickModel:
+    def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the given order.
 
         Args:
             query: label of the query.
             items: labels of at least K items.
+            unseen: whether items that the fitted log never showed for the query are taken, with the prior's 0.5.
 
         Raises:
-            KeyError: if the fitted log never showed one of the items for the query.
+            KeyError: if there are such items, and they are not taken.
         """
         row, size = self._query_index.get(query, -1), len(self._item_index)
-        codes = np.array([row * size + self._item_index.get(item, -size * size) for item in items])
+        known = (self._item_index if row >= 0 else {}).get
+        codes = np.array([-1 if (index := known(item)) is None else row * size + index for item in items])
         pairs = self._find(codes)
         for item, pair in zip(items, pairs.tolist(), strict=True):
-            if pair == len(self._codes):
+            if pair == len(self._codes) and not unseen:
                 raise KeyError((query, item))
         return self._click_model(row, pairs)
 

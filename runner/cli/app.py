@@ -1,5 +1,5 @@
-"""The command line: ``clickgym list``, ``show``, ``run``, ``merge``, ``study``, ``fit``, ``features``, ``evaluate`` and
-``report``.
+"""The command line: ``clickgym list``, ``show``, ``run``, ``merge``, ``study``, ``fit``, ``features``, ``evaluate``,
+``decide`` and ``report``.
 
 Each command is a file: it parses, calls one Python function, and prints. What they raise is told here, and only here.
 """
@@ -20,6 +20,7 @@ from ...envs.files import FileError
 from ..formats import one_line
 from ..loop import WorkerError
 from .console import bold, interruptible, one_line_warnings
+from .decide import decide
 from .evaluate import evaluate
 from .features import features
 from .fit import fit
@@ -138,7 +139,7 @@ def _offline_names() -> dict[str, str]:
 
 
 app.command("list", cls=_Command)(list_)
-for command in (show, run, merge, study, evaluate, fit, features, report):
+for command in (show, run, merge, study, evaluate, decide, fit, features, report):
     app.command(cls=_Command)(command)
 
 

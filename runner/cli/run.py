@@ -15,7 +15,7 @@ from .names import agents as agent_names
 from .names import environments, instances
 from .names import metrics as metric_names
 
-__all__ = ["run"]
+__all__ = ["number", "run"]
 
 # Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -101,7 +101,7 @@ def run(
             sweep_again(file, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
         else:
             sweep(
-                envs, agents or (), _number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+                envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
                 engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
     write_report(out, output(as_json), bounds=bounds, instances=instance or ())
@@ -121,7 +121,7 @@ def _file(context: typer.Context, envs: list[str]) -> Path | None:
     return file
 
 
-def _number(text: str) -> Any:
+def number(text: str) -> Any:
     """What was written as a horizon; words are left to the check that every horizon meets."""
     for read in (int, float):
         try:

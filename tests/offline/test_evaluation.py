@@ -53,8 +53,8 @@ MODELS = {
     "dbn": DynamicBayesianModel,
 }
 # Which estimators are unbiased for users of which model: the statement of the module's table.
-HOLDS = {name: {"ips", "cascade", name} | ({"sdbn"} if name == "dbn" else set()) for name in MODELS}
-HOLDS["pbm"] |= {"item-position"}
+HOLDS = {name: {"ips", "cascade", "dr", "cascade-dr", name} | ({"sdbn"} if name == "dbn" else set()) for name in MODELS}
+HOLDS["pbm"] |= {"item-position", "item-position-dr"}
 
 
 def click_log(items, clicks, **more):
@@ -78,6 +78,15 @@ def every_session(model, policy):
             clicks.append(vector)
             probabilities.append(shown * probability)
     return click_log(items, clicks), np.array(probabilities)
+
+
+WRONG = PositionBasedModel([0.9, 0.05, 0.5, 0.3, 0.7], [0.2, 0.9, 0.5])
+"""Nobody's users, for what holds whatever the click model."""
+
+
+def model_of(name, estimator):
+    """The users themselves for the estimators that need to know them, nobody's for the doubly robust ones."""
+    return users(name) if estimator in (name, "sdbn") else WRONG if estimator.endswith("dr") else None
 
 
 def value(model, policy, *reward_and_cutoff):
@@ -108,15 +117,15 @@ def moments(name, estimator, target, model=None, **reward_and_cutoff):
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize(("name", "estimator"), [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])])
 def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
-    mean, _, weights = moments(name, estimator, target, users(name) if estimator in (name, "sdbn") else None)
+    mean, _, weights = moments(name, estimator, target, model_of(name, estimator))
     assert mean == pytest.approx(value(users(name), target), abs=1e-10)
     assert weights == pytest.approx(1.0, abs=1e-10)
 
 
 REWARDED = {
     ("clicks", 2): {name: HOLDS[name] for name in MODELS},
-    ("any_click", 3): {name: {"ips", "cascade"} for name in MODELS},
-    ("any_click", 2): {name: {"ips", "cascade"} for name in MODELS},
+    ("any_click", 3): {name: {"ips", "cascade", "dr", "cascade-dr"} for name in MODELS},
+    ("any_click", 2): {name: {"ips", "cascade", "dr", "cascade-dr"} for name in MODELS},
     ("satisfaction", 3): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
     ("satisfaction", 1): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
 }
@@ -133,7 +142,7 @@ REWARDED = {
     ],
 )
 def test_the_expectation_is_the_value_of_other_rewards_too(reward, cutoff, name, estimator, target):
-    model = users(name) if estimator in (name, "sdbn") else None
+    model = model_of(name, estimator)
     mean, _, weights = moments(name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff)
     assert mean == pytest.approx(value(users(name), TARGETS[target], reward, cutoff), abs=1e-10)
     assert weights == pytest.approx(1.0, abs=1e-10)
@@ -507,7 +516,7 @@ REFUSED = {
     "a reward nobody knows": (lambda: evaluate(LOG, UNIFORM, reward="click"), "unknown reward 'click'; did you mean 'clicks'"),
     "a reward no sum over items": (
         lambda: evaluate(LOG, UNIFORM, "pbm", reward="any_click"),
-        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade, dr, cascade-dr can",
     ),
     "a reward the log does not tell": (
         lambda: evaluate(LOG, UNIFORM, "ips", reward="satisfaction"),
@@ -621,6 +630,34 @@ def test_evaluate_prints_every_estimator_in_a_row(tidy, capsys):
         assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
         assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
     assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
+
+
+def test_evaluate_ends_in_a_decision(tidy, capsys):
+    """Two lists of one query: which they are, what was logged, and by how much they differ from it."""
+    path, log = tidy
+    words = ["--query", "shoes", "--policy", "fixed:a,b,c", "fixed:e,d,c", "--estimator", "item-position", "pbm", "cascade"]
+    assert main(["evaluate", str(path), *words]) == 0
+    out, shoes = capsys.readouterr().out, log[log.queries == 1]
+    assert "fixed:e,d,c shows: e, d, c\n" in out
+    assert re.search(r"in the log: [\d.]+ \(of 200; 0.95 interval [\d.]+ to [\d.]+\)", out)
+    assert "Refused: cascade of fixed:a,b,c: the estimator 'cascade' needs" in out
+    for spec, ranking in (("fixed:a,b,c", [0, 1, 2]), ("fixed:e,d,c", [4, 3, 2])):
+        for estimator in ("item-position", "pbm"):
+            (line,) = [line for line in out.splitlines() if re.match(f"{spec} +{estimator} ", line)]
+            wanted = evaluate(shoes, FixedPolicy(ranking), estimator)
+            difference, low, _, high, better = line.split()[-5:]
+            assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
+            assert (float(low), float(high)) == pytest.approx(wanted.difference_interval, rel=1e-3)
+            assert float(better) == pytest.approx(wanted.probability_better, abs=5e-4)
+        assert re.search(rf"^{spec}: (better|worse|not told apart|the estimators)", out, re.MULTILINE)
+
+
+def test_evaluate_names_the_list_of_each_query(tidy, capsys):
+    path, _ = tidy
+    folder = fitted_files(path, "PBM")
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--policy", str(folder), "--estimator", "pbm"]) == 0
+    assert len(re.findall(r"shows for query (hats|shoes): \w, \w, \w\n", capsys.readouterr().out)) == 2
 
 
 def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
