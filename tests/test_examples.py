@@ -90,7 +90,9 @@ def test_from_log_to_decision_of_a_simulated_log(tmp_path):
 
 
 def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(capsys):
-    page = (ROOT / "docs" / "from_log_to_decision.md").read_text(encoding="utf-8")
+    page = (
+        (ROOT / "docs" / "from_log_to_decision.md").read_text(encoding="utf-8").partition("## Estimators of the dependent")[2]
+    )
     snippet = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
     assert snippet
     exec(snippet[1], {})
