@@ -81,6 +81,7 @@ def decide(
     if decision.against:
         console.print()
         columns = [Column("speaks against it"), Column("why", words=True)]
-        print_table(console, columns, [*decision.against.items()], headings=False, title="What speaks against it")
+        title = "What else to know" if decision.verdict == "unknown" else "What speaks against it"
+        print_table(console, columns, [*decision.against.items()], headings=False, title=title)
         console.print()
     say(console, f"In {out}: {', '.join(file.name for file in files)}")

@@ -275,7 +275,7 @@ def decide(
     own_train, own_test, own = (part[part.queries == part.query_labels.index(query)] for part in (train, test, logged))
     if not len(own_test):
         raise ValueError(f"the query {query!r} has {len(own)} sessions, of which none was held out; expected more")
-    on_step(f"{len(logged):,} sessions of {len(logged.query_labels):,} queries in {name}; {len(own):,} of query {query}")
+    on_step(f"{len(logged):,} sessions in {name}, {len(own):,} of query {query}")
 
     estimators = _fit(train, own_train, reward)
     scores = sorted((_score(model, fitted, own_test) for model, fitted in estimators.items()), key=lambda s: -s.log_likelihood)

@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..reports.figures import COLOURS, DASHES
 from .decide import ASKED, Decision
@@ -71,6 +72,7 @@ def _models(decision: Decision, axes: Axes, ink: str) -> None:
     for score, look in zip(decision.scores, _looks(ink), strict=False):
         ranks = np.arange(len(score.perplexity_by_rank)) + 1
         axes.plot(ranks, score.perplexity_by_rank, marker=".", label=f"{score.model}, {score.log_likelihood:.3f}", **look)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="position", ylabel="perplexity of clicks (1 is perfect)")
     axes.legend(title="log-likelihood per session", fontsize="small", title_fontsize="small")
 
@@ -109,8 +111,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
         axes.axvline(decision.logged, color="#888888", linestyle=":", label="earned in the log")
     names = [textwrap.fill(candidate.name, 13) for candidate in decision.candidates]
     axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel=UNITS[decision.reward])
-    axes.invert_yaxis()
+    axes.set(xlabel=UNITS[decision.reward], ylim=(len(names) - 0.5, -0.5))
     axes.legend(fontsize="x-small", loc="best")
 
 

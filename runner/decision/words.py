@@ -31,13 +31,14 @@ def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
         told = []
         if few:
             told.append(
-                f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list that {_winner(decision)} "
-                f"proposes weigh as few as {min(proposal.estimates[name].effective_sample_size for name in few):.0f}; at least "
+                f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {_winner(decision)} "
+                f"weigh as few as {min(proposal.estimates[name].effective_sample_size for name in few):.0f}; at least "
                 f"{LEAST_SESSIONS} are needed ({and_(few)})."
             )
         if proposal.refused:
             told.append(
-                f"The held-out sessions do not show what that list does, which leaves no estimate by {and_(proposal.refused)} "
+                f"The held-out sessions do not show what the list of {_winner(decision)} does, and leave no estimate by "
+                f"{and_(proposal.refused)} "
                 f"({next(iter(proposal.refused.values()))})."
             )
         if not decision.checks and decision.reward == "satisfaction":

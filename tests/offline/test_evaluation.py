@@ -195,7 +195,8 @@ def test_stronger_assumptions_vary_less():
 
 def table():
     """The bias and deviation of each estimator for each kind of user, as in the documentation."""
-    names = ["ips", "cascade", "item-position", *MODELS]
+    predicting = {"dr": "ubm", "cascade-dr": "ubm", "item-position-dr": "pbm"}
+    names = ["ips", "dr", "cascade", "cascade-dr", "item-position", "item-position-dr", *MODELS]
     rows = [["users", "value", *names], ["---"] * (2 + len(names))]
     for name in MODELS:
         truth = value(users(name), TARGETS["fixed"])
@@ -203,8 +204,9 @@ def table():
         for estimator in names:
             # Where another model is assumed, its parameters are those that fit these users best.
             model = None
-            if estimator in MODELS:
-                model = users(name) if estimator == name else fitted(name, estimator)
+            kind = predicting.get(estimator, estimator)
+            if kind in MODELS:
+                model = users(name) if kind == name else fitted(name, kind)
             mean, deviation, _ = moments(name, estimator, TARGETS["fixed"], model)
             bias = round(mean - truth, 3) + 0.0
             cells.append(f"{bias:+.3f} ± {deviation:.2f}")

@@ -87,7 +87,7 @@ def test_a_log_of_one_list_recommends_nothing():
     assert set(found.proposal.estimates) >= {"pbm", "ubm"}
     assert {"ips", "cascade", "item-position", "dr"} <= set(found.proposal.refused) or found.verdict == "not better"
     assert (found.verdict, found.recommended, found.headline) == ("unknown", None, "Nothing can be recommended")
-    assert any("do not show what that list does" in sentence for sentence in found.summary)
+    assert any("do not show what the list of TopRank does" in sentence for sentence in found.summary)
     assert any("are not believed" in sentence for sentence in found.summary)
     assert "The log never showed this list as a whole" in found.against["Overlap"]
 

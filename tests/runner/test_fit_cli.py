@@ -224,6 +224,7 @@ def test_help_names_what_the_registries_hold(capsys, monkeypatch):
     for command, names in {
         "fit": [*MODEL_ESTIMATORS, "|".join(["auto", *LOG_FORMATS])],
         "evaluate": [*ESTIMATORS, "|".join(["auto", *LOG_FORMATS, "obd"]), "|".join(REWARDS)],
+        "decide": ["|".join(["auto", *LOG_FORMATS]), "|".join(REWARDS)],
         "features": ATTRACTION_ONLY,
         "run": [*METRICS, *DERIVED],
     }.items():
