@@ -210,7 +210,7 @@ def query_instance(
     if check_count("n_items", n_items) < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log[log.queries == log.query_labels.index(query)]
-    displays = np.bincount(sessions.items.ravel(), minlength=len(log.item_labels))
+    displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
     shown = np.flatnonzero(displays).tolist()
     if len(shown) < log.n_positions:
         raise ValueError(f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} positions")

@@ -10,45 +10,60 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..envs.checks import unknown
+from .blocks import MOST_POSITIONS, Numbers, parse_relevance
+from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
 from .tables import (
+    LONGEST,
+    MAX_MEMORY,
     Fault,
     Skipped,
+    check_kept,
+    check_size,
     excerpt,
     find_columns,
     finite_number,
     positive_probability,
+    read_blocks,
     read_lines,
     read_table,
+    split_lines,
     whole_number,
 )
 
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
+LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 REST = "in a session with a malformed line"
 
 
 class _Pages:
-    """The growing arrays of a `ClickLog`."""
+    """The growing arrays of a `ClickLog` whose lists have equal length."""
 
     def __init__(self) -> None:
         self.n_positions = 0
         self.items, self.queries, self.clicks = array("i"), array("i"), bytearray()
-        self.item_index: dict[bytes | str, int] = {}
-        self.query_index: dict[bytes | str, int] = {}
+        self.item_index: dict[bytes, int] = {}
+        self.query_index: dict[bytes, int] = {}
+        self._labels, self._n_labels = 0, [0, 0]
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def add(self, query: bytes | str, items: Sequence[bytes | str], clicks: bytes) -> None:
+    def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
+        """Add a list."""
         index = self.item_index
         try:  # most lists hold no new item
             numbers = list(map(index.__getitem__, items))
@@ -58,21 +73,30 @@ class _Pages:
         self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
         self.clicks.extend(clicks)
 
+    def extend(self, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]) -> None:
+        """Add many lists."""
+        self.queries.frombytes(queries.data.cast("B"))
+        self.items.frombytes(items.data.cast("B"))
+        self.clicks.extend(clicks.data.cast("B"))
+
     def cut(self, n_pages: int) -> None:
         """Keep only the first pages; without any, the next one says how many positions there are."""
         del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
         if n_pages == 0:
             self.n_positions = 0
 
+    def size(self) -> int:
+        """Bytes of memory."""
+        for which, index in enumerate((self.item_index, self.query_index)):
+            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
+            self._n_labels[which] = len(index)
+        return 5 * len(self.clicks) + 4 * len(self.queries) + self._labels
+
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
         """The first five fields of the log."""
         shape = (-1, self.n_positions)
         items, queries = (np.frombuffer(numbers, np.int32) for numbers in (self.items, self.queries))
-        labels = (
-            tuple(label.decode() if isinstance(label, bytes) else label for label in index)
-            for index in (self.item_index, self.query_index)
-        )
-        item_labels, query_labels = labels
+        item_labels, query_labels = (tuple(map(bytes.decode, index)) for index in (self.item_index, self.query_index))
         clicks = np.frombuffer(self.clicks, np.int8)
         return items.reshape(shape), clicks.reshape(shape), queries, item_labels, query_labels
 
@@ -83,7 +107,7 @@ Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
 """Session; Q, T, C or M; page if it has a name; query, or URL that was clicked; URLs."""
 
 
-def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
+def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
     Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``, all
@@ -94,16 +118,121 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True) -> 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels.
 
     Raises:
-        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
+            than ``max_memory``.
 
     Source: Serdyukov, Craswell and Dupret, WSCD 2012.
     """
-    return _read_yandex(Path(path), strict, _parse_relevance, begun=False)
+    path = Path(path)
+    sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
+    items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
+    n_positions = 0  # of the first query that is regular: almost always that of all
+    whole = True
+
+    def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
+        if not 0 < n_positions <= MOST_POSITIONS:
+            return None
+        most = block.text.count(b"\n")
+        urls, asked = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
+        clicks = np.empty((most, n_positions), np.int8)
+        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, asked, clicks)
+        return None if n_pages < 0 else (n_positions, off_list, asked[:n_pages], urls[:n_pages], clicks[:n_pages])
+
+    def blocks() -> Iterator[_Block]:
+        nonlocal n_positions
+        for block in _blocks_of_sessions(path):
+            if not n_positions and (found := FIRST_QUERY.search(block.text)):
+                n_positions = found[1].count(b"\t")
+            yield block
+
+    for block, parsed in _ahead(parse, blocks()):
+        # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
+        if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
+            sessions.pages.n_positions, off_list, asked, urls, clicks = parsed
+            sessions.off_list += off_list
+            sessions.pages.extend(queries.of(asked), items.of(urls.ravel()), clicks)
+            sessions.session = b""
+        else:
+            sessions.read(split_lines(path, block.first, block.text))
+        whole = block.whole
+        sessions.check_kept()
+    return sessions.log()
 
 
-def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
+class _Block(NamedTuple):
+    """Some lines of a file.
+
+    Attributes:
+        first: number of the first line.
+        text: whole lines.
+        whole: whether a session ends with them, and another begins below; whatever a malformed line may have meant.
+    """
+
+    first: int
+    text: bytes
+    whole: bool
+
+
+def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
+    """The lines of a file in the format of 2011, cut between sessions."""
+    first, rest, fault = 1, b"", None
+    try:
+        for _, text in read_blocks(path):
+            text = rest + text
+            start = _last_session(text)
+            yield _Block(first, text[: start or len(text)], start > 0)
+            first += text.count(b"\n", 0, start or len(text))
+            rest = text[start:] if start else b""
+    except ValueError as error:
+        fault = error
+    if rest:
+        yield _Block(first, rest, True)
+    if fault:
+        raise fault
+
+
+def _last_session(text: bytes) -> int:
+    """Where the last session begins, by a query below a regular line of another session; 0 if that is nowhere."""
+    at = len(text)
+    while (at := text.rfind(b"\tQ\t", 0, at)) > 0:
+        begin = text.rfind(b"\n", 0, at) + 1
+        query = RELEVANCE_QUERY.fullmatch(text[begin : text.index(b"\n", at)].removesuffix(b"\r"))
+        above = text[text.rfind(b"\n", 0, max(begin - 1, 0)) + 1 : max(begin - 1, 0)].removesuffix(b"\r")
+        before = RELEVANCE_CLICK.fullmatch(above) or RELEVANCE_QUERY.fullmatch(above)
+        if query and before and query[1] != before[1]:
+            return begin
+        at = begin
+    return 0
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def _ahead(work: Callable[[Given], Made], given: Iterator[Given]) -> Iterator[tuple[Given, Made]]:
+    """What is given, and what is made of it, in order; made by as many threads as there are processors."""
+    n_threads, fault = n_processors(), None
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting: deque[tuple[Given, Future[Made]]] = deque()
+        while fault is None or waiting:
+            while fault is None and len(waiting) <= n_threads:
+                try:
+                    one = next(given)
+                except (StopIteration, ValueError) as error:
+                    fault = error
+                else:
+                    waiting.append((one, pool.submit(work, one)))
+            if waiting:
+                one, made = waiting.popleft()
+                yield one, made.result()
+    if isinstance(fault, ValueError):
+        raise fault
+
+
+def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read a log in the format of Yandex's Personalized Web Search Challenge 2013.
 
     Lines are tab-separated: ``session, M, day, user`` begins a session; ``session, time, Q, page, query, terms, url,domain
@@ -115,71 +244,104 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: as for `read_yandex_relevance`.
 
     Raises:
-        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
+            than ``max_memory``.
 
     Source: Serdyukov, Dupret and Craswell, WSCD 2014.
     """
-    return _read_yandex(Path(path), strict, _parse_personalized, begun=True)
+    path = Path(path)
+    sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
+    for first, block in read_blocks(path):
+        sessions.read(split_lines(path, first, block))
+        sessions.check_kept()
+    return sessions.log()
 
 
-def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool) -> ClickLog:
-    """Read lines that ``parse`` understands; ``begun``: each session begins with a line M."""
-    pages, skipped = _Pages(), Skipped(path, strict)
-    session, first_page, n_lines, off_list, off_list_before = b"", 0, 0, 0, 0
-    shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []  # of this session: page, first entry, position of each URL
-    lost: tuple[bytes, ...] = ()
-    for number, line in read_lines(path):
-        try:
-            this, kind, page, subject, urls = parse(line)
-            if this in lost:
-                skipped[REST] += 1
-                continue
-            if this != session:
-                if begun and kind != b"M":
-                    raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                session, first_page, n_lines, off_list_before, shown, lost = this, len(pages), 0, off_list, [], ()
-            elif kind == b"M":
-                raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
-            if kind == b"C":
-                if not any(entry[0] == page for entry in shown):
-                    missing = "the first query" if page is None else f"page {page.decode()}"
-                    raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
-                for name, start, positions in reversed(shown):
-                    if name == page and subject in positions:
-                        pages.clicks[start + positions[subject]] = 1
-                        break
-                else:
-                    off_list += 1
-            elif kind == b"T":
-                skipped["a test query, its clicks withheld"] += 1
-                continue
-            elif kind == b"Q":
-                positions = {url: position for position, url in enumerate(urls)}
-                if pages.n_positions not in (0, len(urls)):
-                    expected = f"expected {pages.n_positions}, as before"
-                    raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
-                if len(positions) != len(urls):
-                    raise Fault("a URL stands twice on one list")
-                if page is not None and any(entry[0] == page for entry in shown):
-                    raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
-                pages.n_positions = len(urls)
-                shown.append((page, len(pages.clicks), positions))
-                pages.add(subject, urls, bytes(len(urls)))
-            n_lines += 1
-        except Fault as fault:
-            skipped.add(fault, number)
-            # What is already there of the session lacks clicks, perhaps.
-            skipped[REST] += n_lines
-            pages.cut(first_page)
-            lost, n_lines, off_list, shown = (session, line.partition(b"\t")[0]), 0, off_list_before, []
-    if not len(pages):
-        raise ValueError(f"{path}: no query in the file")
-    return ClickLog(*pages.arrays(), off_list, skipped=dict(+skipped))
+class _YandexSessions:
+    """Reads lines that ``parse`` understands; ``begun``: each session begins with a line M."""
+
+    def __init__(self, path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
+        self.path, self.parse, self.begun = path, parse, begun
+        self.max_memory = check_size("max_memory", max_memory)
+        self.pages, self.skipped = _Pages(), Skipped(path, strict)
+        self.session, self.first_page, self.n_lines = b"", 0, 0
+        self.off_list = self.off_list_before = 0
+        # Of this session: page, first entry, position of each URL.
+        self.shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []
+        self.lost: tuple[bytes, ...] = ()
+        """The session that a malformed line belonged to, by what stood above it and by its own word."""
+
+    def read(self, lines: Iterator[tuple[int, bytes]]) -> None:
+        """Read the next lines of the file, given with their numbers."""
+        pages, skipped, parse, begun = self.pages, self.skipped, self.parse, self.begun
+        for number, line in lines:
+            try:
+                this, kind, page, subject, urls = parse(line)
+                if this in self.lost:
+                    skipped[REST] += 1
+                    continue
+                if this != self.session:
+                    if begun and kind != b"M":
+                        raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+                    self.session, self.first_page, self.n_lines = this, len(pages), 0
+                    self.off_list_before, self.shown, self.lost = self.off_list, [], ()
+                elif kind == b"M":
+                    raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
+                if kind == b"C":
+                    self._click(this, page, subject)
+                elif kind == b"T":
+                    skipped["a test query, its clicks withheld"] += 1
+                    continue
+                elif kind == b"Q":
+                    self._query(this, page, subject, urls)
+                self.n_lines += 1
+            except Fault as fault:
+                skipped.add(fault, number)
+                # What is already there of the session lacks clicks, perhaps.
+                skipped[REST] += self.n_lines
+                pages.cut(self.first_page)
+                self.lost, self.shown = (self.session, line.partition(b"\t")[0]), []
+                self.n_lines, self.off_list = 0, self.off_list_before
+
+    def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
+        if not any(entry[0] == page for entry in self.shown):
+            missing = "the first query" if page is None else f"page {page.decode()}"
+            raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
+        for name, start, positions in reversed(self.shown):
+            if name == page and url in positions:
+                self.pages.clicks[start + positions[url]] = 1
+                return
+        self.off_list += 1
+
+    def _query(self, this: bytes, page: bytes | None, query: bytes, urls: list[bytes]) -> None:
+        positions = {url: position for position, url in enumerate(urls)}
+        if self.pages.n_positions not in (0, len(urls)):
+            expected = f"expected {self.pages.n_positions}, as before"
+            raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
+        if len(positions) != len(urls):
+            raise Fault("a URL stands twice on one list")
+        if page is not None and any(entry[0] == page for entry in self.shown):
+            raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
+        self.pages.n_positions = len(urls)
+        self.shown.append((page, len(self.pages.clicks), positions))
+        self.pages.add(query, urls, bytes(len(urls)))
+
+    def check_kept(self) -> None:
+        """Refuse to keep more than is allowed."""
+        check_kept(self.path, self.pages.size(), self.max_memory, f"the first {len(self.pages):,} queries")
+
+    def log(self) -> ClickLog:
+        """What was read."""
+        if not len(self.pages):
+            raise ValueError(f"{self.path}: no query in the file")
+        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped))
 
 
 RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
+FIRST_QUERY = re.compile(rb"^\d+\t\d+\tQ\t\d+\t\d+((?:\t\d+)+)\r?$", re.MULTILINE)
 RELEVANCE_CLICK = re.compile(rb"(\d+)\t\d+\tC\t(\d+)")
 
 
@@ -357,7 +519,7 @@ class _Sessions:
             self.skipped.add(fault, self.number, len(rows), "near ")
         else:
             pages.n_positions = n_positions
-            pages.add(queries[0], items, bytes(clicked))
+            pages.add(queries[0].encode(), [item.encode() for item in items], bytes(clicked))
             propensities.extend(each)
             list_propensities.append(whole[0])
             if features[0]:

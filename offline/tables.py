@@ -9,30 +9,42 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from ..envs.checks import check_flag
-from ..envs.files import check_file, reading
-from .log import ROWS
+from ..envs.checks import check_count, check_flag
+from ..envs.files import check_file, in_bytes, reading
 
 __all__ = [
+    "LONGEST",
+    "MAX_MEMORY",
     "NUMBER",
+    "ROWS",
     "Fault",
     "Skipped",
+    "check_kept",
+    "check_size",
     "excerpt",
     "find_columns",
     "finite_number",
     "positive_probability",
+    "read_blocks",
     "read_lines",
     "read_table",
+    "split_lines",
     "whole_number",
 ]
 
 LONGEST = 1 << 24
 """Bytes of a line."""
+BLOCK = 1 << 23
+"""Bytes of text that are held in memory at once, but for a line that is longer."""
+PIECE = 1 << 20  # read at once
+MAX_MEMORY = 4_000_000_000
+"""Bytes that a reader keeps of a log, unless told otherwise."""
+ROWS = 1_000_000
+"""Rows of a table that are held in memory at once."""
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """How a number from 0 is written."""
 
@@ -60,17 +72,84 @@ class Skipped(Counter[str]):
         self[fault.reason] += lines
 
 
+def check_size(name: str, size: int | str) -> int:
+    """A number of bytes, as a number or in words.
+
+    Example:
+        >>> check_size("max_memory", "4 GB"), check_size("max_memory", 500)
+        (4000000000, 500)
+    """
+    if not isinstance(size, str):
+        return check_count(name, size)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kMGT]?)B?", size.strip(), re.ASCII)
+    if not found or not (number := float(found[1]) * 1000 ** " kMGT".index(found[2] or " ")) >= 1:
+        raise ValueError(f"{name} is {size!r}; expected a size such as 500MB or 4GB")
+    return int(number)
+
+
+def check_kept(path: object, kept: int, max_memory: int, what: str) -> None:
+    """Refuse to go on reading where more would be kept than is allowed; the message of the ValueError names both sizes."""
+    if kept > max_memory:
+        raise ValueError(
+            f"{path}: {what} take {in_bytes(kept)} of memory, more than max_memory = {in_bytes(max_memory)}; raise it if the "
+            f"log is meant to be so large"
+        )
+
+
+def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
+
+    Yields:
+        The number of the first line, from 1, and the block.
+
+    Raises:
+        ValueError: on a line longer than `LONGEST`; on a damaged file, after all that could be read of it.
+    """
+    number, rest, ended = 1, b"", False
+    damage: Exception | None = None
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while not ended:
+            pieces, size = [rest], 0
+            while size < BLOCK and not ended:
+                try:
+                    piece = file.read1(PIECE)
+                except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                    damage, piece = error, b""
+                pieces.append(piece)
+                size += len(piece)
+                ended = not piece
+            text = b"".join(pieces)
+            if ended and not damage and text and not text.endswith(b"\n"):
+                text += b"\n"
+            end = text.rfind(b"\n") + 1
+            if end:
+                yield number, text[:end]
+                number += text.count(b"\n")
+            rest = text[end:]
+            if len(rest) >= LONGEST:  # a compressed file could fill all memory with it
+                raise _too_long(path, number)
+    if damage:
+        raise ValueError(f"{path}, after line {number - 1}: the compressed file is damaged; {damage}")
+
+
+def split_lines(path: Path, first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of a block, without their ends, with their numbers."""
+    lines = block.split(b"\n")
+    lines.pop()
+    for number, line in enumerate(lines, first):
+        if len(line) >= LONGEST - 1:
+            raise _too_long(path, number)
+        yield number, line.removesuffix(b"\r")
+
+
+def _too_long(path: Path, number: int) -> ValueError:
+    return ValueError(f"{path}, line {number} is longer than {LONGEST >> 20} MiB; expected a text file")
+
+
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a text file, gzipped or not, with their numbers from 1 and without their ends."""
-    number = 0
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
-                if len(line) == LONGEST:  # a compressed file could fill all memory with it
-                    raise ValueError(f"{path}, line {number} is longer than {LONGEST >> 20} MiB; expected a text file")
-                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
+    for first, block in read_blocks(path):
+        yield from split_lines(path, first, block)
 
 
 def excerpt(line: bytes) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ...envs.kernels import kernel
-from ..counting import count_certain, in_parallel, last_clicks
+from ..counting import count_certain, in_parallel, last_clicks, list_length
 from .cascading import blocks_of_queries
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
@@ -64,8 +64,9 @@ class CCMEstimator(EMEstimator):
         shown, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, shown, clicked, skipped, passed, clicked_again)
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
-        # Of a click at the last position it is not seen, so not asked, whether it was relevant.
-        coins = clicked - np.bincount(pairs[last == n_positions - 1, -1], minlength=len(shown))
+        # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
+        at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
+        coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(shown))
         first = blocks_of_queries(self._codes[pairs[:, 0]] // len(self._labels.item_labels))
         n_blocks = len(first) - 1
         α, τ = np.full(len(shown), 0.5), np.full(3, 0.5)
@@ -124,11 +125,10 @@ def chain_step(start, stop, pairs, last, α, τ, tail, examined, relevant, sums)
         sums: set to the log-likelihood of what follows the last clicks; then to the users who could go on with τ1, τ2 and τ3,
             and to those who did.
     """
-    end_of_list = pairs.shape[1] - 1
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
     for session in range(start, stop):
-        known = max(last[session], 0)
+        known, end_of_list = max(last[session], 0), list_length(pairs[session]) - 1
         if known == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.

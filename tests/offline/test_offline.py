@@ -285,7 +285,7 @@ def test_a_refused_fit_and_a_refused_score():
         (([0, 1], [[0, 0]], [0]), "items has shape"),
         (([[0, 1]], [[0]], [0]), "clicks has shape"),
         (([[0, 1]], [[0, 2]], [0]), r"clicks\[0, 1\] is 2; expected an integer from 0 to 1"),
-        (([[0, 5]], [[0, 1]], [0]), r"items\[0, 1\] is 5; expected an integer from 0 to 1"),
+        (([[0, 5]], [[0, 1]], [0]), r"items\[0, 1\] is 5; expected an integer from -1 to 1"),
         (([[0, 1]], [[0, 1]], [1]), r"queries\[0\] is 1; expected an integer from 0 to 0"),
     ],
 )
