@@ -1,12 +1,12 @@
 """A click log of 10⁷ sessions (1 GB) in the format of Yandex's Relevance Prediction Challenge, and what a fit to it needs.
 
-    python benchmarks/large_log.py log.tsv                 # makes the file
-    python benchmarks/large_log.py log.tsv --tidy log.csv  # and the same sessions as a tidy table
-    python benchmarks/large_log.py log.tsv --measure       # makes what is not there, and publishes time and memory
+    python benchmarks/large_log.py --folder logs --write
+
+makes the log, and the same sessions as a tidy table, where the folder lacks them (without ``--folder`` in a temporary one).
 
 The sessions are those of a position-based model: 20,000 queries by Zipf's law, each with 20 items of its own, ten of them on a
 page in random order. The same seed makes the same file. Time is by the clock and of the processors, and memory the peak of the
-process and its children, whole; the steps are told by the command itself.
+process, all with imports; the steps are told by the command itself.
 """
 
 from __future__ import annotations
@@ -99,24 +99,21 @@ def measured(log: Path, models: list[str]) -> tuple[list[str], str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--tidy", type=Path)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--measure", action="store_true")
     arguments, rest = parser.parse_known_args()
-    for path, write in ((arguments.log, write_yandex), (arguments.tidy, write_tidy)):
-        if path is not None and not path.exists():
-            write(path, arguments.sessions, arguments.seed)
-    if arguments.measure:
-        sys.argv[1:] = rest
-        rows, told = [], []
-        for path in (arguments.log, arguments.tidy):
-            if path is not None:
-                row, steps = measured(path, ["PBM"])
-                rows.append(row)
-                told.append(f"{path.name}:\n\n```\n{steps}\n```")
-        publish("\n\n".join([table(["log", "models", "clock", "processors", "peak memory"], rows), *told]))
+    sys.argv[1:] = rest
+    rows, told = [], []
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, write in (("log.tsv", write_yandex), ("log.csv", write_tidy)):
+            path = (arguments.folder or Path(temporary)) / name
+            if not path.exists():
+                write(path, arguments.sessions, arguments.seed)
+            row, steps = measured(path, ["PBM"])
+            rows.append(row)
+            told.append(f"What the command told of `{name}`:\n\n```\n{steps}\n```")
+    publish("\n\n".join([table(["log", "model", "clock", "processors", "peak memory"], rows), *told]))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from ..envs.checks import check_count, check_labels, integers, numbers, short
 from ..envs.files import sealed, write_whole
 from .counting import by_query, faulty_list
 from .tables import ROWS
+from .tidy import read_frame
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
 
@@ -94,6 +95,26 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> ClickLog:
+        """The log in a tidy table in memory, one row per session and position.
+
+        Args:
+            frame: a data frame of pandas or Polars with the columns that `read_tidy` reads.
+            columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
+            duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
+
+        Raises:
+            TypeError: on what is no data frame.
+            ValueError: naming the missing column, or the row (from 1) and the reason.
+
+        Example:
+            >>> frame = pl.DataFrame({"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [True, False]})
+            >>> ClickLog.from_frame(frame, columns={"item": "doc"}).item_labels
+            ('b', 'a')
+        """
+        return cls(**read_frame(frame, columns=columns, duplicates=duplicates))
 
     def __len__(self) -> int:
         return len(self.items)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from .tables import (
     check_kept,
     check_size,
     excerpt,
-    find_columns,
     finite_number,
     positive_probability,
     read_blocks,
@@ -42,6 +41,7 @@ from .tables import (
     split_lines,
     whole_number,
 )
+from .tidy import begins_as_table, read_rows
 
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
@@ -397,23 +397,38 @@ def _not_numbers(fields: list[bytes]) -> NoReturn:
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
-CONTEXT = "feature_[1-9][0-9]*"
 
+def read_tidy(
+    path: str | PathLike[str],
+    split: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    strict: bool = True,
+    max_memory: int | str = MAX_MEMORY,
+) -> ClickLog:
+    """Read a table with one row per session and position; docs/logs.md shows what it may look like.
 
-def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bool = True) -> ClickLog:
-    """Read a table with one row per session and position.
-
-    The rows of a session stand together, in any order of positions; all sessions have as many positions as the first. A row
-    is one line: a quoted field may hold commas, but no line break. Parquet that `write_tidy` wrote has a checksum; that of
-    others is left to Polars: a damaged file of that kind may be refused late, or end the process.
+    The rows of a session have the positions from 1 (or, if the first session's have, from 0) to the length of its list, in any
+    order. Where they do not stand together, the sessions come in the order of their names. In text a row is one line: a quoted
+    field may hold separators, but no line break. Parquet that `write_tidy` wrote has a checksum; that of others is left to
+    Polars: a damaged file of that kind may be refused late, or end the process.
 
     Args:
-        path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet (``.parquet``), with the columns
-            ``session``, ``query``, ``position`` (from 1), ``item``, ``clicked`` (0 or 1); optionally ``region``, which makes
-            the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
-            ``feature_2``, ..., see `ClickLog`; and ``split``.
+        path: text in UTF-8 whose first line names the columns, separated by commas, tabs or semicolons, or JSON lines; gzipped
+            if its name ends with ``.gz``; or Parquet (``.parquet``). Its columns are ``session``, ``query`` (without it, all
+            sessions are of one), ``position``, ``item``, ``clicked`` (0 or 1, false or true); optionally ``region``, which
+            makes the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
+            ``feature_2``, ..., see `ClickLog`; and ``split``. Others are left out.
         split: keep only the rows whose column ``split`` says so; None keeps all.
+        columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
+        duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
         strict: refuse a malformed row; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels; also
+            the bytes of a group of rows in Parquet.
+
+    Returns:
+        The log; its ``notes`` say what was taken for granted.
 
     Raises:
         ValueError: naming the file and the missing column, or the line (in Parquet the row, from 1) and the reason.
@@ -427,105 +442,8 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    path = Path(path)
-    skipped = Skipped(path, strict)
-    wanted = ["session", "query", "position", "item", "clicked"] + (["split"] if split is not None else [])
-    column, rows = read_table(path, skipped, wanted, f"split|region|propensity|list_propensity|{CONTEXT}")
-    header = list(column)
-    pages, sessions = _Pages(), _Sessions(skipped)
-    propensities, list_propensities, contexts = array("d"), array("d"), array("d")
-    ranks: dict[str, int] = {}
-    in_split, region = column.get("split"), column.get("region")
-    propensity, list_propensity = column.get("propensity"), column.get("list_propensity")
-    at_session, at_query, at_position, at_item, at_clicked = (column[name] for name in wanted[:5])
-    n_features = sum(re.fullmatch(CONTEXT, name) is not None for name in header)
-    features = [f"feature_{j + 1}" for j in range(n_features)]
-    at_features = list(map(find_columns(path, header, features).__getitem__, features))
-    for number, fields in rows:
-        if in_split is not None and split is not None and fields[in_split] != split:
-            continue
-        try:
-            rank = ranks.get(fields[at_position])
-            if rank is None:
-                rank = ranks[fields[at_position]] = whole_number("position", fields[at_position], 1)
-            if fields[at_clicked] not in ("0", "1"):
-                raise Fault("clicked is not 0 or 1", f"clicked is {fields[at_clicked]!r}; expected 0 or 1")
-            for at in (at_session, at_query, at_item):
-                if not fields[at]:
-                    raise Fault("a missing value", f"the column {header[at]!r} is empty")
-            row = (
-                rank,
-                fields[at_item],
-                fields[at_clicked] == "1",
-                fields[at_query] if region is None else f"{fields[at_query]}-{fields[region]}",
-                0.0 if propensity is None else positive_probability("propensity", fields[propensity]),
-                0.0 if list_propensity is None else positive_probability("list_propensity", fields[list_propensity]),
-                [finite_number(header[at], fields[at]) for at in at_features] if at_features else (),
-            )
-        except Fault as fault:
-            skipped.add(fault, number)
-            continue
-        label = fields[at_session] if in_split is None else f"{fields[in_split]} {fields[at_session]}"
-        if label != sessions.label:
-            sessions.close(pages, propensities, list_propensities, contexts)
-            sessions.label = label
-        sessions.rows.append(row)
-        sessions.number = number
-    sessions.close(pages, propensities, list_propensities, contexts)
-    if not len(pages):
-        raise ValueError(f"{path}: no row with split {split!r}" if split is not None else f"{path}: no session in the file")
-    shape = (-1, pages.n_positions)
-    return ClickLog(
-        *pages.arrays(),
-        propensities=None if propensity is None else np.frombuffer(propensities).reshape(shape),
-        list_propensities=None if list_propensity is None else np.frombuffer(list_propensities),
-        context=np.frombuffer(contexts).reshape(*shape, n_features) if n_features else None,
-        skipped=dict(skipped),
-    )
-
-
-class _Sessions:
-    """The session of a tidy table that is being read."""
-
-    def __init__(self, skipped: Skipped) -> None:
-        self.skipped = skipped
-        self.label: str | None = None
-        self.rows: list[tuple[int, str, bool, str, float, float, Sequence[float]]] = []
-        self.number = 0
-        self.skipped_before = 0
-
-    def close(self, pages: _Pages, propensities: array[float], list_propensities: array[float], contexts: array[float]) -> None:
-        """Add the session to the log, if it is complete."""
-        rows, self.rows = sorted(self.rows), []
-        if not rows:
-            return
-        try:
-            n_positions = pages.n_positions or len(rows)
-            ranks, items, clicked, queries, each, whole, features = zip(*rows, strict=True)
-            # The first session says how many positions there are, unless a line was left out that may have been one of its own.
-            doubtful = not pages.n_positions and self.skipped.total() > self.skipped_before
-            if ranks != tuple(range(1, n_positions + 1)) or doubtful:
-                raise Fault(
-                    "an incomplete session",
-                    f"session {self.label} does not have each position from 1 to {n_positions} exactly once",
-                )
-            if len(set(queries)) > 1:
-                raise Fault("two queries in a session", f"session {self.label} has two queries")
-            if len(set(items)) < n_positions:
-                raise Fault("an item twice in a session", f"session {self.label} shows an item twice")
-            if len(set(whole)) > 1:
-                raise Fault("two list propensities in a session", f"session {self.label} has two list propensities")
-        except Fault as fault:
-            self.skipped.add(fault, self.number, len(rows), "near ")
-        else:
-            pages.n_positions = n_positions
-            pages.add(queries[0].encode(), [item.encode() for item in items], bytes(clicked))
-            propensities.extend(each)
-            list_propensities.append(whole[0])
-            if features[0]:
-                for values in features:
-                    contexts.extend(values)
-        self.skipped_before = self.skipped.total()
+    how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+    return ClickLog(**read_rows(Path(path), split, **how))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -639,13 +557,23 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
 """The readers of logs with whole lists, by the names of their formats."""
 
 
-def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: bool = True) -> ClickLog:
+def read_log(
+    path: str | PathLike[str],
+    log_format: str = "auto",
+    *,
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    strict: bool = True,
+    max_memory: int | str = MAX_MEMORY,
+) -> ClickLog:
     """Read a log in any of the formats with whole lists.
 
     Args:
         path: the file; see the readers.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
+        columns, duplicates: of a tidy table, as for `read_tidy`.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
 
     Raises:
         ValueError: on an unknown format, on a first line that fits none, and as the reader does.
@@ -653,14 +581,18 @@ def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: boo
     """
     path = Path(path)
     if log_format == "auto":
-        log_format = _guess(path)
+        log_format = _guess(path, columns or {})
     if log_format not in LOG_FORMATS:
         raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
-    return LOG_FORMATS[log_format](path, strict=strict)
+    if log_format == "tidy":
+        return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
+    if columns or duplicates != "refuse":
+        raise ValueError(f"columns and duplicates are a matter of tidy tables; {path} is read as {log_format}")
+    return LOG_FORMATS[log_format](path, strict=strict, max_memory=max_memory)
 
 
-def _guess(path: Path) -> str:
-    if path.suffix == ".parquet":
+def _guess(path: Path, columns: Mapping[str, str]) -> str:
+    if path.suffix == ".parquet" or columns:
         return "tidy"
     _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
@@ -668,9 +600,12 @@ def _guess(path: Path) -> str:
         return "yandex-personalized"
     if fields[2:3] == [b"Q"]:
         return "yandex-relevance"
-    columns = re.split(rb"[,\"]+", line.removeprefix("\ufeff".encode()))
-    if b"session" in columns and b"position" in columns:
+    if begins_as_table(line):
         return "tidy"
-    if b"item_id" in columns and b"propensity_score" in columns:
+    words = re.split(rb"[,\"]+", line)
+    if b"item_id" in words and b"propensity_score" in words:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
-    raise ValueError(f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format. Got {excerpt(line)}")
+    raise ValueError(
+        f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format, or the columns that are called "
+        f"otherwise than session, query, position, item and clicked. Got {excerpt(line)}"
+    )

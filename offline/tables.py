@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -28,6 +30,7 @@ __all__ = [
     "excerpt",
     "find_columns",
     "finite_number",
+    "parquet_sizes",
     "positive_probability",
     "read_blocks",
     "read_lines",
@@ -58,17 +61,17 @@ class Fault(Exception):
 
 
 class Skipped(Counter[str]):
-    """How many lines of a file (in Parquet rows) were left out, by reason; strict: the first is an error."""
+    """How many lines of a file (or rows of another source) were left out, by reason; strict: the first is an error."""
 
-    def __init__(self, path: Path, strict: bool) -> None:
+    def __init__(self, source: object, strict: bool, unit: str | None = None) -> None:
         super().__init__()
-        self.path, self.strict = path, check_flag("strict", strict)
+        self.source, self.strict = source, check_flag("strict", strict)
+        self.unit = unit or ("row" if str(source).endswith(".parquet") else "line")
 
     def add(self, fault: Fault, number: int, lines: int = 1, near: str = "") -> None:
         """Count lines that were left out, for what is wrong in or near the one of this number."""
         if self.strict:
-            unit = "row" if self.path.suffix == ".parquet" else "line"
-            raise ValueError(f"{self.path}, {near}{unit} {number}: {fault.message}") from None
+            raise ValueError(f"{self.source}, {near}{self.unit} {number}: {fault.message}") from None
         self[fault.reason] += lines
 
 
@@ -219,7 +222,72 @@ def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
             yield from enumerate(map(list, block.iter_rows()), first + 1)
 
 
-def find_columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:
+def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
+    """What the end of a Parquet file says of it: the rows, and of each group of rows the bytes of each column, unpacked."""
+    with path.open("rb") as file:
+        file.seek(-8, 2)
+        size = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - size, 2)
+        end: Any = _thrift(io.BytesIO(file.read(size)), STRUCT)
+    # By the numbers of the fields in the format's definition: of a group 1 its columns, of a column 3 its description, of that
+    # 3 the names of the column and of what it lies in, and 6 the bytes.
+    groups: list[dict[str, int]] = []
+    for group in end[4]:
+        sizes: dict[str, int] = {}
+        for column in group[1]:
+            name = column[3][3][0].decode()
+            sizes[name] = sizes.get(name, 0) + column[3][6]
+        groups.append(sizes)
+    return end[3], groups
+
+
+BOOLEANS, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (
+    (1, 2),
+    (3, 4, 5, 6),
+    7,
+    8,
+    (9, 10),
+    12,
+)  # types of Thrift's compact protocol
+
+
+def _thrift(file: io.BytesIO, kind: int) -> Any:
+    """A value in Thrift's compact protocol; a struct is a dictionary by the numbers of its fields."""
+    if kind == STRUCT:
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := file.read(1)[0]:
+            number = number + (head >> 4) if head >> 4 else _zigzag(file)
+            fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
+        return fields
+    if kind in INTEGERS:
+        return _zigzag(file)
+    if kind in LISTS:
+        head = file.read(1)[0]
+        return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
+    if kind == BINARY:
+        return file.read(_varint(file))
+    if kind in (*BOOLEANS, 0):
+        return file.read(1)
+    if kind == DOUBLE:
+        return file.read(8)
+    raise ValueError(f"its description has an unknown type {kind}")
+
+
+def _zigzag(file: io.BytesIO) -> int:
+    value = _varint(file)
+    return value >> 1 ^ -(value & 1)
+
+
+def _varint(file: io.BytesIO) -> int:
+    value, shift = 0, 0
+    while (byte := file.read(1)[0]) & 128:
+        value |= (byte & 127) << shift
+        shift += 7
+    return value | byte << shift
+
+
+def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str, int]:
     """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
     for name in wanted:
         if name not in header:
