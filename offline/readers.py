@@ -425,7 +425,7 @@ def read_tidy(
         duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
         strict: refuse a malformed row; else leave it and its session out, and count.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels; also
-            the bytes of a group of rows in Parquet.
+            the bytes of the values in Parquet, unpacked.
 
     Returns:
         The log; its ``notes`` say what was taken for granted.

@@ -291,8 +291,8 @@ def read_rows(
         table.collect_schema()
     frames = _Frames(path, table, columns or {}, split, limit)
     check_kept(path, 5 * n_rows, limit, f"its {n_rows:,} rows")
-    largest = max((sum(group.get(name, 0) for name in frames.called.values()) for group in groups), default=0)
-    check_kept(path, largest, limit, "the values of a group of its rows")
+    unpacked = sum(group.get(name, 0) for group in groups for name in frames.called.values())
+    check_kept(path, unpacked, limit, "its values, unpacked,")
     return sessions.read(frames)
 
 

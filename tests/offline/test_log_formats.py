@@ -284,9 +284,7 @@ def test_a_parquet_file_of_long_texts_is_refused_by_what_its_end_says(tmp_path):
                           "item": [f"{row}" + "a" * 5000 for row in range(rows)]})  # fmt: skip
     frame.write_parquet(path)
     assert path.stat().st_size < 200_000
-    with pytest.raises(
-        ValueError, match=r"log\.parquet: the values of a group of its rows take 10\.\d MB of memory, more than"
-    ):
+    with pytest.raises(ValueError, match=r"log\.parquet: its values, unpacked, take 10\.\d MB of memory, more than"):
         read_tidy(path, max_memory="5MB")
     with pytest.raises(ValueError, match=r"log\.parquet: its 2,000 rows take 10\.0 kB of memory"):
         read_tidy(path, max_memory="9kB")
