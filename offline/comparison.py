@@ -190,7 +190,8 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         if isinstance(log, ItemPositionLog):
             return UniformPolicy(log.n_items, log.n_positions)
         return {
-            query: UniformPolicy(np.unique(log.items[sessions]), log.n_positions) for query, sessions in sessions_by_query(log)
+            query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
+            for query, sessions in sessions_by_query(log)
         }
     if spec == "empirical" and isinstance(log, ClickLog):
         return empirical_policies(log)

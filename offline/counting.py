@@ -1,7 +1,8 @@
 """Compiled passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators count.
 
-The sessions are taken in the order of their queries. A pair belongs to one query, so whatever is summed by pair can be
-summed for several ranges of queries at once, with no lock and in the same order for any number of workers.
+Where a list ends before the last position, its items are followed by -1, and so are the numbers of its pairs: nothing is
+counted there. The sessions are taken in the order of their queries. A pair belongs to one query, so whatever is summed by
+pair can be summed for several ranges of queries at once, with no lock and in the same order for any number of workers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.kernels import kernel
+from ..envs.kernels import inner, kernel
 
 __all__ = [
     "by_query",
@@ -21,10 +22,12 @@ __all__ = [
     "count_certain",
     "count_examined",
     "cut",
-    "first_repeat",
+    "faulty_list",
     "in_parallel",
     "last_clicks",
+    "list_length",
     "merge_tails",
+    "n_processors",
     "number_pairs",
 ]
 
@@ -37,12 +40,12 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
 
     Args:
         queries: ``(N,)``.
-        items: ``(N, K)``.
+        items: ``(N, K)``, -1 below the end of a list.
         n_items: items are numbered below this.
 
     Returns:
         ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items + item`` of each pair,
-        ascending; ``(N, K)`` int32 the number of the pair at each position, sessions in that order.
+        ascending; ``(N, K)`` int32 the number of the pair at each position, -1 where there is none, sessions in that order.
     """
     order = np.argsort(queries, kind="stable")
     codes = np.empty(0, np.int64)
@@ -54,14 +57,32 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
     return order, codes, numbers
 
 
+@inner
+def list_length(row):  # type: ignore[no-untyped-def]
+    """How many positions of a list there are, of its items or the numbers of its pairs; at least one."""
+    n = len(row)
+    while n > 1 and row[n - 1] < 0:
+        n -= 1
+    return n
+
+
 @kernel
-def first_repeat(items):  # type: ignore[no-untyped-def]
-    """The first session whose list has an item twice, and the item; -1 where there is none."""
+def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
+    """The first session whose list has an item twice, and the item; -1 for the item where there is none at a position that
+    has one below it or a click, or at the first; twice -1 where all is well.
+    """
     for session in range(len(items)):
-        for k in range(items.shape[1]):
-            for below in range(k + 1, items.shape[1]):
-                if items[session, k] == items[session, below]:
-                    return session, items[session, k]
+        n = list_length(items[session])
+        for k in range(n):
+            item = items[session, k]
+            if item < 0:
+                return session, -1
+            for below in range(k + 1, n):
+                if item == items[session, below]:
+                    return session, item
+        for k in range(n, items.shape[1]):
+            if clicks[session, k]:
+                return session, -1
     return -1, -1
 
 
@@ -72,7 +93,7 @@ def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyp
     for session in order:
         for k in range(items.shape[1]):
             item = items[session, k]
-            if seen_for[item] != queries[session]:
+            if item >= 0 and seen_for[item] != queries[session]:
                 seen_for[item] = queries[session]
                 if n_pairs < len(codes):
                     codes[n_pairs] = np.int64(queries[session]) * len(seen_for) + item
@@ -92,7 +113,8 @@ def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ign
                 number_of[codes[next_pair] % n_items] = next_pair
                 next_pair += 1
         for k in range(items.shape[1]):
-            numbers[row, k] = number_of[items[session, k]]
+            item = items[session, k]
+            numbers[row, k] = number_of[item] if item >= 0 else -1
 
 
 @kernel
@@ -117,7 +139,7 @@ def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, 
         for k in range(pairs.shape[1]):
             if clicks[session, k] and not (until_first and end >= 0):
                 end = k
-        for k in range(pairs.shape[1] if end < 0 else end + 1):
+        for k in range(list_length(pairs[session]) if end < 0 else end + 1):
             pair = pairs[session, k]
             examined[pair] += 1
             if clicks[session, k]:
@@ -135,7 +157,7 @@ def count_certain(pairs, clicks, last, by_pair, shown, clicked, skipped, passed,
     """
     for session in range(len(pairs)):
         known = max(last[session], 0)
-        for k in range(pairs.shape[1]):
+        for k in range(list_length(pairs[session])):
             pair = pairs[session, k]
             group = pair if by_pair else k
             shown[pair] += 1
@@ -229,8 +251,9 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
     """
     n_contexts = pairs.shape[1] ** 2 if after_click else pairs.shape[1]
     first_event = np.zeros(n_pairs + 1, np.int64)
-    first_event[1:] = np.bincount(pairs.ravel(), minlength=n_pairs).cumsum()
-    events = np.empty(pairs.size, np.int32)
+    count_displays(pairs, first_event[1:])
+    first_event.cumsum(out=first_event)
+    events = np.empty(first_event[-1], np.int32)
     collect_events(pairs, clicks, after_click, first_event[:-1].copy(), events)
     counts, met = np.zeros(2 * n_contexts, np.int64), np.empty(n_contexts, np.int64)
     first_cell = np.zeros(n_pairs + 1, np.int64)
@@ -242,12 +265,20 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
 
 
 @kernel
+def count_displays(pairs, shown):  # type: ignore[no-untyped-def]
+    """Add the displays of each pair."""
+    for session in range(len(pairs)):
+        for k in range(list_length(pairs[session])):
+            shown[pairs[session, k]] += 1
+
+
+@kernel
 def collect_events(pairs, clicks, after_click, position, events):  # type: ignore[no-untyped-def]
     """Sort the displays by pair; an event is twice the context, plus one if there was a click."""
     n_positions = pairs.shape[1]
     for session in range(len(pairs)):
         last = 0
-        for k in range(n_positions):
+        for k in range(list_length(pairs[session])):
             pair = pairs[session, k]
             context = k * n_positions + last if after_click else k
             events[position[pair]] = 2 * context + clicks[session, k]
@@ -296,5 +327,10 @@ def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
     if n_blocks == 1:
         work(0)
         return
-    with ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) as pool:
+    with ThreadPoolExecutor(n_processors()) as pool:
         list(pool.map(work, range(n_blocks)))
+
+
+def n_processors() -> int:
+    """How many processors there are for this process."""
+    return (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1

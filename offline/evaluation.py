@@ -61,6 +61,10 @@ a click model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. Th
 ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
 under Φ by the model's probability of leaving after a click.
 
+*Lists of unequal length.* How many results there are belongs to the session, as the query does, and every policy shows so
+many of its list. Nothing below the end is examined: a whole list, or a prefix, is then as long as the session's, an
+item-position below has the weight 1, and X counts the positions by the share of the query's sessions that have them.
+
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
 shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
 Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
@@ -85,7 +89,16 @@ from ..envs.checks import LARGEST, check_between, check_count, check_seed, unkno
 from .estimation import Estimator
 from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog
-from .policies import Integers, PlackettLucePolicy, Policy, empirical_policies, sessions_by_query, sums_by_beginning
+from .policies import (
+    Integers,
+    ListPolicy,
+    PlackettLucePolicy,
+    Policy,
+    empirical_policies,
+    given_length,
+    sessions_by_query,
+    sums_by_beginning,
+)
 
 __all__ = ["ESTIMATORS", "LEAST_SESSIONS", "Evaluation", "check_estimator", "contributions", "evaluate", "logged_reward"]
 
@@ -370,9 +383,9 @@ def _list_weights(
     if logging is None:
         recorded = _recorded("list_propensities", log.list_propensities)[sessions]
     else:
-        _check_lists(log, query, target, logging, log.n_positions)
-        recorded = logging.prefix_probabilities(lists)[:, -1]
-    weights = _ratio(target.prefix_probabilities(lists)[:, -1:], recorded[:, None], sessions)
+        _check_lists(log, query, target, logging, _longest(lists))
+        recorded = _begins(logging, lists)[:, -1]
+    weights = _ratio(_begins(target, lists)[:, -1:], recorded[:, None], sessions)
     return weights * earned.sum(axis=1, keepdims=True), weights
 
 
@@ -382,9 +395,9 @@ def _prefix_weights(
     if logging is None:
         raise ValueError("the estimator 'cascade' needs the probability of each list's beginnings; give the logging policy")
     cutoff = earned.shape[1]
-    _check_lists(log, query, target, logging, cutoff)
     lists = log.items[sessions]
-    targeted, logged = (policy.prefix_probabilities(lists)[:, :cutoff] for policy in (target, logging))
+    _check_lists(log, query, target, logging, min(cutoff, _longest(lists)))
+    targeted, logged = (_begins(policy, lists)[:, :cutoff] for policy in (target, logging))
     weights = _ratio(targeted, logged, sessions)
     return weights * earned, weights
 
@@ -397,10 +410,23 @@ def _item_position_weights(
     if logging is None:
         recorded = _recorded("propensities", log.propensities)[sessions][:, positions]
     else:
-        _check_item_positions(target, logging, positions, lambda item: f"item {log.item_labels[item]!r}{_of(log, query)}")
-        recorded = logging.item_position_probabilities(lists, positions)
-    weights = _ratio(target.item_position_probabilities(lists, positions), recorded, sessions)
+        shown = positions[: _longest(lists)]
+        _check_item_positions(target, logging, shown, lambda item: f"item {log.item_labels[item]!r}{_of(log, query)}")
+        recorded = np.where(lists < 0, 1.0, logging.item_position_probabilities(lists, positions))
+    targeted = np.where(lists < 0, 1.0, target.item_position_probabilities(lists, positions))
+    weights = _ratio(targeted, recorded, sessions)
     return weights * earned, weights
+
+
+def _longest(lists: NDArray[np.integer]) -> int:
+    """The length of the longest list."""
+    return int((lists >= 0).any(axis=0).sum())
+
+
+def _begins(policy: Policy, lists: NDArray[np.int32]) -> Floats:
+    """The probability that the policy's list begins as given, below the end of a list that of the whole."""
+    last = (lists >= 0).sum(axis=1) - 1
+    return np.take_along_axis(policy.prefix_probabilities(lists), np.minimum(np.arange(lists.shape[1]), last[:, None]), axis=1)
 
 
 _WEIGHTS: dict[str, Weigh] = {
@@ -416,16 +442,15 @@ _WEIGHTS: dict[str, Weigh] = {
 
 def _predict_lists(
     users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats]:
     possible, probabilities = target.support()
     value = probabilities @ _earnings(users, items, possible, reward, cutoff).sum(axis=1)
-    once = np.ones((len(lists), 1))
-    return value * once, once, _earnings(users, items, lists, reward, cutoff).sum(axis=1, keepdims=True)
+    return np.full((len(lists), 1), value), _earnings(users, items, lists, reward, cutoff).sum(axis=1, keepdims=True)
 
 
 def _predict_beginnings(
     users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats]:
     possible, probabilities = target.support()
     earnings = probabilities[:, None] * _earnings(users, items, possible, reward, cutoff)
     left = earnings[:, ::-1].cumsum(axis=1)[:, ::-1]  # from each position on
@@ -436,25 +461,34 @@ def _predict_beginnings(
     def given(sums: Floats, beginning: Floats) -> Floats:  # where the target never begins so, the weight is 0
         return np.divide(sums, beginning, out=np.zeros(sums.shape), where=beginning > 0)
 
-    above = np.hstack([np.ones((len(lists), 1)), weights[:, :-1]])
     expected = np.hstack([np.full((len(lists), 1), left[:, 0].sum()), given(following, shown[:, :-1])])
-    return above * expected, above, given(continued, shown)
+    return _above(weights) * expected, given(continued, shown)
 
 
 def _predict_item_positions(
     users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats]:
     if not isinstance(users, PositionBasedModel):
         raise ValueError(f"model is a {type(users).__name__}; the estimator 'item-position-dr' takes a PositionBasedModel")
     predicted = np.outer(users.attraction, users.examination[:cutoff])
     value = (target.item_positions[:, :cutoff] * predicted[np.searchsorted(items, target.items)]).sum()
-    once = np.ones((len(lists), 1))
-    return value * once, once, predicted[np.searchsorted(items, lists[:, :cutoff]), np.arange(cutoff)]
+    return np.full((len(lists), 1), value), predicted[np.searchsorted(items, lists[:, :cutoff]), np.arange(cutoff)]
+
+
+def _above(weights: Floats) -> Floats:
+    """The weight of what stands above each position."""
+    return np.hstack([np.ones((len(weights), 1)), weights[:, :-1]])
 
 
 def _earnings(users: ClickModel, items: Integers, lists: NDArray[np.integer], reward: str, cutoff: int) -> Floats:
-    """``(N, cutoff)`` what a click model expects each position of each list to earn."""
-    distinct, index = np.unique(np.searchsorted(items, lists), axis=0, return_inverse=True)
+    """``(N, cutoff)`` what a click model expects each position of each list to earn; no list ends above the cutoff."""
+    distinct, index = np.unique(np.where(lists >= 0, np.searchsorted(items, lists), -1), axis=0, return_inverse=True)
+    for ranking in distinct[distinct[:, -1] < 0]:  # what stands below the cutoff changes nothing above
+        others = np.setdiff1d(np.arange(len(items)), ranking)
+        ended = ranking < 0
+        if len(others) < ended.sum():
+            raise ValueError(f"a click model of {len(items)} items has no lists of {len(ranking)} positions")
+        ranking[ended] = others[: ended.sum()]
     if reward == "clicks":
         return np.array([users.click_probabilities(ranking)[:cutoff] for ranking in distinct])[index]
     earned = [[users.expected_reward(ranking, reward, k + 1) for k in range(cutoff)] for ranking in distinct]
@@ -487,19 +521,25 @@ def _doubly_robust_weights(log: ClickLog, estimator: str, model: ClickModel | Es
         values, weights = weigh_plainly(log, query, sessions, target, logging, earned)
         if not sources:  # what the weights refuse is refused before a model is fitted
             sources.extend(_sources(log, DOUBLY_ROBUST[estimator]) if model is None else [(np.ones(len(log), np.bool_), model)])
-        items = np.union1d(target.items, log.items[sessions])  # the model's items are numbered in this order
-        result: list[Contributions] = []
+        if isinstance(target, ListPolicy) and (target.support()[0] < 0).any():
+            raise ValueError(f"the policy's own lists are of unequal length, of which {estimator!r} knows nothing")
+        lists = log.items[sessions]
+        lengths = (lists >= 0).sum(axis=1)
+        items = np.union1d(target.items, lists[lists >= 0])  # the model's items are numbered in this order
+        above = _above(weights) if estimator == "cascade-dr" else np.ones((len(lists), 1))
+        direct, beyond = np.zeros(above.shape), values.copy()
         for predicted_here, source in sources:
-            rows = predicted_here[sessions]
             users = _users(source, log, query, items, unseen=True)
             if users.n_positions != log.n_positions:
                 raise ValueError(f"the click model has {users.n_positions} positions; the log has {log.n_positions}")
-            lists = log.items[sessions[rows]]
-            direct, above, predicted = predict(users, items, lists, target, reward, earned.shape[1], weights[rows])
-            beyond = values[rows] - weights[rows] * predicted
-            result.append((np.hstack([direct, beyond]), np.hstack([above, weights[rows]])))
-        order = np.argsort(np.concatenate([np.flatnonzero(here[sessions]) for here, _ in sources]))
-        return np.concatenate([each for each, _ in result])[order], np.concatenate([each for _, each in result])[order]
+            for length in np.unique(lengths):
+                rows = np.flatnonzero(predicted_here[sessions] & (lengths == length))
+                cutoff = min(int(length), earned.shape[1])
+                of = weights[rows, :cutoff]
+                expected, predicted = predict(users, items, lists[rows], target, reward, cutoff, of)
+                direct[rows, : expected.shape[1]] = expected
+                beyond[rows, :cutoff] -= of * predicted
+        return np.hstack([direct, beyond]), np.hstack([above, weights])
 
     return weigh
 
@@ -539,7 +579,8 @@ def _click_model_weights(
         assert logging is not None
         _check_items(log, query, target, logging)
         lists, clicks = log.items[sessions], log.clicks[sessions]
-        items = np.union1d(logging.items, lists)  # the model's items are numbered in this order
+        shown = lists >= 0
+        items = np.union1d(logging.items, lists[shown])  # the model's items are numbered in this order
         users = _users(source, log, query, items)
         if not isinstance(users, kind):
             raise ValueError(
@@ -547,17 +588,17 @@ def _click_model_weights(
             )
         if users.n_positions != log.n_positions:
             raise ValueError(f"the click model has {users.n_positions} positions; the log has {log.n_positions}")
-        index = np.searchsorted(items, lists)
+        index, reached = np.where(shown, np.searchsorted(items, lists), -1), shown.mean(axis=0)
         if counted and isinstance(users, UserBrowsingModel):
-            examined = users.examination[np.arange(log.n_positions), _last_click_above(clicks)]
-            shown = _sums(index, examined, len(items))
+            examined = users.examination[np.arange(log.n_positions), _last_click_above(clicks)] * shown
+            weighed = _sums(index, examined, len(items))
             clicked = _sums(index, clicks, len(items))
-            attraction = np.divide(clicked, shown, out=np.zeros(len(items)), where=shown > 0).clip(max=1.0)
-            users, logged = UserBrowsingModel(attraction, users.examination), shown / len(sessions)
+            attraction = np.divide(clicked, weighed, out=np.zeros(len(items)), where=weighed > 0).clip(max=1.0)
+            users, logged = UserBrowsingModel(attraction, users.examination), weighed / len(sessions)
         else:
             examined = _examinations(users, index)
-            logged = _examinations_of_items(users, logging, items)
-        targeted = _examinations_of_items(users, target, items, reward, earned.shape[1])
+            logged = _examinations_of_items(users, logging, items, reached)
+        targeted = _examinations_of_items(users, target, items, reached, reward, earned.shape[1])
         infinite = np.flatnonzero(targeted > LARGEST * logged)
         if len(infinite):
             what = INFINITE if logged[infinite[0]] <= 0 else f"a weight above {LARGEST:g}, so rarely it is examined in the log"
@@ -584,35 +625,41 @@ def _users(source: ClickModel | Estimator, log: ClickLog, query: str, items: Int
 
 
 def _examinations(users: ClickModel, lists: Integers) -> Floats:
-    """``(N, K)`` probabilities that each position of each list is examined."""
+    """``(N, K)`` probabilities that each position of each list is examined; 0 below its end."""
     distinct, index = np.unique(lists, axis=0, return_inverse=True)
-    return np.array([users.examination_probabilities(ranking) for ranking in distinct])[index]
+    shown = distinct >= 0
+    if not shown.all():  # what a list would show below its end changes nothing above
+        for ranking in distinct:
+            ended = ranking < 0
+            ranking[ended] = np.setdiff1d(np.arange(users.n_items), ranking)[: ended.sum()]
+    return (np.array([users.examination_probabilities(ranking) for ranking in distinct]) * shown)[index]
 
 
 def _examinations_of_items(
-    users: ClickModel, policy: Policy, items: Integers, reward: str = "clicks", cutoff: int | None = None
+    users: ClickModel, policy: Policy, items: Integers, reached: Floats, reward: str = "clicks", cutoff: int | None = None
 ) -> Floats:
     """X: the expected number of examinations of each item per list under a policy, ``(len(items),)``.
 
-    Those below the cutoff do not count, and for satisfaction each counts as much as a click there would satisfy.
+    Each position counts by the share ``reached`` of the lists that have it. Those below the cutoff do not count, and for
+    satisfaction each counts as much as a click there would satisfy.
     """
     weights = users.position_weights()
     if weights is not None:  # only here is it enough to know how often an item is at each position
         result = np.zeros(len(items))
-        shown = policy.item_positions[:, :cutoff] @ weights[:cutoff]
+        shown = policy.item_positions[:, :cutoff] @ (weights * reached)[:cutoff]
         result[np.searchsorted(items, policy.items)] = shown
         return result
     lists, probabilities = policy.support()
-    index = np.searchsorted(items, lists)
-    examined = probabilities[:, None] * _examinations(users, index)
+    index = np.where(lists >= 0, np.searchsorted(items, lists), -1)
+    examined = given_length(lists, probabilities) * _examinations(users, index) * reached
     if reward == "satisfaction":
         examined *= users.click_satisfies(index)
     return _sums(index[:, :cutoff], examined[:, :cutoff], len(items))
 
 
 def _sums(index: Integers, weights: NDArray[Any], size: int) -> Floats:
-    """The sum of the weights that fall on each index."""
-    return np.bincount(index.ravel(), weights.ravel(), size).astype(np.float64, copy=False)
+    """The sum of the weights that fall on each index; on -1 fall none."""
+    return np.bincount(index.ravel() + 1, weights.ravel(), size + 1)[1:].astype(np.float64, copy=False)
 
 
 def _last_click_above(clicks: NDArray[np.int8]) -> Integers:

@@ -18,6 +18,7 @@ from .estimation import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
+from .tables import MAX_MEMORY, check_size
 
 __all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
 
@@ -53,7 +54,10 @@ def fit_models(
     per_query: bool = False,
     seed: int = 0,
     log_format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
     strict: bool = True,
+    max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
 ) -> Fitted:
     """Fit click models to a log, and make instances of its queries.
@@ -72,7 +76,7 @@ def fit_models(
         iterations, tol: of the EM algorithms.
         per_query: examination probabilities for each query by itself, which PBM and UBM offer; else all queries share them.
         seed: of the split.
-        log_format, strict: of a file, as for `read_log`.
+        log_format, columns, duplicates, strict, max_memory: of a file, as for `read_log`.
         on_step: is told what was done, in a line.
 
     Raises:
@@ -91,7 +95,7 @@ def fit_models(
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
-    strict = check_flag("strict", strict)
+    strict, max_memory = check_flag("strict", strict), check_size("max_memory", max_memory)
     if log_format not in ("auto", *LOG_FORMATS):
         raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
     check_count("n_items", n_items)
@@ -101,13 +105,17 @@ def fit_models(
     origin = "estimated by clickgym from a click log"
     if not isinstance(log, ClickLog):
         origin = f"estimated by clickgym from the click log {Path(log).name}"
-        log = _read(log, log_format, strict, on_step)
+        how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+        log = _read(log, log_format, how, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
         query_instance(log, label, quick, n_items)
 
+    start = time.perf_counter()
     train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
+    if test_share:
+        on_step(f"held out {len(test):,} sessions in {time.perf_counter() - start:.1f} s")
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
@@ -153,10 +161,12 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
     return best
 
 
-def _read(path: str | PathLike[str], log_format: str, strict: bool, on_step: Callable[[str], object]) -> ClickLog:
+def _read(path: str | PathLike[str], log_format: str, how: dict[str, Any], on_step: Callable[[str], object]) -> ClickLog:
     start = time.perf_counter()
-    log = read_log(path, log_format, strict=strict)
+    log = read_log(path, log_format, **how)
     on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
+    for note in log.notes:
+        on_step(note)
     for reason, lines in log.skipped.items():
         on_step(f"left out {lines:,} lines: {reason}")
     return log
@@ -225,7 +235,7 @@ def query_instance(
     if check_count("n_items", n_items) < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log[log.queries == log.query_labels.index(query)]
-    displays = np.bincount(sessions.items.ravel(), minlength=len(log.item_labels))
+    displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
     shown = np.flatnonzero(displays).tolist()
     if len(shown) < log.n_positions:
         raise ValueError(f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} positions")

@@ -19,40 +19,45 @@ from numpy.typing import NDArray
 from ..envs.checks import as_call, check_count, check_labels, integers, numbers, short
 from ..envs.files import sealed, write_whole
 from ..envs.notebook import html_table
-from .counting import by_query, first_repeat
+from .counting import by_query, faulty_list
+from .tables import ROWS
+from .tidy import read_frame
 
 __all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
-
-ROWS = 1_000_000  # rows of a table that are held in memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """Sessions of result lists of equal length, and which results were clicked.
+    """Sessions of result lists, and which results were clicked.
 
-    A click vector says *which* positions were clicked: how often, and in which order, is not kept.
+    A click vector says *which* positions were clicked: how often, and in which order, is not kept. Where a list has fewer than
+    K items, nothing is examined below its end.
 
     Args:
-        items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``.
+        items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``, at least one; below its
+            end -1.
         clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked; or a mask of booleans.
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by these labels, so a model
             fitted to one log can be scored on another.
         off_list_clicks: how many clicks a reader met on items that the session's list does not hold.
         propensities: ``(N, K)`` in (0, 1], the probability with which the policy that was logged shows this item at this
-            position; None where it is not known.
+            position, below the end of a list 1; None where it is not known.
         list_propensities: ``(N,)`` in (0, 1], the same of the whole list.
         context: ``(N, K, d)`` features of the item at each position, those of the user among them: what an agent would have
             seen of the shown items; None where there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.
+        notes: what a reader took for granted, in a line each.
 
     Raises:
         ValueError: naming the array and what was expected.
 
     Example:
-        >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> log = ClickLog([[0, 1], [1, -1]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
         >>> len(log), log.n_positions, log[[0]].clicks.tolist()
         (2, 2, [[1, 0]])
+        >>> log.lengths
+        array([2, 1])
     """
 
     items: NDArray[np.int32]
@@ -65,6 +70,7 @@ class ClickLog:
     list_propensities: NDArray[np.float64] | None = None
     context: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -73,12 +79,16 @@ class ClickLog:
 
         n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
         how: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
-        shape = checked("items", integers, ("sessions", "positions"), 0, n_labels["item_labels"], **how).shape
+        shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **how).shape
         checked("clicks", _check_clicks, shape)
         checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **how)
-        session, item = first_repeat(self.items)
-        if session >= 0:
+        session, item = faulty_list(self.items, self.clicks)
+        if item >= 0:
             raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
+        if session >= 0:
+            expected = "expected one item or more, then -1 for the rest, without clicks"
+            shown = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
+            raise ValueError(f"items[{session}] is {shown}; {expected}")
         if self.propensities is not None:
             checked("propensities", check_propensities, shape)
         if self.list_propensities is not None:
@@ -87,6 +97,26 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> ClickLog:
+        """The log in a tidy table in memory, one row per session and position.
+
+        Args:
+            frame: a data frame of pandas or Polars with the columns that `read_tidy` reads.
+            columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
+            duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
+
+        Raises:
+            TypeError: on what is no data frame.
+            ValueError: naming the missing column, or the row (from 1) and the reason.
+
+        Example:
+            >>> frame = pl.DataFrame({"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [True, False]})
+            >>> ClickLog.from_frame(frame, columns={"item": "doc"}).item_labels
+            ('b', 'a')
+        """
+        return cls(**read_frame(frame, columns=columns, duplicates=duplicates))
 
     def __len__(self) -> int:
         return len(self.items)
@@ -102,8 +132,13 @@ class ClickLog:
 
     @property
     def n_positions(self) -> int:
-        """K, the length of every list."""
+        """K, the length of the longest list that there can be."""
         return self.items.shape[1]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The length of each list, ``(N,)``."""
+        return (self.items >= 0).sum(axis=1)
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
@@ -113,7 +148,7 @@ class ClickLog:
         """The (query, item) pairs of the log.
 
         Returns:
-            ``(N, K)`` indices of the pair at each position, and the labels of the pairs.
+            ``(N, K)`` indices of the pair at each position, -1 below the end of a list, and the labels of the pairs.
         """
         order, codes, numbers = by_query(self.queries, self.items, len(self.item_labels))
         index = np.empty_like(numbers)
@@ -146,7 +181,7 @@ class ClickLog:
             "session": np.repeat(np.arange(first, first + len(self)), n_positions),
             "query": queries.gather(np.repeat(self.queries, n_positions)),
             "position": np.tile(np.arange(1, n_positions + 1, dtype=np.int32), len(self)),
-            "item": items.gather(self.items.ravel()),
+            "item": items.gather(self.items.ravel().clip(0)),
             "clicked": self.clicks.ravel(),
         }
         if self.propensities is not None:
@@ -156,7 +191,9 @@ class ClickLog:
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
-        return pl.DataFrame(columns)
+        frame = pl.DataFrame(columns)
+        shown = self.items.ravel() >= 0
+        return frame if shown.all() else frame.filter(shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +305,7 @@ def _part(log: Any, rows: Any, *names: str) -> Any:
             object.__setattr__(part, name, values[rows])
     if part.items.ndim != log.items.ndim:
         raise ValueError(f"the part {short(rows)} of a log is one row; expected a mask, a slice or a sequence of indices")
-    for name, nothing in (("off_list_clicks", 0), ("skipped", {})):
+    for name, nothing in (("off_list_clicks", 0), ("skipped", {}), ("notes", ())):
         if hasattr(part, name):
             object.__setattr__(part, name, nothing)
     return part

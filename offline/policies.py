@@ -1,4 +1,8 @@
-"""Ranking policies as probability distributions over lists, for off-policy evaluation."""
+"""Ranking policies as probability distributions over lists, for off-policy evaluation.
+
+How many results there are is given to a policy, as the query is: where a list is to have n positions, it shows the first n of
+its own. What a policy shows at a position is therefore a matter of those of its lists that have this position.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +63,13 @@ class Policy(ABC):
             lists: ``(N, K)`` item ids.
 
         Returns:
-            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that of the whole list.
+            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that of the whole list. Where a
+            list has ended (-1), it may be anything.
         """
 
     @abstractmethod
     def support(self) -> tuple[Integers, Floats]:
-        """Every list of positive probability, ``(M, K)``, and the probabilities, ``(M,)``.
+        """Every list of positive probability, ``(M, K)``, -1 below the end of a list, and the probabilities, ``(M,)``.
 
         Raises:
             ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are known.
@@ -75,7 +80,9 @@ class Policy(ABC):
         """``(L, K)`` probabilities that each candidate stands at each position."""
         lists, probabilities = self.support()
         result = np.zeros((len(self.items), self.n_positions))
-        np.add.at(result, (np.searchsorted(self.items, lists), np.arange(self.n_positions)), probabilities[:, None])
+        rows, positions = np.nonzero(lists >= 0)
+        shown = given_length(lists, probabilities)[rows, positions]
+        np.add.at(result, (np.searchsorted(self.items, lists[rows, positions]), positions), shown)
         return result
 
     def item_position_probabilities(self, items: NDArray[np.integer], positions: NDArray[np.integer]) -> Floats:
@@ -84,11 +91,18 @@ class Policy(ABC):
         return np.where(self.items[index] == items, self.item_positions[index, positions], 0.0)
 
 
+def given_length(lists: Integers, probabilities: Floats) -> Floats:
+    """The probabilities of lists at each position, among those that have it: ``(M, K)``, 0 below the end of a list."""
+    shown = lists >= 0
+    each: Floats = np.where(shown, probabilities[:, None], 0.0)
+    return each if shown.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
+
+
 class ListPolicy(Policy):
     """A policy that draws from a few lists.
 
     Args:
-        lists: ``(M, K)`` item ids, distinct within each list.
+        lists: ``(M, K)`` item ids, distinct within each list; below the end of a list -1.
         probabilities: ``(M,)`` non-negative, with sum 1.
 
     Raises:
@@ -101,17 +115,21 @@ class ListPolicy(Policy):
     """
 
     def __init__(self, lists: ArrayLike, probabilities: ArrayLike) -> None:
-        self._lists = integers("lists", lists, (None, None))
-        if (np.diff(np.sort(self._lists)) == 0).any():
+        self._lists = integers("lists", lists, (None, None), -1)
+        ended = self._lists < 0
+        if ended[:, 0].any() or (ended[:, :-1] & ~ended[:, 1:]).any():
+            raise ValueError("lists has -1 at the first position, or above an item; expected it below the end of a list")
+        ascending = np.sort(self._lists)
+        if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
             raise ValueError("lists shows an item twice in one list")
         self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
         shown = self._probabilities > 0
         self._lists, self._probabilities = self._lists[shown], self._probabilities[shown]
-        self.items = np.unique(self._lists)
+        self.items = np.unique(self._lists[self._lists >= 0])
         self.n_positions = self._lists.shape[1]
 
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
-        return sums_by_beginning(self._lists, np.broadcast_to(self._probabilities[:, None], self._lists.shape), lists)
+        return sums_by_beginning(self._lists, given_length(self._lists, self._probabilities), lists)
 
     def support(self) -> tuple[Integers, Floats]:
         return self._lists, self._probabilities

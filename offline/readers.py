@@ -10,45 +10,60 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..envs.checks import unknown
+from .blocks import MOST_POSITIONS, Numbers, parse_relevance
+from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
 from .tables import (
+    LONGEST,
+    MAX_MEMORY,
     Fault,
     Skipped,
+    check_kept,
+    check_size,
     excerpt,
-    find_columns,
     finite_number,
     positive_probability,
+    read_blocks,
     read_lines,
     read_table,
+    split_lines,
     whole_number,
 )
+from .tidy import begins_as_table, read_rows
 
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
+LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 REST = "in a session with a malformed line"
 
 
 class _Pages:
-    """The growing arrays of a `ClickLog`."""
+    """The growing arrays of a `ClickLog` whose lists have equal length."""
 
     def __init__(self) -> None:
         self.n_positions = 0
         self.items, self.queries, self.clicks = array("i"), array("i"), bytearray()
-        self.item_index: dict[bytes | str, int] = {}
-        self.query_index: dict[bytes | str, int] = {}
+        self.item_index: dict[bytes, int] = {}
+        self.query_index: dict[bytes, int] = {}
+        self._labels, self._n_labels = 0, [0, 0]
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def add(self, query: bytes | str, items: Sequence[bytes | str], clicks: bytes) -> None:
+    def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
+        """Add a list."""
         index = self.item_index
         try:  # most lists hold no new item
             numbers = list(map(index.__getitem__, items))
@@ -58,21 +73,30 @@ class _Pages:
         self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
         self.clicks.extend(clicks)
 
+    def extend(self, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]) -> None:
+        """Add many lists."""
+        self.queries.frombytes(queries.data.cast("B"))
+        self.items.frombytes(items.data.cast("B"))
+        self.clicks.extend(clicks.data.cast("B"))
+
     def cut(self, n_pages: int) -> None:
         """Keep only the first pages; without any, the next one says how many positions there are."""
         del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
         if n_pages == 0:
             self.n_positions = 0
 
+    def size(self) -> int:
+        """Bytes of memory."""
+        for which, index in enumerate((self.item_index, self.query_index)):
+            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
+            self._n_labels[which] = len(index)
+        return 5 * len(self.clicks) + 4 * len(self.queries) + self._labels
+
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
         """The first five fields of the log."""
         shape = (-1, self.n_positions)
         items, queries = (np.frombuffer(numbers, np.int32) for numbers in (self.items, self.queries))
-        labels = (
-            tuple(label.decode() if isinstance(label, bytes) else label for label in index)
-            for index in (self.item_index, self.query_index)
-        )
-        item_labels, query_labels = labels
+        item_labels, query_labels = (tuple(map(bytes.decode, index)) for index in (self.item_index, self.query_index))
         clicks = np.frombuffer(self.clicks, np.int8)
         return items.reshape(shape), clicks.reshape(shape), queries, item_labels, query_labels
 
@@ -83,7 +107,7 @@ Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
 """Session; Q, T, C or M; page if it has a name; query, or URL that was clicked; URLs."""
 
 
-def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
+def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
     Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``, all
@@ -94,16 +118,121 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True) -> 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels.
 
     Raises:
-        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
+            than ``max_memory``.
 
     Source: Serdyukov, Craswell and Dupret, WSCD 2012.
     """
-    return _read_yandex(Path(path), strict, _parse_relevance, begun=False)
+    path = Path(path)
+    sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
+    items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
+    n_positions = 0  # of the first query that is regular: almost always that of all
+    whole = True
+
+    def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
+        if not 0 < n_positions <= MOST_POSITIONS:
+            return None
+        most = block.text.count(b"\n")
+        urls, asked = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
+        clicks = np.empty((most, n_positions), np.int8)
+        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, asked, clicks)
+        return None if n_pages < 0 else (n_positions, off_list, asked[:n_pages], urls[:n_pages], clicks[:n_pages])
+
+    def blocks() -> Iterator[_Block]:
+        nonlocal n_positions
+        for block in _blocks_of_sessions(path):
+            if not n_positions and (found := FIRST_QUERY.search(block.text)):
+                n_positions = found[1].count(b"\t")
+            yield block
+
+    for block, parsed in _ahead(parse, blocks()):
+        # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
+        if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
+            sessions.pages.n_positions, off_list, asked, urls, clicks = parsed
+            sessions.off_list += off_list
+            sessions.pages.extend(queries.of(asked), items.of(urls.ravel()), clicks)
+            sessions.session = b""
+        else:
+            sessions.read(split_lines(path, block.first, block.text))
+        whole = block.whole
+        sessions.check_kept()
+    return sessions.log()
 
 
-def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) -> ClickLog:
+class _Block(NamedTuple):
+    """Some lines of a file.
+
+    Attributes:
+        first: number of the first line.
+        text: whole lines.
+        whole: whether a session ends with them, and another begins below; whatever a malformed line may have meant.
+    """
+
+    first: int
+    text: bytes
+    whole: bool
+
+
+def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
+    """The lines of a file in the format of 2011, cut between sessions."""
+    first, rest, fault = 1, b"", None
+    try:
+        for _, text in read_blocks(path):
+            text = rest + text
+            start = _last_session(text)
+            yield _Block(first, text[: start or len(text)], start > 0)
+            first += text.count(b"\n", 0, start or len(text))
+            rest = text[start:] if start else b""
+    except ValueError as error:
+        fault = error
+    if rest:
+        yield _Block(first, rest, True)
+    if fault:
+        raise fault
+
+
+def _last_session(text: bytes) -> int:
+    """Where the last session begins, by a query below a regular line of another session; 0 if that is nowhere."""
+    at = len(text)
+    while (at := text.rfind(b"\tQ\t", 0, at)) > 0:
+        begin = text.rfind(b"\n", 0, at) + 1
+        query = RELEVANCE_QUERY.fullmatch(text[begin : text.index(b"\n", at)].removesuffix(b"\r"))
+        above = text[text.rfind(b"\n", 0, max(begin - 1, 0)) + 1 : max(begin - 1, 0)].removesuffix(b"\r")
+        before = RELEVANCE_CLICK.fullmatch(above) or RELEVANCE_QUERY.fullmatch(above)
+        if query and before and query[1] != before[1]:
+            return begin
+        at = begin
+    return 0
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def _ahead(work: Callable[[Given], Made], given: Iterator[Given]) -> Iterator[tuple[Given, Made]]:
+    """What is given, and what is made of it, in order; made by as many threads as there are processors."""
+    n_threads, fault = n_processors(), None
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting: deque[tuple[Given, Future[Made]]] = deque()
+        while fault is None or waiting:
+            while fault is None and len(waiting) <= n_threads:
+                try:
+                    one = next(given)
+                except (StopIteration, ValueError) as error:
+                    fault = error
+                else:
+                    waiting.append((one, pool.submit(work, one)))
+            if waiting:
+                one, made = waiting.popleft()
+                yield one, made.result()
+    if isinstance(fault, ValueError):
+        raise fault
+
+
+def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read a log in the format of Yandex's Personalized Web Search Challenge 2013.
 
     Lines are tab-separated: ``session, M, day, user`` begins a session; ``session, time, Q, page, query, terms, url,domain
@@ -115,71 +244,104 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True) 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: as for `read_yandex_relevance`.
 
     Raises:
-        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries.
+        ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
+            than ``max_memory``.
 
     Source: Serdyukov, Dupret and Craswell, WSCD 2014.
     """
-    return _read_yandex(Path(path), strict, _parse_personalized, begun=True)
+    path = Path(path)
+    sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
+    for first, block in read_blocks(path):
+        sessions.read(split_lines(path, first, block))
+        sessions.check_kept()
+    return sessions.log()
 
 
-def _read_yandex(path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool) -> ClickLog:
-    """Read lines that ``parse`` understands; ``begun``: each session begins with a line M."""
-    pages, skipped = _Pages(), Skipped(path, strict)
-    session, first_page, n_lines, off_list, off_list_before = b"", 0, 0, 0, 0
-    shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []  # of this session: page, first entry, position of each URL
-    lost: tuple[bytes, ...] = ()
-    for number, line in read_lines(path):
-        try:
-            this, kind, page, subject, urls = parse(line)
-            if this in lost:
-                skipped[REST] += 1
-                continue
-            if this != session:
-                if begun and kind != b"M":
-                    raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                session, first_page, n_lines, off_list_before, shown, lost = this, len(pages), 0, off_list, [], ()
-            elif kind == b"M":
-                raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
-            if kind == b"C":
-                if not any(entry[0] == page for entry in shown):
-                    missing = "the first query" if page is None else f"page {page.decode()}"
-                    raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
-                for name, start, positions in reversed(shown):
-                    if name == page and subject in positions:
-                        pages.clicks[start + positions[subject]] = 1
-                        break
-                else:
-                    off_list += 1
-            elif kind == b"T":
-                skipped["a test query, its clicks withheld"] += 1
-                continue
-            elif kind == b"Q":
-                positions = {url: position for position, url in enumerate(urls)}
-                if pages.n_positions not in (0, len(urls)):
-                    expected = f"expected {pages.n_positions}, as before"
-                    raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
-                if len(positions) != len(urls):
-                    raise Fault("a URL stands twice on one list")
-                if page is not None and any(entry[0] == page for entry in shown):
-                    raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
-                pages.n_positions = len(urls)
-                shown.append((page, len(pages.clicks), positions))
-                pages.add(subject, urls, bytes(len(urls)))
-            n_lines += 1
-        except Fault as fault:
-            skipped.add(fault, number)
-            # What is already there of the session lacks clicks, perhaps.
-            skipped[REST] += n_lines
-            pages.cut(first_page)
-            lost, n_lines, off_list, shown = (session, line.partition(b"\t")[0]), 0, off_list_before, []
-    if not len(pages):
-        raise ValueError(f"{path}: no query in the file")
-    return ClickLog(*pages.arrays(), off_list, skipped=dict(+skipped))
+class _YandexSessions:
+    """Reads lines that ``parse`` understands; ``begun``: each session begins with a line M."""
+
+    def __init__(self, path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
+        self.path, self.parse, self.begun = path, parse, begun
+        self.max_memory = check_size("max_memory", max_memory)
+        self.pages, self.skipped = _Pages(), Skipped(path, strict)
+        self.session, self.first_page, self.n_lines = b"", 0, 0
+        self.off_list = self.off_list_before = 0
+        # Of this session: page, first entry, position of each URL.
+        self.shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []
+        self.lost: tuple[bytes, ...] = ()
+        """The session that a malformed line belonged to, by what stood above it and by its own word."""
+
+    def read(self, lines: Iterator[tuple[int, bytes]]) -> None:
+        """Read the next lines of the file, given with their numbers."""
+        pages, skipped, parse, begun = self.pages, self.skipped, self.parse, self.begun
+        for number, line in lines:
+            try:
+                this, kind, page, subject, urls = parse(line)
+                if this in self.lost:
+                    skipped[REST] += 1
+                    continue
+                if this != self.session:
+                    if begun and kind != b"M":
+                        raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+                    self.session, self.first_page, self.n_lines = this, len(pages), 0
+                    self.off_list_before, self.shown, self.lost = self.off_list, [], ()
+                elif kind == b"M":
+                    raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
+                if kind == b"C":
+                    self._click(this, page, subject)
+                elif kind == b"T":
+                    skipped["a test query, its clicks withheld"] += 1
+                    continue
+                elif kind == b"Q":
+                    self._query(this, page, subject, urls)
+                self.n_lines += 1
+            except Fault as fault:
+                skipped.add(fault, number)
+                # What is already there of the session lacks clicks, perhaps.
+                skipped[REST] += self.n_lines
+                pages.cut(self.first_page)
+                self.lost, self.shown = (self.session, line.partition(b"\t")[0]), []
+                self.n_lines, self.off_list = 0, self.off_list_before
+
+    def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
+        if not any(entry[0] == page for entry in self.shown):
+            missing = "the first query" if page is None else f"page {page.decode()}"
+            raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
+        for name, start, positions in reversed(self.shown):
+            if name == page and url in positions:
+                self.pages.clicks[start + positions[url]] = 1
+                return
+        self.off_list += 1
+
+    def _query(self, this: bytes, page: bytes | None, query: bytes, urls: list[bytes]) -> None:
+        positions = {url: position for position, url in enumerate(urls)}
+        if self.pages.n_positions not in (0, len(urls)):
+            expected = f"expected {self.pages.n_positions}, as before"
+            raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
+        if len(positions) != len(urls):
+            raise Fault("a URL stands twice on one list")
+        if page is not None and any(entry[0] == page for entry in self.shown):
+            raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
+        self.pages.n_positions = len(urls)
+        self.shown.append((page, len(self.pages.clicks), positions))
+        self.pages.add(query, urls, bytes(len(urls)))
+
+    def check_kept(self) -> None:
+        """Refuse to keep more than is allowed."""
+        check_kept(self.path, self.pages.size(), self.max_memory, f"the first {len(self.pages):,} queries")
+
+    def log(self) -> ClickLog:
+        """What was read."""
+        if not len(self.pages):
+            raise ValueError(f"{self.path}: no query in the file")
+        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped))
 
 
 RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
+FIRST_QUERY = re.compile(rb"^\d+\t\d+\tQ\t\d+\t\d+((?:\t\d+)+)\r?$", re.MULTILINE)
 RELEVANCE_CLICK = re.compile(rb"(\d+)\t\d+\tC\t(\d+)")
 
 
@@ -235,23 +397,38 @@ def _not_numbers(fields: list[bytes]) -> NoReturn:
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
-CONTEXT = "feature_[1-9][0-9]*"
 
+def read_tidy(
+    path: str | PathLike[str],
+    split: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    strict: bool = True,
+    max_memory: int | str = MAX_MEMORY,
+) -> ClickLog:
+    """Read a table with one row per session and position; docs/logs.md shows what it may look like.
 
-def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bool = True) -> ClickLog:
-    """Read a table with one row per session and position.
-
-    The rows of a session stand together, in any order of positions; all sessions have as many positions as the first. A row
-    is one line: a quoted field may hold commas, but no line break. Parquet that `write_tidy` wrote has a checksum; that of
-    others is left to Polars: a damaged file of that kind may be refused late, or end the process.
+    The rows of a session have the positions from 1 (or, if the first session's have, from 0) to the length of its list, in any
+    order. Where they do not stand together, the sessions come in the order of their names. In text a row is one line: a quoted
+    field may hold separators, but no line break. Parquet that `write_tidy` wrote has a checksum; that of others is left to
+    Polars: a damaged file of that kind may be refused late, or end the process.
 
     Args:
-        path: CSV file in UTF-8, gzipped if its name ends with ``.gz``, or Parquet (``.parquet``), with the columns
-            ``session``, ``query``, ``position`` (from 1), ``item``, ``clicked`` (0 or 1); optionally ``region``, which makes
-            the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
-            ``feature_2``, ..., see `ClickLog`; and ``split``.
+        path: text in UTF-8 whose first line names the columns, separated by commas, tabs or semicolons, or JSON lines; gzipped
+            if its name ends with ``.gz``; or Parquet (``.parquet``). Its columns are ``session``, ``query`` (without it, all
+            sessions are of one), ``position``, ``item``, ``clicked`` (0 or 1, false or true); optionally ``region``, which
+            makes the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
+            ``feature_2``, ..., see `ClickLog`; and ``split``. Others are left out.
         split: keep only the rows whose column ``split`` says so; None keeps all.
+        columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
+        duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
         strict: refuse a malformed row; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels; also
+            the bytes of the values in Parquet, unpacked.
+
+    Returns:
+        The log; its ``notes`` say what was taken for granted.
 
     Raises:
         ValueError: naming the file and the missing column, or the line (in Parquet the row, from 1) and the reason.
@@ -265,105 +442,8 @@ def read_tidy(path: str | PathLike[str], split: str | None = None, *, strict: bo
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    path = Path(path)
-    skipped = Skipped(path, strict)
-    wanted = ["session", "query", "position", "item", "clicked"] + (["split"] if split is not None else [])
-    column, rows = read_table(path, skipped, wanted, f"split|region|propensity|list_propensity|{CONTEXT}")
-    header = list(column)
-    pages, sessions = _Pages(), _Sessions(skipped)
-    propensities, list_propensities, contexts = array("d"), array("d"), array("d")
-    ranks: dict[str, int] = {}
-    in_split, region = column.get("split"), column.get("region")
-    propensity, list_propensity = column.get("propensity"), column.get("list_propensity")
-    at_session, at_query, at_position, at_item, at_clicked = (column[name] for name in wanted[:5])
-    n_features = sum(re.fullmatch(CONTEXT, name) is not None for name in header)
-    features = [f"feature_{j + 1}" for j in range(n_features)]
-    at_features = list(map(find_columns(path, header, features).__getitem__, features))
-    for number, fields in rows:
-        if in_split is not None and split is not None and fields[in_split] != split:
-            continue
-        try:
-            rank = ranks.get(fields[at_position])
-            if rank is None:
-                rank = ranks[fields[at_position]] = whole_number("position", fields[at_position], 1)
-            if fields[at_clicked] not in ("0", "1"):
-                raise Fault("clicked is not 0 or 1", f"clicked is {fields[at_clicked]!r}; expected 0 or 1")
-            for at in (at_session, at_query, at_item):
-                if not fields[at]:
-                    raise Fault("a missing value", f"the column {header[at]!r} is empty")
-            row = (
-                rank,
-                fields[at_item],
-                fields[at_clicked] == "1",
-                fields[at_query] if region is None else f"{fields[at_query]}-{fields[region]}",
-                0.0 if propensity is None else positive_probability("propensity", fields[propensity]),
-                0.0 if list_propensity is None else positive_probability("list_propensity", fields[list_propensity]),
-                [finite_number(header[at], fields[at]) for at in at_features] if at_features else (),
-            )
-        except Fault as fault:
-            skipped.add(fault, number)
-            continue
-        label = fields[at_session] if in_split is None else f"{fields[in_split]} {fields[at_session]}"
-        if label != sessions.label:
-            sessions.close(pages, propensities, list_propensities, contexts)
-            sessions.label = label
-        sessions.rows.append(row)
-        sessions.number = number
-    sessions.close(pages, propensities, list_propensities, contexts)
-    if not len(pages):
-        raise ValueError(f"{path}: no row with split {split!r}" if split is not None else f"{path}: no session in the file")
-    shape = (-1, pages.n_positions)
-    return ClickLog(
-        *pages.arrays(),
-        propensities=None if propensity is None else np.frombuffer(propensities).reshape(shape),
-        list_propensities=None if list_propensity is None else np.frombuffer(list_propensities),
-        context=np.frombuffer(contexts).reshape(*shape, n_features) if n_features else None,
-        skipped=dict(skipped),
-    )
-
-
-class _Sessions:
-    """The session of a tidy table that is being read."""
-
-    def __init__(self, skipped: Skipped) -> None:
-        self.skipped = skipped
-        self.label: str | None = None
-        self.rows: list[tuple[int, str, bool, str, float, float, Sequence[float]]] = []
-        self.number = 0
-        self.skipped_before = 0
-
-    def close(self, pages: _Pages, propensities: array[float], list_propensities: array[float], contexts: array[float]) -> None:
-        """Add the session to the log, if it is complete."""
-        rows, self.rows = sorted(self.rows), []
-        if not rows:
-            return
-        try:
-            n_positions = pages.n_positions or len(rows)
-            ranks, items, clicked, queries, each, whole, features = zip(*rows, strict=True)
-            # The first session says how many positions there are, unless a line was left out that may have been one of its own.
-            doubtful = not pages.n_positions and self.skipped.total() > self.skipped_before
-            if ranks != tuple(range(1, n_positions + 1)) or doubtful:
-                raise Fault(
-                    "an incomplete session",
-                    f"session {self.label} does not have each position from 1 to {n_positions} exactly once",
-                )
-            if len(set(queries)) > 1:
-                raise Fault("two queries in a session", f"session {self.label} has two queries")
-            if len(set(items)) < n_positions:
-                raise Fault("an item twice in a session", f"session {self.label} shows an item twice")
-            if len(set(whole)) > 1:
-                raise Fault("two list propensities in a session", f"session {self.label} has two list propensities")
-        except Fault as fault:
-            self.skipped.add(fault, self.number, len(rows), "near ")
-        else:
-            pages.n_positions = n_positions
-            pages.add(queries[0], items, bytes(clicked))
-            propensities.extend(each)
-            list_propensities.append(whole[0])
-            if features[0]:
-                for values in features:
-                    contexts.extend(values)
-        self.skipped_before = self.skipped.total()
+    how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+    return ClickLog(**read_rows(Path(path), split, **how))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -477,13 +557,23 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
 """The readers of logs with whole lists, by the names of their formats."""
 
 
-def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: bool = True) -> ClickLog:
+def read_log(
+    path: str | PathLike[str],
+    log_format: str = "auto",
+    *,
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    strict: bool = True,
+    max_memory: int | str = MAX_MEMORY,
+) -> ClickLog:
     """Read a log in any of the formats with whole lists.
 
     Args:
         path: the file; see the readers.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
+        columns, duplicates: of a tidy table, as for `read_tidy`.
         strict: refuse a malformed line; else leave it and its session out, and count.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
 
     Raises:
         ValueError: on an unknown format, on a first line that fits none, and as the reader does.
@@ -491,14 +581,18 @@ def read_log(path: str | PathLike[str], log_format: str = "auto", *, strict: boo
     """
     path = Path(path)
     if log_format == "auto":
-        log_format = _guess(path)
+        log_format = _guess(path, columns or {})
     if log_format not in LOG_FORMATS:
         raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
-    return LOG_FORMATS[log_format](path, strict=strict)
+    if log_format == "tidy":
+        return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
+    if columns or duplicates != "refuse":
+        raise ValueError(f"columns and duplicates are a matter of tidy tables; {path} is read as {log_format}")
+    return LOG_FORMATS[log_format](path, strict=strict, max_memory=max_memory)
 
 
-def _guess(path: Path) -> str:
-    if path.suffix == ".parquet":
+def _guess(path: Path, columns: Mapping[str, str]) -> str:
+    if path.suffix == ".parquet" or columns:
         return "tidy"
     _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
@@ -506,9 +600,12 @@ def _guess(path: Path) -> str:
         return "yandex-personalized"
     if fields[2:3] == [b"Q"]:
         return "yandex-relevance"
-    columns = re.split(rb"[,\"]+", line.removeprefix("\ufeff".encode()))
-    if b"session" in columns and b"position" in columns:
+    if begins_as_table(line):
         return "tidy"
-    if b"item_id" in columns and b"propensity_score" in columns:
+    words = re.split(rb"[,\"]+", line)
+    if b"item_id" in words and b"propensity_score" in words:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
-    raise ValueError(f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format. Got {excerpt(line)}")
+    raise ValueError(
+        f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format, or the columns that are called "
+        f"otherwise than session, query, position, item and clicked. Got {excerpt(line)}"
+    )

@@ -4,35 +4,50 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from ..envs.checks import check_flag
-from ..envs.files import check_file, reading
-from .log import ROWS
+from ..envs.checks import check_count, check_flag
+from ..envs.files import check_file, in_bytes, reading
 
 __all__ = [
+    "LONGEST",
+    "MAX_MEMORY",
     "NUMBER",
+    "ROWS",
     "Fault",
     "Skipped",
+    "check_kept",
+    "check_size",
     "excerpt",
     "find_columns",
     "finite_number",
+    "parquet_sizes",
     "positive_probability",
+    "read_blocks",
     "read_lines",
     "read_table",
+    "split_lines",
     "whole_number",
 ]
 
 LONGEST = 1 << 24
 """Bytes of a line."""
+BLOCK = 1 << 23
+"""Bytes of text that are held in memory at once, but for a line that is longer."""
+PIECE = 1 << 20  # read at once
+MAX_MEMORY = 4_000_000_000
+"""Bytes that a reader keeps of a log, unless told otherwise."""
+ROWS = 1_000_000
+"""Rows of a table that are held in memory at once."""
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """How a number from 0 is written."""
 
@@ -46,31 +61,98 @@ class Fault(Exception):
 
 
 class Skipped(Counter[str]):
-    """How many lines of a file (in Parquet rows) were left out, by reason; strict: the first is an error."""
+    """How many lines of a file (or rows of another source) were left out, by reason; strict: the first is an error."""
 
-    def __init__(self, path: Path, strict: bool) -> None:
+    def __init__(self, source: object, strict: bool, unit: str | None = None) -> None:
         super().__init__()
-        self.path, self.strict = path, check_flag("strict", strict)
+        self.source, self.strict = source, check_flag("strict", strict)
+        self.unit = unit or ("row" if str(source).endswith(".parquet") else "line")
 
     def add(self, fault: Fault, number: int, lines: int = 1, near: str = "") -> None:
         """Count lines that were left out, for what is wrong in or near the one of this number."""
         if self.strict:
-            unit = "row" if self.path.suffix == ".parquet" else "line"
-            raise ValueError(f"{self.path}, {near}{unit} {number}: {fault.message}") from None
+            raise ValueError(f"{self.source}, {near}{self.unit} {number}: {fault.message}") from None
         self[fault.reason] += lines
+
+
+def check_size(name: str, size: int | str) -> int:
+    """A number of bytes, as a number or in words.
+
+    Example:
+        >>> check_size("max_memory", "4 GB"), check_size("max_memory", 500)
+        (4000000000, 500)
+    """
+    if not isinstance(size, str):
+        return check_count(name, size)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kMGT]?)B?", size.strip(), re.ASCII)
+    if not found or not (number := float(found[1]) * 1000 ** " kMGT".index(found[2] or " ")) >= 1:
+        raise ValueError(f"{name} is {size!r}; expected a size such as 500MB or 4GB")
+    return int(number)
+
+
+def check_kept(path: object, kept: int, max_memory: int, what: str) -> None:
+    """Refuse to go on reading where more would be kept than is allowed; the message of the ValueError names both sizes."""
+    if kept > max_memory:
+        raise ValueError(
+            f"{path}: {what} take {in_bytes(kept)} of memory, more than max_memory = {in_bytes(max_memory)}; raise it if the "
+            f"log is meant to be so large"
+        )
+
+
+def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
+
+    Yields:
+        The number of the first line, from 1, and the block.
+
+    Raises:
+        ValueError: on a line longer than `LONGEST`; on a damaged file, after all that could be read of it.
+    """
+    number, rest, ended = 1, b"", False
+    damage: Exception | None = None
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while not ended:
+            pieces, size = [rest], 0
+            while size < BLOCK and not ended:
+                try:
+                    piece = file.read1(PIECE)
+                except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                    damage, piece = error, b""
+                pieces.append(piece)
+                size += len(piece)
+                ended = not piece
+            text = b"".join(pieces)
+            if ended and not damage and text and not text.endswith(b"\n"):
+                text += b"\n"
+            end = text.rfind(b"\n") + 1
+            if end:
+                yield number, text[:end]
+                number += text.count(b"\n")
+            rest = text[end:]
+            if len(rest) >= LONGEST:  # a compressed file could fill all memory with it
+                raise _too_long(path, number)
+    if damage:
+        raise ValueError(f"{path}, after line {number - 1}: the compressed file is damaged; {damage}")
+
+
+def split_lines(path: Path, first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of a block, without their ends, with their numbers."""
+    lines = block.split(b"\n")
+    lines.pop()
+    for number, line in enumerate(lines, first):
+        if len(line) >= LONGEST - 1:
+            raise _too_long(path, number)
+        yield number, line.removesuffix(b"\r")
+
+
+def _too_long(path: Path, number: int) -> ValueError:
+    return ValueError(f"{path}, line {number} is longer than {LONGEST >> 20} MiB; expected a text file")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a text file, gzipped or not, with their numbers from 1 and without their ends."""
-    number = 0
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
-                if len(line) == LONGEST:  # a compressed file could fill all memory with it
-                    raise ValueError(f"{path}, line {number} is longer than {LONGEST >> 20} MiB; expected a text file")
-                yield number, line.removesuffix(b"\n").removesuffix(b"\r")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}, after line {number}: the compressed file is damaged; {error}") from None
+    for first, block in read_blocks(path):
+        yield from split_lines(path, first, block)
 
 
 def excerpt(line: bytes) -> str:
@@ -140,7 +222,72 @@ def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
             yield from enumerate(map(list, block.iter_rows()), first + 1)
 
 
-def find_columns(path: Path, header: list[str], wanted: list[str]) -> dict[str, int]:
+def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
+    """What the end of a Parquet file says of it: the rows, and of each group of rows the bytes of each column, unpacked."""
+    with path.open("rb") as file:
+        file.seek(-8, 2)
+        size = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - size, 2)
+        end: Any = _thrift(io.BytesIO(file.read(size)), STRUCT)
+    # By the numbers of the fields in the format's definition: of a group 1 its columns, of a column 3 its description, of that
+    # 3 the names of the column and of what it lies in, and 6 the bytes.
+    groups: list[dict[str, int]] = []
+    for group in end[4]:
+        sizes: dict[str, int] = {}
+        for column in group[1]:
+            name = column[3][3][0].decode()
+            sizes[name] = sizes.get(name, 0) + column[3][6]
+        groups.append(sizes)
+    return end[3], groups
+
+
+BOOLEANS, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (
+    (1, 2),
+    (3, 4, 5, 6),
+    7,
+    8,
+    (9, 10),
+    12,
+)  # types of Thrift's compact protocol
+
+
+def _thrift(file: io.BytesIO, kind: int) -> Any:
+    """A value in Thrift's compact protocol; a struct is a dictionary by the numbers of its fields."""
+    if kind == STRUCT:
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := file.read(1)[0]:
+            number = number + (head >> 4) if head >> 4 else _zigzag(file)
+            fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
+        return fields
+    if kind in INTEGERS:
+        return _zigzag(file)
+    if kind in LISTS:
+        head = file.read(1)[0]
+        return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
+    if kind == BINARY:
+        return file.read(_varint(file))
+    if kind in (*BOOLEANS, 0):
+        return file.read(1)
+    if kind == DOUBLE:
+        return file.read(8)
+    raise ValueError(f"its description has an unknown type {kind}")
+
+
+def _zigzag(file: io.BytesIO) -> int:
+    value = _varint(file)
+    return value >> 1 ^ -(value & 1)
+
+
+def _varint(file: io.BytesIO) -> int:
+    value, shift = 0, 0
+    while (byte := file.read(1)[0]) & 128:
+        value |= (byte & 127) << shift
+        shift += 7
+    return value | byte << shift
+
+
+def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str, int]:
     """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
     for name in wanted:
         if name not in header:

@@ -123,6 +123,8 @@ def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray
     """The context, and the probability that a list in random order begins with given items, by their number."""
     if log.context is None:
         raise ValueError("the log has no context: an agent would see nothing of the items")
+    if (log.items < 0).any():
+        raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
     if n_items != log.n_positions:
         raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
     known = log.list_propensities

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ...envs.kernels import kernel
-from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, merge_tails
+from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
 from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, log_prior, smoothed
 
 __all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
@@ -165,11 +165,11 @@ def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α
         sums: set to the log-likelihood of what follows the last clicks, and to the users below the part surely examined who
             could go on, and those who did.
     """
-    n_positions, row = pairs.shape[1], 0 if leaving_of_pairs else block
+    row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
-    tail[n_positions] = 1.0
     for session in range(start, stop):
-        known, weight = max(last[session], 0), float(weights[session])
+        n_positions, known, weight = list_length(pairs[session]), max(last[session], 0), float(weights[session])
+        tail[n_positions] = 1.0
         # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
         for k in range(n_positions - 1, known, -1):
             tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]

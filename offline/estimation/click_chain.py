@@ -12,7 +12,7 @@ import numpy as np
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ...envs.kernels import kernel
-from ..counting import count_certain, in_parallel, last_clicks, merge_tails
+from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
 from .cascading import blocks_of_queries
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
@@ -62,8 +62,9 @@ class CCMEstimator(EMEstimator):
         shown, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, shown, clicked, skipped, passed, clicked_again)
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
-        # Of a click at the last position it is not seen, so not asked, whether it was relevant.
-        coins = clicked - np.bincount(pairs[last == n_positions - 1, -1], minlength=len(shown))
+        # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
+        at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
+        coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(shown))
         n_items = len(self._labels.item_labels)
         pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
         first = blocks_of_queries(self._codes, pairs, n_items)
@@ -125,11 +126,10 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
         sums: set to the log-likelihood of what follows the last clicks; then to the users who could go on with τ1, τ2 and τ3,
             and to those who did.
     """
-    end_of_list = pairs.shape[1] - 1
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
     for session in range(start, stop):
-        known, weight = max(last[session], 0), float(weights[session])
+        known, weight, end_of_list = max(last[session], 0), float(weights[session]), list_length(pairs[session]) - 1
         if known == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...envs import ClickModel
 from ...envs.checks import as_call, check_at_least, check_count
 from ...envs.kernels import kernel
-from ..counting import by_query, in_parallel
+from ..counting import by_query, in_parallel, list_length
 from ..log import ClickLog
 
 __all__ = ["MODEL_ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
@@ -133,24 +133,27 @@ class Estimator(ABC):
         return float(self.log_likelihood(log).mean())
 
     def perplexity_by_rank(self, log: ClickLog) -> Floats:
-        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect."""
+        """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities, ``(K,)``; 1 is perfect.
+
+        A list that ends above a position says nothing of it; where all do, there is no figure (NaN).
+        """
         return self._perplexity(log, self._marginal)
 
     def perplexity(self, log: ClickLog) -> float:
-        """The mean of `perplexity_by_rank` over the positions."""
-        return float(self.perplexity_by_rank(log).mean())
+        """The mean of `perplexity_by_rank` over the positions that the log has."""
+        return float(np.nanmean(self.perplexity_by_rank(log)))
 
     def conditional_perplexity_by_rank(self, log: ClickLog) -> Floats:
         """``exp(-E[log P(c(k) | clicks above k)])`` at each position k, ``(K,)``.
 
-        The product over the positions is ``exp(-score)``. Infinite at a position where the log has what the model excludes (CM:
-        a second click of a session).
+        For lists of one length the product over the positions is ``exp(-score)``. Infinite at a position where the log has what
+        the model excludes (CM: a second click of a session).
         """
         return self._perplexity(log, self._conditional)
 
     def conditional_perplexity(self, log: ClickLog) -> float:
-        """The mean of `conditional_perplexity_by_rank` over the positions."""
-        return float(self.conditional_perplexity_by_rank(log).mean())
+        """The mean of `conditional_perplexity_by_rank` over the positions that the log has."""
+        return float(np.nanmean(self.conditional_perplexity_by_rank(log)))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the given order.
@@ -174,7 +177,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        """Estimate from ``(N, K)`` indices of pairs and their clicks, the sessions sorted by query."""
+        """Estimate from ``(N, K)`` indices of pairs, -1 below the end of a list, and clicks, the sessions sorted by query."""
 
     @abstractmethod
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
@@ -206,8 +209,10 @@ class Estimator(ABC):
         return np.array(query_of, np.int64), np.array(item_of, np.int64)
 
     def _perplexity(self, log: ClickLog, law: Law) -> Floats:
-        """By rank, ``(K,)``."""
-        return np.exp(-self._score(log, law, np.empty(len(log))) / len(log))
+        """By rank, ``(K,)``, of the lists that reach there."""
+        reached = (log.items >= 0).sum(axis=0)
+        logs = self._score(log, law, np.empty(len(log)))
+        return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
     def _score(self, log: ClickLog, law: Law, likelihood: Floats) -> Floats:
         """The log-probabilities of the clicks of a log.
@@ -215,7 +220,7 @@ class Estimator(ABC):
         Args:
             log: the sessions to score.
             law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and pairs; of one that the fitted
-                log lacks the number is P.
+                log lacks the number is P. Below the end of a list, where the pair is -1, it may say anything.
             likelihood: ``(N,)``, set to the sum of each session.
 
         Returns:
@@ -238,7 +243,7 @@ class Estimator(ABC):
             clicks, pairs = log.clicks[part], np.empty(log.items[part].shape, np.int32)
             queries = query_of[log.queries[part]].astype(np.int32)
             find_fitted(queries, log.items[part], item_of, pair_of, first_pair, self._codes, pairs)
-            add_logs(law(queries, pairs, clicks), clicks, likelihood[part], by_position[block])
+            add_logs(law(queries, pairs, clicks), pairs, clicks, likelihood[part], by_position[block])
 
         in_parallel(score, len(starts))
         return by_position.sum(axis=0)
@@ -246,13 +251,16 @@ class Estimator(ABC):
 
 @kernel
 def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # type: ignore[no-untyped-def]
-    """Replace the items of each session by the numbers of the fitted pairs, and by P where there is none.
+    """Replace the items of each session by the numbers of the fitted pairs, by P where there is none, and -1 by -1.
 
     Most items belong to a single query, so ``pair_of``, some pair of each item, is nearly always the right one.
     """
     for session in range(len(items)):
         query = queries[session]
         for k in range(items.shape[1]):
+            if items[session, k] < 0:
+                pairs[session, k] = -1
+                continue
             item, pair = item_of[items[session, k]], len(codes)
             if item >= 0:
                 code = np.int64(query) * len(pair_of) + item
@@ -271,11 +279,11 @@ def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # 
 
 
 @kernel
-def add_logs(probabilities, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
+def add_logs(probabilities, pairs, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
     """Sum the logarithms of the probabilities of what happened: set for each session, add for each position."""
     for session in range(len(clicks)):
         total = 0.0
-        for k in range(clicks.shape[1]):
+        for k in range(list_length(pairs[session])):
             probability = probabilities[session, k]
             value = np.log(probability if clicks[session, k] else 1.0 - probability)
             total += value

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -34,8 +36,19 @@ def fit(
     )],
     log_format: Annotated[str, typer.Option(
         "--format", metavar="auto|{log_formats}",
-        help="[bold]tidy[/] is CSV or Parquet with the columns session, query, position, item, clicked.",
+        help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
+        "session, query, position, item, clicked.",
     )] = "auto",
+    columns: Annotated[str, typer.Option(
+        metavar="NAME=COLUMN,...", show_default="as they are called",
+        help="What columns of a tidy log are called, as in [bold]item=doc_id,clicked=is_click[/].",
+    )] = "",
+    duplicates: Annotated[str, typer.Option(
+        metavar="refuse|first", help="Of rows with the same session and position: refuse the log, or keep the first.",
+    )] = "refuse",
+    max_memory: Annotated[str, typer.Option(
+        metavar="SIZE", help="What may be kept of the log: 5 bytes for each session and position, and the labels.",
+    )] = "4GB",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
@@ -78,13 +91,17 @@ def fit(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, log_format=log_format, strict=not skip_malformed, on_step=progress,
+            per_query=per_query, seed=seed, log_format=log_format, columns=_columns(columns), duplicates=duplicates,
+            strict=not skip_malformed, max_memory=max_memory, on_step=progress,
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
         if getattr(estimator, "converged_", None) is False:
             progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
+    start = time.perf_counter()
     scores, written = _scores(fitted), []
     _print_scores(console, fitted, scores)
+    if len(fitted.test):
+        progress(f"scored in {time.perf_counter() - start:.1f} s")
     for query, instance in fitted.instances.items():
         file = files(query)
         make_folder(file.parent)
@@ -94,6 +111,14 @@ def fit(
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": str(log), **sizes, "models": scores, "instances": written})
+
+
+def _columns(words: str) -> dict[str, str]:
+    """What ``item=doc_id,clicked=is_click`` says."""
+    parts = [part.partition("=") for part in words.split(",") if part]
+    if not all(name and column for name, _, column in parts) or len({name for name, _, _ in parts}) < len(parts):
+        raise ValueError(f"--columns is {words!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
+    return {name: column for name, _, column in parts}
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -133,7 +158,7 @@ def _scores(fitted: Fitted) -> list[dict[str, Any]]:
             "converged": getattr(estimator, "converged_", None),
             "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
             "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(fitted.test),
-            "perplexity": None if by_rank is None else float(by_rank.mean()),
+            "perplexity": None if by_rank is None else float(np.nanmean(by_rank)),
             "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
         })  # fmt: skip
     return rows

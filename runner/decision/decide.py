@@ -457,7 +457,7 @@ def _candidates(
 def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Check, ...]]:
     """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them."""
     lists, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
-    frequent = [list_ for list_ in np.argsort(-counts, kind="stable")[:MOST_LISTS] if counts[list_] >= LEAST_SHOWN]
+    frequent = [list_ for list_ in np.argsort(-counts, kind="stable")[:MOST_LISTS] if counts[list_] >= LEAST_SHOWN and (lists[list_] >= 0).all()]
     asked = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
     if len(frequent) < LEAST_LISTS or reward == "satisfaction":  # of which no log tells
         return (), (), ()

@@ -210,7 +210,9 @@ def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
     with pytest.warns(ConvergenceWarning):
         fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, on_step=steps.append)
     assert capsys.readouterr() == ("", "")
-    assert [line.partition(" in ")[0] for line in steps] == ["read 9,000 sessions", "fitted PBM", "fitted DCM"]
+    assert [line.partition(" in ")[0] for line in steps] == [
+        "read 9,000 sessions", "held out 1,800 sessions", "fitted PBM", "fitted DCM",
+    ]  # fmt: skip
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
     assert "PBM has not converged after 4 steps; allow more --iterations" in err

@@ -1,0 +1,201 @@
+"""Compiled parsing of the lines of Yandex's Relevance Prediction format, a block of whole sessions at a time.
+
+Only regular lines are understood here: of any other the block is left to the reader that goes line by line, which knows what is
+wrong. Blocks are parsed in any order and by several threads; labels are numbered afterwards, in the order of the file.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.kernels import inner, kernel
+
+__all__ = ["MOST_POSITIONS", "Numbers", "parse_relevance"]
+
+Keys = NDArray[np.int64]
+
+MOST_POSITIONS = 200
+"""URLs of a list, beyond which lines are not regular: each is compared with each."""
+HALF = 1 << 31  # a query and its region, each below this, make one key
+DIGITS = 18  # of a number that fits into a key
+
+TAB, LINE_FEED, RETURN, ZERO, NINE, CLICK, QUERY = b"\t\n\r09CQ"
+
+
+@inner
+def number_at(data, at):  # type: ignore[no-untyped-def]
+    """The number that begins here, and where it ends; -1 if there is none, or another number has the same value."""
+    value, start = np.int64(0), at
+    while ZERO <= data[at] <= NINE:  # a block ends with a line feed
+        value = value * 10 + (data[at] - ZERO)
+        at += 1
+    if at == start or at - start > DIGITS or (data[start] == ZERO and at - start > 1):
+        return np.int64(-1), at
+    return value, at
+
+
+@kernel
+def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-untyped-def]
+    """Parse whole sessions.
+
+    Args:
+        data: bytes of whole lines, each with its line feed.
+        longest: bytes of a line that is not regular.
+        urls: ``(M, K)`` int64, set to the URLs of each query; M is at least the number of lines.
+        queries: ``(M,)`` int64, set to ``query * HALF + region``.
+        clicks: ``(M, K)`` int8, set.
+
+    Returns:
+        The queries, or -1 if a line is not regular; and the clicks on URLs that no list of their session holds.
+    """
+    n_positions = urls.shape[1]
+    n_pages, first_page, off_list, at, session = 0, 0, 0, 0, np.int64(-1)
+    while at < len(data):
+        start = at
+        this, at = number_at(data, at)
+        if this < 0 or data[at] != TAB:
+            return -1, 0
+        at += 1
+        begin = at
+        while ZERO <= data[at] <= NINE:  # of the time the value means nothing
+            at += 1
+        if at == begin or data[at] != TAB or data[at + 1] not in (CLICK, QUERY) or data[at + 2] != TAB:
+            return -1, 0
+        clicked = data[at + 1] == CLICK
+        value, at = number_at(data, at + 3)
+        if value < 0:
+            return -1, 0
+        if clicked:
+            if this != session or n_pages == first_page:
+                return -1, 0
+            page, found = n_pages, False
+            while page > first_page and not found:
+                page -= 1
+                for k in range(n_positions):
+                    if urls[page, k] == value:
+                        clicks[page, k] = 1
+                        found = True
+            if not found:
+                off_list += 1
+        else:
+            if data[at] != TAB:
+                return -1, 0
+            region, at = number_at(data, at + 1)
+            if region < 0 or region >= HALF or value >= HALF:
+                return -1, 0
+            for k in range(n_positions):
+                if data[at] != TAB:
+                    return -1, 0
+                url, at = number_at(data, at + 1)
+                if url < 0:
+                    return -1, 0
+                for above in range(k):
+                    if urls[n_pages, above] == url:
+                        return -1, 0
+                urls[n_pages, k] = url
+                clicks[n_pages, k] = 0
+            queries[n_pages] = value * HALF + region
+            if this != session:
+                session, first_page = this, n_pages
+            n_pages += 1
+        if data[at] == RETURN:
+            at += 1
+        if data[at] != LINE_FEED or at + 1 - start >= longest:
+            return -1, 0
+        at += 1
+    return n_pages, off_list
+
+
+@kernel
+def number_keys(keys, start, table, numbers, known, result, new):  # type: ignore[no-untyped-def]
+    """Number keys in the order in which they first appear.
+
+    Args:
+        keys: from 0.
+        start: the first of them to be numbered.
+        table, numbers: a hash table of keys, -1 where there is none, and their numbers; its length is a power of two.
+        known: the number of the first new key.
+        result: set to the number of each key.
+        new: set to the keys that the table did not hold, as many as it has room for.
+
+    Returns:
+        The first key for which there was no room, or the number of keys; and how many are new.
+    """
+    mask, n_new = len(table) - 1, 0
+    for i in range(start, len(keys)):
+        key = keys[i]
+        mixed = key * np.int64(-7046029254386353131)
+        place = (mixed ^ (mixed >> 32)) & mask
+        while table[place] != key and table[place] >= 0:
+            place = (place + 1) & mask
+        if table[place] < 0:
+            if n_new == len(new):
+                return i, n_new
+            table[place] = key
+            numbers[place] = known + n_new
+            new[n_new] = key
+            n_new += 1
+        result[i] = numbers[place]
+    return len(keys), n_new
+
+
+class Numbers:
+    """The numbers of labels that are made of numbers, by a hash table beside the dictionary of all labels.
+
+    Args:
+        index: the labels and their numbers, in order; others may add to it.
+        pair: whether a label is two numbers with a hyphen, instead of one.
+    """
+
+    def __init__(self, index: dict[bytes, int], pair: bool) -> None:
+        self.index, self.pair = index, pair
+        self._empty(1 << 16)
+
+    def _empty(self, size: int) -> None:
+        self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
+        self.seen = 0  # labels of the dictionary
+
+    def of(self, keys: Keys) -> NDArray[np.int32]:
+        """The number of each key; what is new is added to the dictionary."""
+        result, start = np.empty(len(keys), np.int32), 0
+        while True:
+            first = len(self.index)
+            if 2 * first >= len(self.table):
+                self._empty(4 << first.bit_length())
+            for label, number in islice(self.index.items(), self.seen, None):
+                key = regular_key(label, self.pair)
+                if key is not None:
+                    insert(self.table, self.numbers, key, number)
+            new = np.empty(len(self.table) // 2 - first, np.int64)
+            start, n_new = number_keys(keys, start, self.table, self.numbers, first, result, new)
+            made = new[:n_new].tolist()
+            labels = (b"%d-%d" % divmod(key, HALF) for key in made) if self.pair else (b"%d" % key for key in made)
+            self.index.update(zip(labels, range(first, first + n_new), strict=True))
+            self.seen = len(self.index)
+            if start == len(keys):
+                return result
+
+
+def regular_key(label: bytes, pair: bool) -> int | None:
+    """The key of a label, if it is as `parse_relevance` would have made it."""
+    parts = label.split(b"-") if pair else [label]
+    most = HALF if pair else 10**DIGITS
+    if len(parts) != 1 + pair or any(len(part) > DIGITS or not part.isdigit() for part in parts):
+        return None
+    if any(int(part) >= most or part != b"%d" % int(part) for part in parts):
+        return None
+    return int(parts[0]) * HALF + int(parts[1]) if pair else int(parts[0])
+
+
+@kernel
+def insert(table, numbers, key, number):  # type: ignore[no-untyped-def]
+    """Add a key to a hash table that lacks it and has room."""
+    mask = len(table) - 1
+    mixed = key * np.int64(-7046029254386353131)
+    place = (mixed ^ (mixed >> 32)) & mask
+    while table[place] >= 0:
+        place = (place + 1) & mask
+    table[place], numbers[place] = key, number
