@@ -25,6 +25,7 @@ from .policies import (
     sessions_by_query,
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
+from .tables import MAX_MEMORY
 
 __all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
 
@@ -144,7 +145,13 @@ def compare(
 
 
 def read_sessions(
-    source: str | PathLike[str] | ClickLog | ItemPositionLog, log_format: str = "auto", query: str | None = None
+    source: str | PathLike[str] | ClickLog | ItemPositionLog,
+    log_format: str = "auto",
+    query: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog | ItemPositionLog:
     """Read a log, or some sessions of it.
 
@@ -152,6 +159,7 @@ def read_sessions(
         source: its file, or the log itself.
         log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
         query: keep only the sessions of the query with this label; None keeps all.
+        columns, duplicates, max_memory: of a file, as for `read_log`.
 
     Raises:
         ValueError: on an unknown format or query, or as the reader.
@@ -161,7 +169,10 @@ def read_sessions(
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source
     else:
-        log = read_open_bandit(source) if log_format == "obd" else read_log(source, log_format)
+        if log_format == "obd":
+            log = read_open_bandit(source)
+        else:
+            log = read_log(source, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
     if query is not None and isinstance(log, ItemPositionLog):
         raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     if query is None or isinstance(log, ItemPositionLog):

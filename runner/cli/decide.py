@@ -11,6 +11,7 @@ import typer
 from ...envs import REWARDS
 from ..reports.terminal import Column, print_table, say
 from .console import errors, output
+from .logs import Columns, Duplicates, MaxMemory, columns_of
 from .run import number
 
 __all__ = ["decide"]
@@ -44,6 +45,9 @@ def decide(
     log_format: Annotated[str, typer.Option(
         "--format", metavar="auto|{log_formats}", help="As for [bold]clickgym fit[/].",
     )] = "auto",
+    columns: Columns = "",
+    duplicates: Duplicates = "refuse",
+    max_memory: MaxMemory = "4GB",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
 ) -> None:  # fmt: skip
     """Decide which list to show for a query, what it would gain, and what speaks against it.
@@ -69,7 +73,8 @@ def decide(
     with progress:
         decision = decide_(
             log, query, agents=agents or AGENTS, horizon=number(horizon), runs=runs, reward=reward, cutoff=cutoff, seed=seed,
-            out=out, log_format=log_format, callback=progress, on_step=partial(errors().print, highlight=False, markup=False),
+            out=out, log_format=log_format, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory,
+            callback=progress, on_step=partial(errors().print, highlight=False, markup=False),
         )  # fmt: skip
     files = write_decision(decision, out)
     console = output()

@@ -15,6 +15,7 @@ from ...envs import REWARDS
 from ..reports.terminal import Column, print_table
 from ..reports.terminal import say as tell
 from .console import Json, compiling_told, errors, output, print_json
+from .logs import Columns, Duplicates, MaxMemory, columns_of
 
 if TYPE_CHECKING:
     from ...offline import Comparison, Evaluation
@@ -40,6 +41,9 @@ def evaluate(
         "--format", metavar="auto|{log_formats}|obd",
         help="As for [bold]clickgym fit[/]; [bold]obd[/] is the Open Bandit Dataset.",
     )] = "auto",
+    columns: Columns = "",
+    duplicates: Duplicates = "refuse",
+    max_memory: MaxMemory = "4GB",
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
     )] = None,
@@ -84,11 +88,16 @@ def evaluate(
     Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused. An interval of
     the difference that lies above 0 speaks for the policy; [bold]better[/] is the share of the resamplings in which it gains.
     """
-    from ...offline import compare
+    from ...offline import ClickLog, compare, read_sessions
 
-    with compiling_told(errors()):
+    with compiling_told(told := errors()):
+        logged = read_sessions(
+            log, log_format, query, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory
+        )
+        for note in logged.notes if isinstance(logged, ClickLog) else ():
+            tell(told, note)
         compared = compare(
-            log, policy, estimator, log_format=log_format, query=query, logging=logging, reward=reward, cutoff=cutoff,
+            logged, policy, estimator, log_format=log_format, logging=logging, reward=reward, cutoff=cutoff,
             on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
         )  # fmt: skip
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)

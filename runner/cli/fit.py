@@ -16,6 +16,7 @@ from rich.console import Console
 from ...envs.files import make_folder
 from ..reports.terminal import Column, print_table, say
 from .console import Json, compiling_told, errors, output, print_json
+from .logs import Columns, Duplicates, MaxMemory, columns_of
 
 if TYPE_CHECKING:
     from ...offline import Fitted
@@ -39,16 +40,9 @@ def fit(
         help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
         "session, query, position, item, clicked.",
     )] = "auto",
-    columns: Annotated[str, typer.Option(
-        metavar="NAME=COLUMN,...", show_default="as they are called",
-        help="What columns of a tidy log are called, as in [bold]item=doc_id,clicked=is_click[/].",
-    )] = "",
-    duplicates: Annotated[str, typer.Option(
-        metavar="refuse|first", help="Of rows with the same session and position: refuse the log, or keep the first.",
-    )] = "refuse",
-    max_memory: Annotated[str, typer.Option(
-        metavar="SIZE", help="What may be kept of the log: 5 bytes for each session and position, and the labels.",
-    )] = "4GB",
+    columns: Columns = "",
+    duplicates: Duplicates = "refuse",
+    max_memory: MaxMemory = "4GB",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
@@ -91,7 +85,7 @@ def fit(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, log_format=log_format, columns=_columns(columns), duplicates=duplicates,
+            per_query=per_query, seed=seed, log_format=log_format, columns=columns_of(columns), duplicates=duplicates,
             strict=not skip_malformed, max_memory=max_memory, on_step=progress,
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
@@ -111,14 +105,6 @@ def fit(
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": str(log), **sizes, "models": scores, "instances": written})
-
-
-def _columns(words: str) -> dict[str, str]:
-    """What ``item=doc_id,clicked=is_click`` says."""
-    parts = [part.partition("=") for part in words.split(",") if part]
-    if not all(name and column for name, _, column in parts) or len({name for name, _, _ in parts}) < len(parts):
-        raise ValueError(f"--columns is {words!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
-    return {name: column for name, _, column in parts}
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:

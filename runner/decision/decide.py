@@ -21,7 +21,7 @@ The verdict follows from the differences between the two lists by the estimators
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -54,6 +54,7 @@ from ...offline import (
     read_sessions,
 )
 from ...offline.evaluation import CAN_ESTIMATE, CLICK_MODELS, DOUBLY_ROBUST, LEAST_SESSIONS, logged_reward
+from ...offline.tables import MAX_MEMORY
 from ..make import make_agent, make_env
 from ..run import run
 from ..sweep import Callback, sweep
@@ -216,6 +217,9 @@ def decide(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     log_format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    max_memory: int | str = MAX_MEMORY,
     truth: ClickModel | None = None,
     callback: Callback | None = None,
     on_step: Callable[[str], object] = lambda text: None,
@@ -231,7 +235,7 @@ def decide(
         seed: of the held-out sessions, the agents and the bootstrap.
         out: folder of ``instance.json`` and the agents' results; made if need be. None leaves no files. The page is written by
             `write_decision`.
-        log_format: of a file, as for `read_log`.
+        log_format, columns, duplicates, max_memory: of a file, as for `read_log`.
         truth: the users of a simulated log, over its item indices.
         callback: is told of the agents' progress.
         on_step: is told what was done, in a line.
@@ -257,7 +261,7 @@ def decide(
     if not isinstance(reward, str) or reward not in REWARDS:
         raise ValueError(unknown("reward", reward, REWARDS))
     name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = read_sessions(log, log_format)
+    logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(logged):
@@ -275,6 +279,8 @@ def decide(
     own_train, own_test, own = (part[part.queries == part.query_labels.index(query)] for part in (train, test, logged))
     if not len(own_test):
         raise ValueError(f"the query {query!r} has {len(own)} sessions, of which none was held out; expected more")
+    for note in logged.notes:
+        on_step(note)
     on_step(f"{len(logged):,} sessions in {name}, {len(own):,} of query {query}")
 
     estimators = _fit(train, own_train, reward)
@@ -457,7 +463,11 @@ def _candidates(
 def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Check, ...]]:
     """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them."""
     lists, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
-    frequent = [list_ for list_ in np.argsort(-counts, kind="stable")[:MOST_LISTS] if counts[list_] >= LEAST_SHOWN and (lists[list_] >= 0).all()]
+    frequent = [
+        list_
+        for list_ in np.argsort(-counts, kind="stable")[:MOST_LISTS]
+        if counts[list_] >= LEAST_SHOWN and (lists[list_] >= 0).all()
+    ]
     asked = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
     if len(frequent) < LEAST_LISTS or reward == "satisfaction":  # of which no log tells
         return (), (), ()
