@@ -483,7 +483,7 @@ def _above(weights: Floats) -> Floats:
 def _earnings(users: ClickModel, items: Integers, lists: NDArray[np.integer], reward: str, cutoff: int) -> Floats:
     """``(N, cutoff)`` what a click model expects each position of each list to earn; no list ends above the cutoff."""
     distinct, index = np.unique(np.where(lists >= 0, np.searchsorted(items, lists), -1), axis=0, return_inverse=True)
-    for ranking in distinct[distinct[:, -1] < 0]:  # what stands below the cutoff changes nothing above
+    for ranking in distinct:  # filled up to the end, for what stands below the cutoff changes nothing above
         others = np.setdiff1d(np.arange(len(items)), ranking)
         ended = ranking < 0
         if len(others) < ended.sum():

@@ -231,8 +231,9 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-# Walked where they mean something, in the recipe of meta-learning; or no number, but how many lines there are by reason.
-ELSEWHERE_WALKED = {"train_sessions", "episode", "skipped"}
+# Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
+# there are by reason.
+ELSEWHERE_WALKED = {"train_sessions", "episode", "max_memory", "skipped"}
 
 
 def public_names() -> dict[str, Any]:
@@ -323,6 +324,8 @@ def is_taken(call: Call, name: str, value: Any) -> bool:
         documented["checkpoints"] = []  # the horizon alone
     if call.function is offline.ItemPositionLog:
         documented["items"] = []  # that of a log without displays; it is what the others miss
+    if call.function in (offline.ClickLog, offline.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
+        return value[-1:] in ([[0, -1]], [[1, -1]])  # below the end of a list
     return name in documented and type(value) is type(documented[name]) and value == documented[name]
 
 

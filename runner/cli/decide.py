@@ -85,8 +85,8 @@ def decide(
         say(console, f"List: {', '.join(decision.recommended)}")
     if decision.against:
         console.print()
-        columns = [Column("speaks against it"), Column("why", words=True)]
+        headed = [Column("speaks against it"), Column("why", words=True)]
         title = "What else to know" if decision.verdict == "unknown" else "What speaks against it"
-        print_table(console, columns, [*decision.against.items()], headings=False, title=title)
+        print_table(console, headed, [*decision.against.items()], headings=False, title=title)
         console.print()
     say(console, f"In {out}: {', '.join(file.name for file in files)}")

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from test_evaluation import HOLDS, LISTS, MODELS, TARGETS, K, click_log, every_session, logging_policy, users
+from test_evaluation import HOLDS, LISTS, MODELS, TARGETS, K, click_log, every_session, logging_policy, model_of, users
 from test_offline import ALL, EM, PARAMETERS, penalised, small_log
 
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
@@ -183,7 +183,7 @@ def value(model, policy, reward="clicks", cutoff=K):
 @pytest.mark.parametrize(("name", "estimator"), CASES)
 def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
     log, probabilities = every_session_of_every_length(users(name))
-    model = users(name) if estimator in (name, "sdbn") else None
+    model = model_of(name, estimator)
     for more in ({}, {"cutoff": 2}):
         values, weights = contributions(log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more)
         assert probabilities @ values.sum(axis=1) == pytest.approx(value(users(name), TARGETS[target], **more), abs=1e-10)

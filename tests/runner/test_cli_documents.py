@@ -101,7 +101,10 @@ def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):
 def test_evaluate_in_json_is_what_python_says(document, log_file):
     said = document("evaluate", log_file, "--policy", "fixed:a,b,c", "--logging", "uniform", "--estimator", "ips", "pbm")
     compared = compare(log_file, "fixed:a,b,c", ["ips", "pbm"], logging="uniform")
-    assert said["evaluations"] == json.loads(json.dumps([asdict(each) for each in compared.evaluations]))
+    rows = [{"policy": "fixed:a,b,c", **asdict(each), "cautions": each.cautions} for each in compared.evaluations]
+    assert said["evaluations"] == json.loads(json.dumps(rows))
+    assert said["policies"] == {"fixed:a,b,c": {"lists": {"shoes": ["a", "b", "c"]}}}
+    assert said["refused"] == []
     assert said["on_policy"] is None
 
 
