@@ -22,6 +22,8 @@ from .generic_rl import TD3 as TD3
 from .generic_rl import MaskablePPO as MaskablePPO
 from .generic_rl import RecurrentPPO as RecurrentPPO
 from .generic_rl import StableBaselines as StableBaselines
+from .grab import GRAB as GRAB
+from .grab import SGRAB as SGRAB
 from .kl_ucb import DCMKLUCB as DCMKLUCB
 from .kl_ucb import CascadeKLUCB as CascadeKLUCB
 from .learner import Learner as Learner
@@ -42,6 +44,7 @@ from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
 from .top_rank import TopRank as TopRank
+from .uni_rank import UniRank as UniRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
     agent.__name__: agent
@@ -61,6 +64,9 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         BatchRank,
         MergeRank,
         TopRank,
+        GRAB,
+        SGRAB,
+        UniRank,
         BubbleRank,
         CascadeDUCB,
         CascadeSWUCB,
