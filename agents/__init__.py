@@ -13,6 +13,8 @@ from .cascade import CascadeTS as CascadeTS
 from .cascade import CascadeUCB1 as CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
+from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
+from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
 from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
@@ -35,6 +37,8 @@ from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
 from .merge_rank import MergeRank as MergeRank
+from .pbmhb import PBMHB as PBMHB
+from .pdgd import PDGD as PDGD
 from .pie import PIE as PIE
 from .position_based import PBMPIE as PBMPIE
 from .position_based import PBMUCB as PBMUCB
@@ -70,16 +74,19 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         BubbleRank,
         CascadeDUCB,
         CascadeSWUCB,
+        GLRCascadeUCB,
+        GLRCascadeKLUCB,
         PBMUCB,
         PBMPIE,
         PBMTS,
         BCMPTS,
+        PBMHB,
     )
 }
 """The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS)
+    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 
