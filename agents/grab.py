@@ -226,7 +226,7 @@ class GRAB(LeaderAgent):
     Source: Gauthier, Gaudel, Fromont, *Parametric graph for unimodal ranking bandit*, ICML 2021, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Ties between leaders are broken by an order of the items that is drawn when they are told apart, those between lists
+        1. ⚠ Ties between leaders are broken by an order of the items that is drawn while there are any, those between lists
            (sums within 1e-10) and positions uniformly at random; the leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is the one that UniRank has.

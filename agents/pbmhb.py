@@ -133,7 +133,7 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMHB(CompiledAgent):
-    """PB-MHB: attractions and examination drawn from their posterior by Metropolis-Hastings; the list that is best for the draw.
+    """PB-MHB: attractions and examination drawn from their posterior by Metropolis-Hastings, and the list best for the draw.
 
     A session goes on from the last draw, ``n_sweeps`` times through θ_1 .. θ_L, κ_2 .. κ_K: a step from the normal law of
     standard deviation ``c / sqrt(t)`` around the parameter, cut off at 0 and 1, is accepted by the likelihood
@@ -144,8 +144,8 @@ class PBMHB(CompiledAgent):
         n_positions: K.
         c: > 0, the width of the first steps.
         n_sweeps: how often each parameter is drawn in a session.
-        fix_first: whether κ_1 = 1, as in the paper: the first position is taken for the best. Where it is not, regret is linear;
-            False draws κ_1, too.
+        fix_first: whether κ_1 = 1, as in the paper: the first position is taken for the best. Where it is not, regret is
+            linear; False draws κ_1, too.
         seed: seeds the agent's own generator.
 
     Raises:

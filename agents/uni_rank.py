@@ -196,9 +196,8 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     choose_leader(state)
     s = state.led[state.leading[0]] + 1
-    if state.log_horizon >= 0.0:
-        level = state.log_horizon
-    else:
+    level = state.log_horizon
+    if level < 0.0:
         level = exploration(s, 3.0) if s >= 3 else np.inf
     merge(state, rng, level, n_positions)
     for b in range(state.n_shown[0]):
