@@ -366,6 +366,14 @@ def test_unirank_orders_the_items(kind):
     assert reference.leader() == (frozenset([1]), frozenset([2]), frozenset([0]))
 
 
+def test_lists_of_unirank_are_uniform_within_a_part():
+    """Null: the first session shows any of the 12 ordered pairs of 4 items; 6,000 draws. Checks the player of this file."""
+    rng, reference = np.random.default_rng(13), UniRankReference(4, 2)
+    lists = [tuple(draw_unirank(reference, rng)[0]) for _ in range(6000)]
+    counts = [lists.count(ranking) for ranking in permutations(range(4), 2)]
+    assert chisquare(counts).pvalue > FALSE_ALARM
+
+
 # --------------------------------------------------------------------------------------------------------- GLR-Cascade
 
 
@@ -722,6 +730,34 @@ def test_each_other_reading_of_pdgd_is_told_apart():
     assert not agreed
 
 
+# ------------------------------------------------------------------------------------------------------------ all at edges
+
+
+@pytest.mark.parametrize(
+    ("draw", "make"),
+    [
+        (draw_grab, GRABReference),
+        (draw_grab, lambda L, K: GRABReference(L, K, horizon=1, gamma=1)),
+        (draw_grab, lambda L, K: SGRABReference(L, K, gamma=10**9)),
+        (draw_unirank, UniRankReference),
+        (draw_unirank, lambda L, K: UniRankReference(L, K, horizon=2)),
+        (draw_glr, lambda L, K: GLRReference(L, K, "UCB1", 1)),
+        (draw_glr, lambda L, K: GLRReference(L, K, "KL", 2, delta=1e-300, exploration=5e-324)),
+        (draw_glr, lambda L, K: GLRReference(L, K, "KL", 10**7, delta=0.9, exploration=1.0, feedback="first_click")),
+        (draw_pbmhb, PBMHBReference),
+        (draw_pbmhb, lambda L, K: PBMHBReference(L, K, c=1e100, n_sweeps=2, fix_first=False)),
+        (draw_pbmhb, lambda L, K: PBMHBReference(L, K, c=1e-12)),
+        (draw_pdgd, lambda L, K: PDGDReference(L, K, 3)),
+        (draw_pdgd, lambda L, K: PDGDReference(L, K, 3, learning_rate=1e5)),
+    ],
+)
+@pytest.mark.parametrize("attraction", [[0.0], [1.0], [1.0, 1.0], [0.0, 1.0, 1.0, 0.5], [0.0] * 4])
+def test_references_play_by_themselves_at_the_edges(draw, make, attraction):
+    for n_positions in {1, len(attraction)}:
+        model = PositionBasedModel(attraction, np.ones(n_positions))
+        play(make(len(attraction), n_positions), draw, {}, model, 30)
+
+
 # --------------------------------------------------------------------------------------------------------- graded users
 
 
@@ -732,11 +768,3 @@ def test_graded_users_have_a_number_for_every_grade_and_click_better_documents_m
     assert all(a < b for a, b in pairwise(table["click"]))
     assert all(a <= b for a, b in pairwise(table["stop"]))
     assert all(0 <= p <= 1 for key in table for p in table[key])
-
-
-def test_lists_of_unirank_are_uniform_within_a_part():
-    """Null: the first session shows any of the 12 ordered pairs of 4 items; 6,000 draws. Checks the player of this file."""
-    rng, reference = np.random.default_rng(13), UniRankReference(4, 2)
-    lists = [tuple(draw_unirank(reference, rng)[0]) for _ in range(6000)]
-    counts = [lists.count(ranking) for ranking in permutations(range(4), 2)]
-    assert chisquare(counts).pvalue > FALSE_ALARM

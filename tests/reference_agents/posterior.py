@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import erfinv, expit, logsumexp, xlog1py, xlogy
 from scipy.stats import truncnorm
 
 from .reference import CLOSE, Reference, examined_positions
@@ -93,8 +93,9 @@ class PBMHBReference(Reference):
         point = np.array(point)
         for coordinate in self.coordinates():
             old = point[coordinate]
-            low, high = ndtr(-old / sigma), ndtr((1 - old) / sigma)
-            new = float(np.clip(old + sigma * ndtri(low + rng.random() * (high - low)), 0.0, 1.0))
+            scale = sigma * math.sqrt(2)
+            inverted = -math.erf(old / scale) + rng.random() * 2 * _mass(old, sigma)
+            new = float(np.clip(old + scale * erfinv(inverted), 0.0, 1.0))
             if math.log(rng.random()) < self.log_ratio(point, coordinate, new, sigma):
                 point[coordinate] = new
         return point
@@ -150,8 +151,9 @@ class PBMHBReference(Reference):
 
 
 def _mass(x: float, sigma: float) -> float:
-    """Φ((1 - x) / σ) - Φ(-x / σ)"""
-    return float(ndtr((1 - x) / sigma) - ndtr(-x / sigma))
+    """Φ((1 - x) / σ) - Φ(-x / σ), as a sum: a large σ leaves no digits of the difference."""
+    scale = sigma * math.sqrt(2)
+    return (math.erf((1 - x) / scale) + math.erf(x / scale)) / 2
 
 
 # ---------------------------------------------------------------------------------------------------------------- PDGD
