@@ -366,6 +366,17 @@ def test_unirank_orders_the_items(kind):
     assert reference.leader() == (frozenset([1]), frozenset([2]), frozenset([0]))
 
 
+@pytest.mark.parametrize("at_last_place", [True, False])
+def test_with_one_position_the_further_item_is_all_exploration_there_is(at_last_place):
+    """Why a part that starts at position K gets one: else whoever leads first stays there."""
+    model, missed = PositionBasedModel([0.3, 0.9, 0.5], [1.0]), []
+    for seed in range(6):
+        reference = UniRankReference(3, 1, at_last_place=at_last_place)
+        _, lists = play(reference, draw_unirank, {}, model, 1000, seed)
+        missed.append(lists[-200:].count((1,)) < 100)
+    assert any(missed) != at_last_place
+
+
 def test_lists_of_unirank_are_uniform_within_a_part():
     """Null: the first session shows any of the 12 ordered pairs of 4 items; 6,000 draws. Checks the player of this file."""
     rng, reference = np.random.default_rng(13), UniRankReference(4, 2)
