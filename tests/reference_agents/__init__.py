@@ -30,6 +30,7 @@ from clickgym.envs import (
 
 from .bounds import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
 from .comparisons import BatchRankReference, BubbleRankReference, MergeRankReference, TopRankReference
+from .detection import GLRReference
 from .draws import (
     BCMPTSReference,
     CascadeTSReference,
@@ -38,6 +39,7 @@ from .draws import (
     RankedKLUCBReference,
     RankedUCB1Reference,
 )
+from .graded_users import GRADED_USERS
 from .indices import (
     CascadeReference,
     DCMReference,
@@ -51,9 +53,12 @@ from .indices import (
 )
 from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
 from .plain import KLUCBPlain
+from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told
+from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
+    "GRADED_USERS",
     "MODELS",
     "RANDOMISED",
     "REFERENCES",
@@ -61,12 +66,18 @@ __all__ = [
     "BubbleRankReference",
     "CascadeReference",
     "DiscountedReference",
+    "GLRReference",
+    "GRABReference",
     "GreedyReference",
     "KLUCBPlain",
     "MergeRankReference",
+    "PBMHBReference",
     "PBMUCBReference",
+    "PDGDReference",
     "Reference",
+    "SGRABReference",
     "TopRankReference",
+    "UniRankReference",
     "WindowReference",
     "bernoulli_kl",
     "doubled",
