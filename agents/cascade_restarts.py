@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_between, check_count, check_horizon, check_share
+from ..envs.checks import check_between, check_count, check_horizon, probability
 from ..envs.kernels import inner, kernel
 from . import kl_ucb
 from .agent import Seed
@@ -31,7 +31,7 @@ __all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
 
 REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""
-NEVER = 2**62
+LONGEST = 2**62
 
 
 class Detection(NamedTuple):
@@ -49,7 +49,7 @@ class Detection(NamedTuple):
     threshold: NDArray[np.float64]  # (L,) nor is the threshold smaller than this
     drawn_order: NDArray[np.int64]  # (L,) in which items are forced to the top
     forced: NDArray[np.int64]  # (1,) the item that is in this session, or -1
-    period: int  # ⌊L / p⌋
+    period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 
 
@@ -85,12 +85,12 @@ def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
 @kernel
 def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
     """The generalised likelihood ratio of an item's n observations, of this total."""
-    largest = 0.0
+    largest = -np.inf
     for side in range(2):
         for i in range(state.n_vertices[item, side]):
             s, before = state.hull_s[item, side, i], state.hull_sum[item, side, i]
             largest = max(largest, log_likelihood(before, s) + log_likelihood(total - before, n - s))
-    return largest - log_likelihood(total, n) if largest < 0.0 else 0.0
+    return max(largest - log_likelihood(total, n), 0.0)
 
 
 @inner
@@ -139,8 +139,10 @@ def forget(state):  # type: ignore[no-untyped-def]
 @inner
 def force(state, ranking):  # type: ignore[no-untyped-def]
     """Put an item on top of the list in the first sessions of each period, one after the other."""
-    turn = (state.t[0] - 1) % state.period
     state.forced[0] = -1
+    if state.period == 0:
+        return
+    turn = (state.t[0] - 1) % state.period
     if turn >= len(state.drawn_order):
         return
     item = state.drawn_order[turn]
@@ -235,7 +237,7 @@ class _RestartingAgent(CascadeAgent):
             horizon=check_horizon(horizon, least=2),
             n_segments=check_count("n_segments", n_segments),
             delta=None if delta is None else check_between("delta", delta, 1e-300, 1),
-            exploration=None if exploration is None else check_share("exploration", exploration),
+            exploration=None if exploration is None else probability("exploration", exploration),
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )
 
@@ -258,7 +260,7 @@ class _RestartingAgent(CascadeAgent):
             threshold=np.zeros(n),
             drawn_order=self.rng.permutation(n),
             forced=np.full(1, -1, np.int64),
-            period=math.floor(min(n / p, NEVER)) if p > 0.0 else NEVER,
+            period=math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
             log_three_by_delta=math.log(3.0) - math.log(given["delta"] or 1.0 / horizon),
         )
 
@@ -275,7 +277,8 @@ class GLRCascadeUCB(_RestartingAgent):
         horizon: T, for the defaults of δ and p.
         n_segments: N, the number of stretches between changes that p is made for.
         delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
-        exploration: p in ``[0, 1]``, the share of forced sessions; None takes ``min(1, sqrt(N L log T / T))``.
+        exploration: p in ``[0, 1]``, the share of forced sessions; None takes
+            ``min(1, sqrt(N L log T / T))``; 0 forces none.
         n_vertices: of each of the 2 L hulls, at most; they need some 30 after 10⁵ observations. Where a hull would have more,
             every second vertex goes, which may delay a restart.
         feedback: as in `CascadeUCB1`.

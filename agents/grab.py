@@ -93,14 +93,14 @@ def choose_leader(state, rng):  # type: ignore[no-untyped-def]
 @inner
 def kl_upper_near(p, bound, q):  # type: ignore[no-untyped-def]
     """`kl_upper`, to about 1e-13, by Newton's method from a value near it."""
-    if p > 0.0 and bound > 0.0:
+    if 0.0 < p < 1.0 and bound > 0.0:
         minus_entropy = p * math.log(p) + (1.0 - p) * math.log1p(-p)
         for _ in range(4):
             if not p < q < 1.0:
                 break
             step = (minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound) * q * (1.0 - q) / (q - p)
             q -= step
-            if abs(step) < 1e-7 * (q - p):  # what is left is about step² / (q - p)
+            if abs(step) < 1e-7 * min(q - p, 1.0 - q):  # what is left is about step² / min(q - p, 1 - q)
                 return q
     return kl_upper(p, bound)
 
@@ -109,6 +109,8 @@ def kl_upper_near(p, bound, q):  # type: ignore[no-untyped-def]
 def index(state, item, k, level):  # type: ignore[no-untyped-def]
     """u of an item at a position."""
     n = state.shown[item, k]
+    if level == np.inf:
+        return 1.0
     if n > 0 and not state.solved[item, k]:
         state.upper[item, k] = kl_upper_near(state.mean[item, k], level / n, state.upper[item, k])
         state.solved[item, k] = state.log_horizon >= 0.0  # else the level is another one each time
@@ -182,7 +184,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     times = state.led[state.leading[0]]  # before this session
     if times % state.gamma == 0:
         return
-    level = state.log_horizon if state.log_horizon >= 0.0 else exploration(times + 1, 3.0)
+    level = state.log_horizon
+    if level < 0.0:
+        level = exploration(times + 1, 3.0) if times >= 2 else np.inf
     chosen = choose_change(state, rng, add_neighbours(state, rng, level))
     if chosen >= 0:
         k, item = state.change[chosen, 0], state.change[chosen, 1]
@@ -229,9 +233,10 @@ class GRAB(LeaderAgent):
         1. ⚠ Ties between leaders are broken by an order of the items that is drawn while there are any, those between lists
            (sums within 1e-10) and positions uniformly at random; the leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
-        3. ⚠ Without a horizon the level is the one that UniRank has.
+        3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
 
-    Memory: 8 L K numbers, and 4 K + 16 to 8 K + 32 bytes for each leader there was.
+    Memory: 8 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of sessions might bring, at most
+        doubled.
 
     Example:
         >>> GRAB(4, 2, horizon=1000, seed=0).rank(None).shape

@@ -69,7 +69,8 @@ class LeaderAgent(CompiledAgent):
     """Base of the agents that count how often each leader has led.
 
     Its state has the fields of `no_leaders`: ``leaders (C, n)``, how often each has ``led (C,)``, a table of ``slots (2C,)`` by
-    their hash, and how many there are. C, a power of two, grows between sessions; a leader takes 4 n + 16 to 8 n + 32 bytes.
+    their hash, and how many there are. C, a power of two, grows between sessions, before a chunk of them so far that each might
+    bring a new leader; it changes nothing but memory, 4 n + 16 bytes for each of C.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})

@@ -267,7 +267,8 @@ class UniRank(LeaderAgent):
            item; a merged part gets none.
         4. ⚠ f(1) and f(2) are infinite.
 
-    Memory: 25 L² bytes, and 4 L + 16 to 8 L + 32 bytes for each partition that has led.
+    Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of sessions might bring, at
+        most doubled.
 
     Example:
         >>> UniRank(4, 2, seed=0).rank(None).shape

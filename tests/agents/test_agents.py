@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, RANDOMISED, make
+from reference_agents import MODELS, RANDOMISED, make, plain
 from scipy.stats import chisquare, ks_2samp
 
 import clickgym
@@ -24,8 +24,7 @@ PBM = MODELS["PBM"]
 
 def state_of(agent: CompiledAgent) -> dict[str, object]:
     """All that determines what an agent does next, comparable with ==."""
-    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
-    return arrays | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
+    return plain(agent.state) | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
 
 
 def lists(agent: CompiledAgent, model: ClickModel, n: int, seed: int = 0) -> list[list[int]]:

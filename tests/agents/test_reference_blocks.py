@@ -25,9 +25,9 @@ from reference_agents import (
     SGRABReference,
     UniRankReference,
 )
-from reference_agents.detection import glr_statistics
-from reference_agents.posterior import log_probability
-from reference_agents.unimodal import parts_of
+from reference_agents.detection import GLR_READINGS, glr_statistics
+from reference_agents.posterior import PDGD_READINGS, log_probability
+from reference_agents.unimodal import GRAB_READINGS, UNIRANK_READINGS, parts_of
 from scipy.stats import binom, chisquare, ks_1samp
 
 from clickgym.envs import CascadeModel, PositionBasedModel
@@ -158,18 +158,6 @@ def test_a_leader_is_shown_the_first_time_and_every_gamma_th():
     assert all(all(shown[::3]) for shown in times.values())
     assert not all(map(all, times.values()))
 
-
-GRAB_READINGS = {
-    "greedy leader": {"greedy": True},
-    "the γ-th time first": {"first_included": False},
-    "the leader is no candidate": {"leader_stays": False},
-    "neighbours from the top": {"by_mean": False},
-    "items come in at the last position": {"weakest_replaced": False},
-    "s counts all sessions": {"own_count": False},
-    "unseen pairs count 1": {"unseen": 1.0},
-    "γ = L - K": {"gamma": 2},
-    "γ = L": {"gamma": 5},
-}
 
 
 @pytest.mark.parametrize("horizon", [None, 1000])
@@ -329,18 +317,6 @@ def test_parts_by_number():
     assert parts_of([1, 0, 1, 3, -1]) == (frozenset([1]), frozenset([0, 2]), frozenset([3]))
 
 
-UNIRANK_READINGS = {
-    "parts by zip": {"all_pairs": False},
-    "hidden items are not compared": {"count_hidden": False},
-    "equal clicks count": {"count_equal": True},
-    "chains of merged parts": {"chain": True},
-    "merged pairs get an item": {"merged_gets_item": True},
-    "no item at position K": {"at_last_place": False},
-    "the item from anywhere below": {"nearest": False},
-    "s counts all sessions": {"own_count": False},
-    "a fixed level": {"horizon": 10**4},
-}
-
 
 def test_each_other_reading_of_unirank_is_told_apart():
     agreed = set(UNIRANK_READINGS)
@@ -466,18 +442,6 @@ class Plain(CascadeReference):
     def agrees(self, state):
         return np.array_equal(state.clicks, self.clicks) and np.array_equal(state.examined, self.seen)
 
-
-GLR_READINGS = {
-    "the changed item restarts alone": {"restart_all": False},
-    "the logarithm of all sessions": {"since_restart": False},
-    "the logarithm of finished sessions": {"since_one": False},
-    "u from 1": {"count_from": 1},
-    "a test at every 10th observation": {"test_every": 10},
-    "every 10th split": {"split_every": 10},
-    "n of the threshold counts sessions": {"own_length": False},
-    "a test after every observation": {"session_first": False},
-    "the forced item changes places": {"rest_by_index": False},
-}
 
 
 def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5, 0.1, 0.9)):
@@ -724,15 +688,6 @@ def test_pairs_of_equally_attractive_items_are_not_preferred(reading):
     if not reading:
         assert preference(reference, [0.4, 0.5, 0.8, 0.2], [1.0, 0.5, 0.2], 0, 1) < 0
 
-
-PDGD_READINGS = {
-    "no weight": {"weighted": False},
-    "the share of the list shown": {"reversed_share": False},
-    "lists among those shown": {"among_all": False},
-    "nothing below the last click": {"one_below": False},
-    "the gradient of the logarithm": {"both_factors": False},
-    "another rate": {"learning_rate": 0.11},
-}
 
 
 def test_each_other_reading_of_pdgd_is_told_apart():

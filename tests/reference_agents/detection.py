@@ -148,4 +148,18 @@ class GLRReference(CascadeReference):
             self.observations[other] = []
 
     def holds(self) -> dict[str, Any]:
-        return super().holds() | {"t": [self.u - self.count_from], "n_restarts": [len(self.restarts)]}
+        return super().holds() | {"t": [self.u - self.count_from + 1], "n_restarts": [len(self.restarts)]}
+
+
+GLR_READINGS = {
+    "the changed item restarts alone": {"restart_all": False},
+    "the logarithm of all sessions": {"since_restart": False},
+    "the logarithm of finished sessions": {"since_one": False},
+    "u from 1": {"count_from": 1},
+    "a test at every 10th observation": {"test_every": 10},
+    "every 10th split": {"split_every": 10},
+    "n of the threshold counts sessions": {"own_length": False},
+    "a test after every observation": {"session_first": False},
+    "the forced item changes places": {"rest_by_index": False},
+}
+"""Arguments of the readings that it is not, by name."""

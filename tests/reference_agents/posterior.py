@@ -147,7 +147,7 @@ class PBMHBReference(Reference):
         super().learn(ranking, clicks)
 
     def holds(self) -> dict[str, Any]:
-        return {"clicks": self.clicks, "shown": self.shown}
+        return {"clicks": self.clicks, "misses": self.shown - self.clicks}
 
 
 def _mass(x: float, sigma: float) -> float:
@@ -253,3 +253,14 @@ class PDGDReference(Reference):
         if agreed:
             self.weights = np.array(state.weights)
         return agreed
+
+
+PDGD_READINGS = {
+    "no weight": {"weighted": False},
+    "the share of the list shown": {"reversed_share": False},
+    "lists among those shown": {"among_all": False},
+    "nothing below the last click": {"one_below": False},
+    "the gradient of the logarithm": {"both_factors": False},
+    "another rate": {"learning_rate": 0.11},
+}
+"""Arguments of the readings that it is not, by name."""

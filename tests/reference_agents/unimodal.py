@@ -35,8 +35,10 @@ def level(horizon: int | None, s: int) -> float:
 
 
 def index(mean: float, n: int, level: float) -> float:
-    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything."""
-    return 1.0 if n == 0 or level == math.inf else _upper_bound(mean, level / n)
+    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything, the mean where it allows nothing."""
+    if n == 0 or level == math.inf:
+        return 1.0
+    return _upper_bound(mean, level / n) if level > 0 else mean
 
 
 # ---------------------------------------------------------------------------------------------------------------- GRAB
@@ -173,6 +175,20 @@ class GRABReference(Reference):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "shown": self.shown}
+
+
+GRAB_READINGS = {
+    "greedy leader": {"greedy": True},
+    "the γ-th time first": {"first_included": False},
+    "the leader is no candidate": {"leader_stays": False},
+    "neighbours from the top": {"by_mean": False},
+    "items come in at the last position": {"weakest_replaced": False},
+    "s counts all sessions": {"own_count": False},
+    "unseen pairs count 1": {"unseen": 1.0},
+    "γ = L - K": {"gamma": 2},
+    "γ = L": {"gamma": 5},
+}
+"""Arguments of the readings that it is not, by name."""
 
 
 class SGRABReference(GRABReference):
@@ -347,6 +363,20 @@ class UniRankReference(Reference):
 
     def holds(self) -> dict[str, Any]:
         return {"difference": self.difference, "compared": self.compared}
+
+
+UNIRANK_READINGS = {
+    "parts by zip": {"all_pairs": False},
+    "hidden items are not compared": {"count_hidden": False},
+    "equal clicks count": {"count_equal": True},
+    "chains of merged parts": {"chain": True},
+    "merged pairs get an item": {"merged_gets_item": True},
+    "no item at position K": {"at_last_place": False},
+    "the item from anywhere below": {"nearest": False},
+    "s counts all sessions": {"own_count": False},
+    "a fixed level": {"horizon": 10**4},
+}
+"""Arguments of the readings that it is not, by name."""
 
 
 def parts_of(labels: Sequence[int]) -> Partition:
