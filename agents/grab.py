@@ -12,13 +12,14 @@ from ..envs.checks import check_count, check_horizon
 from ..envs.kernels import inner, kernel
 from .agent import Seed
 from .assignment import assign, lead
-from .kernels import exploration, kl_upper, rank_by_index, shuffle_front
+from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader, no_leaders
 
 __all__ = ["GRAB", "SGRAB"]
 
 TIE = 1e-10  # sums of indices this close are equal
 ROUNDING = 1e-12  # of sums of means
+NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
 
 
 class State(NamedTuple):
@@ -26,7 +27,8 @@ class State(NamedTuple):
     shown: NDArray[np.int64]  # (L, K) n
     mean: NDArray[np.float64]  # (L, K) ρ̂, 0 where never shown
     upper: NDArray[np.float64]  # (L, K) u as last solved for, 1 where never shown
-    solved: NDArray[np.bool_]  # (L, K) whether it still is the index
+    minus_entropy: NDArray[np.float64]  # (L, K) ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
+    known: NDArray[np.int8]  # (L, K) what of these belongs to the present mean: nothing, the entropy, or both
     leader: NDArray[np.int64]  # (K,) a, the item at each position
     place_of: NDArray[np.int64]  # (L,) the position of each item in it, or -1
     # What certifies the leader without solving for it: it was ahead by `ahead` when its means were `before`, and no other list
@@ -91,16 +93,15 @@ def choose_leader(state, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def kl_upper_near(p, bound, q):  # type: ignore[no-untyped-def]
-    """`kl_upper`, to about 1e-13, by Newton's method from a value near it."""
+def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
+    """`kl_upper`, to about 1e-12, by Newton's method from a value near it."""
     if 0.0 < p < 1.0 and bound > 0.0:
-        minus_entropy = p * math.log(p) + (1.0 - p) * math.log1p(-p)
         for _ in range(4):
             if not p < q < 1.0:
                 break
             step = (minus_entropy - p * math.log(q) - (1.0 - p) * math.log1p(-q) - bound) * q * (1.0 - q) / (q - p)
             q -= step
-            if abs(step) < 1e-7 * min(q - p, 1.0 - q):  # what is left is about step² / min(q - p, 1 - q)
+            if abs(step) < 1e-6 * min(q - p, 1.0 - q):  # what is left is about step² / min(q - p, 1 - q)
                 return q
     return kl_upper(p, bound)
 
@@ -111,9 +112,12 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
     n = state.shown[item, k]
     if level == np.inf:
         return 1.0
-    if n > 0 and not state.solved[item, k]:
-        state.upper[item, k] = kl_upper_near(state.mean[item, k], level / n, state.upper[item, k])
-        state.solved[item, k] = state.log_horizon >= 0.0  # else the level is another one each time
+    if n > 0 and state.known[item, k] < INDEX:
+        if state.known[item, k] == NOTHING:
+            clicks = state.clicks[item, k]
+            state.minus_entropy[item, k] = (x_log_x(clicks) + x_log_x(n - clicks) - x_log_x(n)) / n
+        state.upper[item, k] = kl_upper_near(state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k])
+        state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY  # else the level is another one each time
     return state.upper[item, k]
 
 
@@ -203,7 +207,7 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.clicks[item, k] += clicks[k]
         state.shown[item, k] += 1
         state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
-        state.solved[item, k] = False
+        state.known[item, k] = NOTHING
         if item != state.leader[k]:
             state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
 
@@ -235,7 +239,7 @@ class GRAB(LeaderAgent):
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
 
-    Memory: 8 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of sessions might bring, at most
+    Memory: 9 L K numbers, and 4 K + 16 bytes for each leader there has been or that a chunk of sessions might bring, at most
         doubled.
 
     Example:
@@ -269,7 +273,8 @@ class GRAB(LeaderAgent):
             shown=np.zeros((n, k), np.int64),
             mean=np.zeros((n, k)),
             upper=np.ones((n, k)),
-            solved=np.zeros((n, k), np.bool_),
+            minus_entropy=np.zeros((n, k)),
+            known=np.zeros((n, k), np.int8),
             leader=np.full(k, -1, np.int64),
             place_of=np.full(n, -1, np.int64),
             ahead=np.full(1, -np.inf),

@@ -159,7 +159,6 @@ def test_a_leader_is_shown_the_first_time_and_every_gamma_th():
     assert not all(map(all, times.values()))
 
 
-
 @pytest.mark.parametrize("horizon", [None, 1000])
 def test_each_other_reading_of_grab_is_told_apart(horizon):
     def references(kind, readings):
@@ -317,7 +316,6 @@ def test_parts_by_number():
     assert parts_of([1, 0, 1, 3, -1]) == (frozenset([1]), frozenset([0, 2]), frozenset([3]))
 
 
-
 def test_each_other_reading_of_unirank_is_told_apart():
     agreed = set(UNIRANK_READINGS)
     for seed, (model, sessions) in enumerate([(MODELS["PBM"], 500), (MODELS["CM"], 500)]):
@@ -441,7 +439,6 @@ class Plain(CascadeReference):
 
     def agrees(self, state):
         return np.array_equal(state.clicks, self.clicks) and np.array_equal(state.examined, self.seen)
-
 
 
 def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5, 0.1, 0.9)):
@@ -687,7 +684,6 @@ def test_pairs_of_equally_attractive_items_are_not_preferred(reading):
     assert unbiased == (not reading)
     if not reading:
         assert preference(reference, [0.4, 0.5, 0.8, 0.2], [1.0, 0.5, 0.2], 0, 1) < 0
-
 
 
 def test_each_other_reading_of_pdgd_is_told_apart():
