@@ -290,7 +290,7 @@ class GLRCascadeUCB(_RestartingAgent):
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.
 
-    Source: Wang, Zhou, Li, Zhang, Varshney, *Nearly optimal algorithms for piecewise-stationary cascading bandits*,
+    Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary cascading bandits*,
     arXiv 1909.05886, Algorithm 1.
 
     Deviations from the paper:

@@ -1,4 +1,4 @@
-"""GRAB and S-GRAB (Gauthier, Gaudel and Fromont 2021): from the list that looks best to those that differ a little from it."""
+"""GRAB and S-GRAB (Gauthier et al. 2021): from the list that looks best to those that differ a little from it."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class GRAB(LeaderAgent):
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Gauthier, Gaudel, Fromont, *Parametric graph for unimodal ranking bandit*, ICML 2021, Algorithm 1.
+    Source: Gauthier, Gaudel, Fromont, Lompo, *Parametric graph for unimodal ranking bandit*, ICML 2021, Algorithm 1.
 
     Deviations from the paper:
         1. ⚠ Ties between leaders are broken by an order of the items that is drawn while there are any, those between lists
@@ -306,7 +306,7 @@ class SGRAB(GRAB):
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Gauthier, Gaudel, Fromont 2021, as for `GRAB`, section 5.
+    Source: Gauthier et al. 2021, as for `GRAB`, section 5.
 
     Deviations from the paper:
         1. ⚠ As in `GRAB`.

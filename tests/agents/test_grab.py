@@ -11,6 +11,7 @@ import pytest
 from reference_agents import MODELS, GRABReference, SGRABReference, follow, plain, unimodal
 from reference_agents.unimodal import GRAB_READINGS
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import chisquare
 
 import clickgym
 from clickgym.agents import GRAB, SGRAB, grab
@@ -160,6 +161,19 @@ def test_a_leader_is_shown_every_gamma_th_time():
             assert times[leader] % gamma or tuple(ranking.tolist()) == leader
             times[leader] += 1
             agent.update(None, ranking, model.sample(ranking, rng))
+
+
+@by_kind
+def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them(name):
+    """Null: the second time that a leader leads, without a horizon, all indices are 1: three lists of one; 3,000 sessions."""
+    agent = KINDS[name][0](3, 1, gamma=2, seed=17)
+    agent.state.clicks[...], agent.state.shown[...], agent.state.mean[...] = [[0], [1], [0]], 1, [[0], [1], [0]]
+    agent.rank(None)
+    agent.state.led[agent.state.leading[0]] = 1
+    counts = Counter(int(agent.rank(None)[0]) for _ in range(3000))
+    assert agent.state.leader.tolist() == [1]
+    assert len(counts) == 3
+    assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
 def test_gamma_counts_the_neighbours():
