@@ -212,7 +212,7 @@ class CompiledAgent(Agent):
                     saved = arrays[f"state_{name}"]
                     if name in agent.growing:
                         value = np.empty((len(saved), *value.shape[1:]), value.dtype)
-                        agent.state = agent.state._replace(**{name: value})  # type: ignore[attr-defined]
+                        agent.state = agent.state._replace(**{name: value})
                     if (saved.shape, saved.dtype) != (value.shape, value.dtype):
                         raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
                     value[...] = saved

@@ -248,8 +248,8 @@ class UniRank(LeaderAgent):
     one if an item of that may be better than one of its own: ``kl_upper((1 + τ)/2, f(s)/n) > 1/2``, with τ the mean difference
     of their clicks, n the sessions that compared them, s how often this partition has led, and ``f(s) = log s + 3 log log s``.
 
-    Found in our runs: a good item that lost its first few duels may starve, for the further item comes from the nearest part that
-    has one; on the default query of the PBM such runs, some two of 20, end with two or three times the median regret.
+    Found in our runs: a good item that lost its first few duels may starve, for the further item comes from the nearest part
+    that has one; on the default query of the PBM some two runs of 20 end with two or three times the median regret.
 
     Args:
         n_items: L.
