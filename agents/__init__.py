@@ -13,6 +13,8 @@ from .cascade import CascadeTS as CascadeTS
 from .cascade import CascadeUCB1 as CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
+from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
+from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
 from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
@@ -22,6 +24,8 @@ from .generic_rl import TD3 as TD3
 from .generic_rl import MaskablePPO as MaskablePPO
 from .generic_rl import RecurrentPPO as RecurrentPPO
 from .generic_rl import StableBaselines as StableBaselines
+from .grab import GRAB as GRAB
+from .grab import SGRAB as SGRAB
 from .kl_ucb import DCMKLUCB as DCMKLUCB
 from .kl_ucb import CascadeKLUCB as CascadeKLUCB
 from .learner import Learner as Learner
@@ -33,6 +37,8 @@ from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
 from .merge_rank import MergeRank as MergeRank
+from .pbmhb import PBMHB as PBMHB
+from .pdgd import PDGD as PDGD
 from .pie import PIE as PIE
 from .position_based import PBMPIE as PBMPIE
 from .position_based import PBMUCB as PBMUCB
@@ -42,6 +48,7 @@ from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
 from .top_rank import TopRank as TopRank
+from .uni_rank import UniRank as UniRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
     agent.__name__: agent
@@ -61,19 +68,25 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         BatchRank,
         MergeRank,
         TopRank,
+        GRAB,
+        SGRAB,
+        UniRank,
         BubbleRank,
         CascadeDUCB,
         CascadeSWUCB,
+        GLRCascadeUCB,
+        GLRCascadeKLUCB,
         PBMUCB,
         PBMPIE,
         PBMTS,
         BCMPTS,
+        PBMHB,
     )
 }
 """The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS)
+    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 

@@ -107,6 +107,9 @@ class CompiledAgent(Agent):
     renewed: ClassVar[frozenset[str]] = frozenset()
     """State arrays that files of version 0.1 lack, or that must not be taken from them: they stay as in a new agent."""
 
+    growing: ClassVar[frozenset[str]] = frozenset()
+    """State arrays that `make_room` replaces by longer ones."""
+
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
@@ -130,7 +133,15 @@ class CompiledAgent(Agent):
     def _initial_state(self) -> NamedTuple:
         """The state before the first session."""
 
+    def make_room(self, n_sessions: int) -> None:
+        """Called before sessions are played, for states that grow; kernels themselves allocate nothing.
+
+        Args:
+            n_sessions: how many will be played at most before it is called again.
+        """
+
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        self.make_room(1)
         specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
         return self.ranking.copy()
 
@@ -201,6 +212,9 @@ class CompiledAgent(Agent):
             for name, value in agent.state._asdict().items():
                 if _is_array(value) and name not in renewed:
                     saved = arrays[f"state_{name}"]
+                    if name in agent.growing:
+                        value = np.empty((len(saved), *value.shape[1:]), value.dtype)
+                        agent.state = agent.state._replace(**{name: value})
                     if (saved.shape, saved.dtype) != (value.shape, value.dtype):
                         raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
                     value[...] = saved

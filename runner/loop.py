@@ -226,6 +226,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
+        agent.make_room(size)
         before, regret = time.perf_counter(), meter.totals[0]
         try:
             played, realised, satisfied = play(size)

@@ -18,7 +18,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from reference_agents import Reference, reference_of
+from reference_agents import Reference, plain, reference_of
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent
@@ -43,7 +43,7 @@ SCALES = (1e-300, 1e-12, 1e-3, 0.5, 1.0, 1e3, 1e12, 1e100)
 RIDGES = (1e-6, 1e-3, 1.0, 1e3, 1e12, 1e100)
 LEAST_EXAMINATION, LEAST_DELTA = 1e-100, 2e-300
 HORIZONS = (1, 2, 5, 60, 10**7)
-LEAST_HORIZON = {"BatchRank": 5, "PIE": 3, "TopRank": 2, "BubbleRank": 2}
+LEAST_HORIZON = {"BatchRank": 5, "PIE": 3, "TopRank": 2, "BubbleRank": 2, "GLRCascadeUCB": 2, "GLRCascadeKLUCB": 2}
 
 
 @dataclass(frozen=True)
@@ -186,14 +186,20 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "ranking": lambda: lists[1],
         "examination": known.tolist,
         "epsilon": lambda: float(rng.choice(PROBABILITIES if "Greedy" in name else SCALES)),
-        "gamma": lambda: float(rng.choice(positive)),
-        "delta": lambda: max(float(rng.choice(below_one)), LEAST_DELTA if name == "TopRank" else 0.0),
+        "gamma": lambda: int(rng.choice([1, 2, 10, 10**9])) if "GRAB" in name else float(rng.choice(positive)),
+        "delta": lambda: max(float(rng.choice(below_one)), 0.0 if name == "BubbleRank" else LEAST_DELTA),
         "tau": lambda: int(rng.choice([1, 2, 7, 1000])),
         "position_order": lambda: rng.permutation(n_positions).tolist(),
         "initial": lambda: lists[int(rng.integers(3))],
         "alpha": lambda: float(rng.choice([0.0, *SCALES])),
         "ridge": lambda: float(rng.choice(RIDGES)),
-        "c": lambda: float(rng.choice([0.0, 1.0, 3.0, 100.0])),
+        "c": lambda: float(rng.choice(SCALES if name == "PBMHB" else [0.0, 1.0, 3.0, 100.0])),
+        "n_sweeps": lambda: int(rng.choice([1, 2, 5])),
+        "fix_first": lambda: bool(rng.random() < 0.5),
+        "n_segments": lambda: int(rng.choice([1, 4, 10**6])),
+        "exploration": lambda: float(rng.choice(PROBABILITIES)),
+        "n_vertices": lambda: 1000,  # fewer may miss a change
+        "learning_rate": lambda: float(rng.choice([1e-12, 0.1, 1.0, 1e3])),
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }
     arguments = {}
@@ -216,11 +222,9 @@ class Fault(Exception):
 
 
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
-BOUNDLESS = {
-    "rest",
-    "floor",
-    "log_miss",
-}  # of no items below the list, or below its floor; the logarithm of a miss that is impossible
+# Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no other list, no item that is
+# surely better, and no candidate left.
+BOUNDLESS = {"rest", "floor", "log_miss", "ahead", "detour", "potential", "weakest", "log_rest"}
 
 
 def check_finite(state: Any) -> None:
@@ -273,10 +277,6 @@ class Followed(Agent):
             raise
 
 
-def _plainly(state: Any) -> list[Any]:
-    return [np.asarray(value).tolist() for value in state]
-
-
 def play(case: Case, *, compiled: bool = True) -> str:
     """Play a case in Python, and in compiled code; what is at fault, ``""`` if nothing is, or ``"refused: ..."``."""
     with warnings.catch_warnings():
@@ -306,7 +306,7 @@ def play(case: Case, *, compiled: bool = True) -> str:
             return f"compiled, {error!r}"
         if lists != python.lists:
             return "the lists of the engines differ"
-        same = _plainly(second.state) == _plainly(followed.state)
+        same = plain(second.state) == plain(followed.state)
         same &= second.rng.bit_generator.state == followed.rng.bit_generator.state
         if not same or not np.array_equal(again.regret, measured.regret):
             return "the engines end in other states"

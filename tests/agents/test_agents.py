@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, RANDOMISED, make
+from reference_agents import MODELS, RANDOMISED, make, plain
 from scipy.stats import chisquare, ks_2samp
 
 import clickgym
@@ -24,8 +24,7 @@ PBM = MODELS["PBM"]
 
 def state_of(agent: CompiledAgent) -> dict[str, object]:
     """All that determines what an agent does next, comparable with ==."""
-    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
-    return arrays | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
+    return plain(agent.state) | {"generator": agent.rng.bit_generator.state, "ranking": agent.ranking.tolist()}
 
 
 def lists(agent: CompiledAgent, model: ClickModel, n: int, seed: int = 0) -> list[list[int]]:
@@ -428,6 +427,24 @@ WRONG = [
     ("TopRank", (3, 2), {"horizon": 100, "delta": 0}, "delta is 0; expected"),
     ("TopRank", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
     ("TopRank", (3, 2), {"horizon": 100, "delta": float("nan")}, "delta is nan; expected"),
+    ("GRAB", (3, 2), {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("GRAB", (3, 2), {"gamma": 0}, "gamma is 0; expected a positive integer"),
+    ("SGRAB", (3, 2), {"gamma": 1.5}, "gamma is 1.5; expected a positive integer"),
+    ("UniRank", (3, 2), {"horizon": "100"}, "horizon is '100'; expected an integer"),
+    ("PBMHB", (3, 2), {"c": 0}, "c is 0; expected a finite number > 0"),
+    ("PBMHB", (3, 2), {"n_sweeps": 0}, "n_sweeps is 0; expected a positive integer"),
+    ("PBMHB", (3, 2), {"fix_first": 1}, "fix_first is 1; expected True or False"),
+    ("GLRCascadeUCB", (3, 2), {"horizon": 1}, "horizon is 1; expected an integer of at least 2"),
+    ("GLRCascadeUCB", (3, 2), {"horizon": 100, "n_segments": 0}, "n_segments is 0; expected a positive integer"),
+    ("GLRCascadeUCB", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
+    (
+        "GLRCascadeKLUCB",
+        (3, 2),
+        {"horizon": 100, "exploration": 1.1},
+        r"exploration is 1.1; expected a probability in \[0, 1\]",
+    ),
+    ("GLRCascadeKLUCB", (3, 2), {"horizon": 100, "n_vertices": 3}, "n_vertices is 3; expected an integer of at least 4"),
+    ("GLRCascadeKLUCB", (3, 2), {"horizon": 100, "feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
     ("PBMUCB", (3, 2), {"examination": [1.0]}, r"examination has shape \(1,\); expected \(2,\)"),
     ("PBMUCB", (3, 2), {"examination": [[1.0, 0.5]]}, r"examination has shape \(1, 2\); expected \(2,\)"),
     ("PBMUCB", (3, 2), {"examination": [1.0, 0.0]}, r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"),

@@ -30,6 +30,7 @@ from clickgym.envs import (
 
 from .bounds import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
 from .comparisons import BatchRankReference, BubbleRankReference, MergeRankReference, TopRankReference
+from .detection import GLRReference
 from .draws import (
     BCMPTSReference,
     CascadeTSReference,
@@ -38,6 +39,7 @@ from .draws import (
     RankedKLUCBReference,
     RankedUCB1Reference,
 )
+from .graded_users import GRADED_USERS
 from .indices import (
     CascadeReference,
     DCMReference,
@@ -51,9 +53,12 @@ from .indices import (
 )
 from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
 from .plain import KLUCBPlain
+from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told
+from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
+    "GRADED_USERS",
     "MODELS",
     "RANDOMISED",
     "REFERENCES",
@@ -61,18 +66,26 @@ __all__ = [
     "BubbleRankReference",
     "CascadeReference",
     "DiscountedReference",
+    "GLRReference",
+    "GRABReference",
     "GreedyReference",
     "KLUCBPlain",
     "MergeRankReference",
+    "PBMHBReference",
     "PBMUCBReference",
+    "PDGDReference",
     "Reference",
+    "SGRABReference",
     "TopRankReference",
+    "UniRankReference",
     "WindowReference",
     "bernoulli_kl",
     "doubled",
     "exact_upper_bound",
+    "follow",
     "lower_bound",
     "make",
+    "plain",
     "reference_of",
     "upper_bound",
 ]
@@ -131,6 +144,10 @@ def _window(L: int, K: int, tau: int | None, epsilon: float, horizon: int | None
     return WindowReference(L, K, tau_at, epsilon, feedback)
 
 
+def _restarting(L: int, K: int, kind: str, n_vertices: int, **given: Any) -> GLRReference:
+    return GLRReference(L, K, kind, **given)  # which remembers all observations
+
+
 def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
     def of(L: int, K: int, d: int, ridge: float | None, alpha: float | None, examination: Any = None) -> LinUCBReference:
         weights = np.ones((K, K)) if examination is None else np.asarray(examination)
@@ -155,10 +172,16 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "RankedKLUCB": RankedKLUCBReference,
     "BatchRank": BatchRankReference,
     "MergeRank": MergeRankReference,
+    "GRAB": GRABReference,
+    "SGRAB": SGRABReference,
+    "UniRank": UniRankReference,
     "TopRank": lambda L, K, horizon, delta: TopRankReference(L, K, delta or 1 / horizon),
     "BubbleRank": _bubble,
     "CascadeDUCB": _discounted,
     "CascadeSWUCB": _window,
+    "GLRCascadeUCB": lambda L, K, **given: _restarting(L, K, "UCB1", **given),
+    "GLRCascadeKLUCB": lambda L, K, **given: _restarting(L, K, "KL", **given),
+    "PBMHB": PBMHBReference,
     "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
@@ -170,8 +193,19 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMLinUCB": _lin_ucb(),
     "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
+    "PDGD": PDGDReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
+
+
+def plain(state: Any) -> dict[str, Any]:
+    """A state as lists, comparable with ==; of the tables of leaders, whose size is a matter of memory, what is filled."""
+    arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
+    if "n_leaders" in arrays:
+        filled = arrays["n_leaders"][0]
+        del arrays["slots"]
+        arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
+    return arrays
 
 
 def reference_of(agent: CompiledAgent) -> Reference:
@@ -184,3 +218,35 @@ def reference_of(agent: CompiledAgent) -> Reference:
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
     return REFERENCES[type(agent).__name__](*sizes, **arguments)
+
+
+def follow(
+    agent: CompiledAgent,
+    references: dict[str, Reference],
+    model: ClickModel | Callable[[int], ClickModel],
+    sessions: int,
+    seed: int = 1,
+    n_features: int = 0,
+) -> set[str]:
+    """Play an agent; the names of the references that were in its state all the time, and allowed all its lists.
+
+    Args:
+        agent: a new one.
+        references: by name; they learn as long as they agree.
+        model: the users, or those of each session.
+        sessions, seed: how many, and what the clicks and features are drawn from.
+        n_features: for contextual agents, whose features have nothing to do with the clicks.
+    """
+    agreed, rng = set(references), np.random.default_rng(seed)
+    for session in range(sessions):
+        features = rng.random((agent.n_items, n_features)) - 0.3
+        observation = {"features": features} if n_features else None
+        ranking = agent.rank(observation)
+        agreed = {name for name in agreed if references[name].allows(ranking.tolist(), agent.state, features)}
+        users = model(session) if callable(model) else model
+        clicks = users.sample(ranking, rng)
+        agent.update(observation, ranking, clicks)
+        for name in agreed:
+            references[name].learn(ranking.tolist(), clicks.tolist())
+        agreed = {name for name in agreed if references[name].agrees(agent.state)}
+    return agreed

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit, TransformReward
-from reference_agents import MODELS, make
+from reference_agents import MODELS, make, plain
 
 import clickgym
 from clickgym.agents import AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
@@ -42,9 +42,8 @@ class Recorder(gym.Wrapper):
 
 def state_of(agent: CompiledAgent, env: gym.Env) -> dict[str, object]:
     """All that determines what an agent and an environment do next, comparable with ==."""
-    arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
     generators = {"agent": agent.rng.bit_generator.state, "env": env.unwrapped.np_random.bit_generator.state}
-    return arrays | generators | {"ranking": agent.ranking.tolist()}
+    return plain(agent.state) | generators | {"ranking": agent.ranking.tolist()}
 
 
 def run_compiled(agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None) -> tuple[clickgym.Result, list, list]:

@@ -1,0 +1,89 @@
+"""How often each leader has led: an exact count in memory that follows the number of leaders there were."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.kernels import inner, kernel
+from .agent import CompiledAgent
+
+__all__ = ["LeaderAgent", "find_leader", "no_leaders"]
+
+FEW = 64
+
+
+@inner
+def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
+    """The slot of a leader, or the free one where it belongs."""
+    mixed = np.int64(1)
+    for element in leader:
+        mixed = (mixed ^ (mixed >> np.int64(29))) * np.int64(6364136223846793005) + np.int64(element)
+    mixed ^= mixed >> np.int64(32)
+    slot = mixed & np.int64(len(slots) - 1)
+    while slots[slot] >= 0:
+        known, same = slots[slot], True
+        for i in range(len(leader)):
+            if leaders[known, i] != leader[i]:
+                same = False
+                break
+        if same:
+            break
+        slot = (slot + 1) & np.int64(len(slots) - 1)
+    return slot
+
+
+@inner
+def find_leader(state, leader):  # type: ignore[no-untyped-def]
+    """The number of a leader, ``(n,)`` integers, in the order in which leaders first led."""
+    slot = place_in(state.slots, state.leaders, state.n_leaders[0], leader)
+    if state.slots[slot] < 0:
+        number = state.n_leaders[0]
+        state.slots[slot] = number
+        for i in range(len(leader)):
+            state.leaders[number, i] = leader[i]
+        state.n_leaders[0] += 1
+    return state.slots[slot]
+
+
+@kernel
+def enter_all(slots, leaders, n_leaders):  # type: ignore[no-untyped-def]
+    """Give the leaders their slots in an empty table."""
+    for number in range(n_leaders):
+        slots[place_in(slots, leaders, n_leaders, leaders[number])] = number
+
+
+def no_leaders(size: int) -> dict[str, NDArray[Any]]:
+    """The fields of a state that count leaders of ``size`` integers each, before the first."""
+    return {
+        "leaders": np.zeros((FEW, size), np.int32),
+        "led": np.zeros(FEW, np.int64),
+        "slots": np.full(2 * FEW, -1, np.int32),
+        "n_leaders": np.zeros(1, np.int64),
+    }
+
+
+class LeaderAgent(CompiledAgent):
+    """Base of the agents that count how often each leader has led.
+
+    Its state has the fields of `no_leaders`: ``leaders (C, n)``, how often each has ``led (C,)``, a table of ``slots (2C,)`` by
+    their hash, and how many there are. C, a power of two, grows between sessions, before a chunk of them so far that each might
+    bring a new leader; it changes nothing but memory, 4 n + 16 bytes for each of C.
+    """
+
+    growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
+
+    def make_room(self, n_sessions: int) -> None:
+        """Grow, if need be, so that each of the next sessions may have a leader that never led before."""
+        n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
+        if n_leaders + n_sessions <= room:
+            return
+        while room < n_leaders + n_sessions:
+            room *= 2
+        leaders, led = np.zeros((room, self.state.leaders.shape[1]), np.int32), np.zeros(room, np.int64)
+        leaders[:n_leaders], led[:n_leaders] = self.state.leaders[:n_leaders], self.state.led[:n_leaders]
+        slots = np.full(2 * room, -1, np.int32)
+        enter_all(slots, leaders, n_leaders)
+        self.state = self.state._replace(leaders=leaders, led=led, slots=slots)

@@ -1,0 +1,206 @@
+"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling in a position-based model of unknown examination."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.checks import check_at_least, check_count, check_flag
+from ..envs.kernels import inner, kernel
+from .agent import CompiledAgent, Seed
+from .kernels import rank_by_draw
+
+__all__ = ["PBMHB"]
+
+WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
+
+
+class State(NamedTuple):
+    clicks: NDArray[np.int64]  # (L, K) S
+    misses: NDArray[np.int64]  # (L, K) F
+    theta: NDArray[np.float64]  # (L,) θ, the sample of the attractions
+    kappa: NDArray[np.float64]  # (K,) κ, that of the examination
+    log_miss: NDArray[np.float64]  # (L, K) log(1 - θ_i κ_k)
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    c: float
+    n_sweeps: int
+    fixed: int  # how many positions are taken as examined for certain: the first, or none
+    items: NDArray[np.int64]  # (L,) working memory
+    positions: NDArray[np.int64]  # (K,) working memory
+    proposed: NDArray[np.float64]  # (max(L, K),) working memory: log(1 - θ_i κ_k) after a step
+
+
+@kernel
+def step_within(rng, x, sigma):  # type: ignore[no-untyped-def]
+    """A draw from the normal law around x, cut off at 0 and 1."""
+    if sigma < WIDE:
+        while True:  # at least two of five are kept
+            y = x + sigma * rng.standard_normal()
+            if 0.0 <= y <= 1.0:
+                return y
+    while True:  # at least three of five are kept
+        y = rng.random()
+        if rng.random() < math.exp(-0.5 * ((y - x) / sigma) ** 2):
+            return y
+
+
+@kernel
+def mass_within(x, sigma):  # type: ignore[no-untyped-def]
+    """The part of the normal law around x that lies in [0, 1]."""
+    scale = sigma * math.sqrt(2.0)
+    return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
+
+
+@inner
+def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # type: ignore[no-untyped-def]
+    """What the log-likelihood gains where one parameter goes from x to y.
+
+    Args:
+        clicks: that involve it.
+        misses: ``(n,)`` with each parameter that it is multiplied by.
+        x, y: before and after.
+        others: ``(n,)`` these parameters.
+        log_miss: ``(n,)`` log(1 - x o) for each of them.
+        proposed: ``(n,)`` receives log(1 - y o).
+    """
+    change = clicks * (math.log(y) - math.log(x)) if clicks > 0 else 0.0
+    for i in range(len(others)):
+        proposed[i] = math.log1p(-y * others[i]) if y * others[i] < 1.0 else -np.inf
+        if misses[i] > 0:
+            change += misses[i] * (proposed[i] - log_miss[i])
+    return change
+
+
+@inner
+def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
+    """The rule of Metropolis and Hastings; the steps from x and y are cut off differently."""
+    chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
+    return chance >= 0.0 or rng.random() < math.exp(chance)
+
+
+@inner
+def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
+    """One step of each parameter."""
+    n_items, n_positions = state.clicks.shape
+    for item in range(n_items):
+        x, clicks = state.theta[item], 0
+        for k in range(n_positions):
+            clicks += state.clicks[item, k]
+        y = step_within(rng, x, sigma)
+        change = log_likelihood_change(
+            clicks, state.misses[item], x, y, state.kappa, state.log_miss[item], state.proposed[:n_positions]
+        )
+        if is_accepted(rng, change, x, y, sigma):
+            state.theta[item] = y
+            for k in range(n_positions):
+                state.log_miss[item, k] = state.proposed[k]
+    for k in range(state.fixed, n_positions):
+        x, clicks = state.kappa[k], 0
+        for item in range(n_items):
+            clicks += state.clicks[item, k]
+        y = step_within(rng, x, sigma)
+        change = log_likelihood_change(
+            clicks, state.misses[:, k], x, y, state.theta, state.log_miss[:, k], state.proposed[:n_items]
+        )
+        if is_accepted(rng, change, x, y, sigma):
+            state.kappa[k] = y
+            for item in range(n_items):
+                state.log_miss[item, k] = state.proposed[item]
+
+
+@kernel
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    n_positions = len(ranking)
+    for _ in range(state.n_sweeps):
+        sweep(state, rng, state.c / math.sqrt(state.t[0]))
+    rank_by_draw(state.theta, state.items, rng, n_positions)
+    rank_by_draw(state.kappa, state.positions, rng, n_positions)
+    for k in range(n_positions):
+        ranking[state.positions[k]] = state.items[k]
+
+
+@kernel
+def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    for k in range(len(ranking)):
+        if clicks[k]:
+            state.clicks[ranking[k], k] += 1
+        else:
+            state.misses[ranking[k], k] += 1
+
+
+class PBMHB(CompiledAgent):
+    """PB-MHB: attractions and examination drawn from their posterior by Metropolis-Hastings, and the list best for the draw.
+
+    A session goes on from the last draw, ``n_sweeps`` times through θ_1 .. θ_L, κ_2 .. κ_K: a step from the normal law of
+    standard deviation ``c / sqrt(t)`` around the parameter, cut off at 0 and 1, is accepted by the likelihood
+    ``Π (θ_i κ_k)^S (1 - θ_i κ_k)^F``. The item of the k-th largest θ goes to the position of the k-th largest κ.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        c: > 0, the width of the first steps.
+        n_sweeps: how often each parameter is drawn in a session.
+        fix_first: whether κ_1 = 1, as in the paper: the first position is taken for the best. Where it is not, regret is
+            linear; False draws κ_1, too.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a bad c, number of sweeps or flag.
+
+    Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best item display on web pages*,
+    IDA 2021, Algorithms 1 and 2.
+
+    Deviations from the paper:
+        1. ⚠ The prior is uniform, where the authors' code begins with half a click and half a miss for each pair.
+        2. ⚠ The first draw is uniform, and a sweep precedes the first session.
+        3. Steps wider than 0.5 are drawn from the uniform law and kept with their density, which is the same law as
+           drawing until one lies between 0 and 1.
+
+    Memory: 3 L K + 3 (L + K) numbers.
+
+    Example:
+        >>> PBMHB(4, 2, seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "Gauthier et al. 2021b, Algorithm 1"
+    click_models = "PBM"
+    rank_kernel = rank
+    update_kernel = update
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        c: float = 1000.0,
+        n_sweeps: int = 1,
+        fix_first: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        c, n_sweeps = check_at_least("c", c, 0, strictly=True), check_count("n_sweeps", n_sweeps)
+        super().__init__(n_items, n_positions, seed, c=c, n_sweeps=n_sweeps, fix_first=check_flag("fix_first", fix_first))
+
+    def _initial_state(self) -> State:
+        n, k = self.n_items, self.n_positions
+        fixed = int(self.hyperparameters["fix_first"])
+        theta, kappa = self.rng.random(n), self.rng.random(k)
+        kappa[:fixed] = 1.0
+        return State(
+            clicks=np.zeros((n, k), np.int64),
+            misses=np.zeros((n, k), np.int64),
+            theta=theta,
+            kappa=kappa,
+            log_miss=np.log1p(-np.outer(theta, kappa)),
+            t=np.ones(1, np.int64),
+            c=self.hyperparameters["c"],
+            n_sweeps=self.hyperparameters["n_sweeps"],
+            fixed=fixed,
+            items=np.arange(n),
+            positions=np.arange(k),
+            proposed=np.zeros(n),
+        )

@@ -1,0 +1,156 @@
+"""PDGD (Oosterhuis and de Rijke 2018): pairwise differentiable gradient descent on a linear score."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs.checks import check_at_least
+from ..envs.kernels import inner, kernel
+from .agent import ContextualAgent, Seed
+from .kernels import rank_by_draw, show
+
+__all__ = ["PDGD"]
+
+
+class State(NamedTuple):
+    weights: NDArray[np.float64]  # (d,) w
+    scores: NDArray[np.float64]  # (L,) f = wᵀx of this session's candidates
+    draws: NDArray[np.float64]  # (L,) a draw from the Gumbel law around each score
+    order: NDArray[np.int64]  # (L,) working memory
+    log_rest: NDArray[np.float64]  # (K + 1,) log of the sum of e^f over the candidates not placed above each place
+    share: NDArray[np.float64]  # (K,) the part of the gradient that is a multiple of each shown candidate's features
+    learning_rate: float  # η
+
+
+@inner
+def log_add(a, b):  # type: ignore[no-untyped-def]
+    """log(e^a + e^b)"""
+    if a == -np.inf:
+        return b
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+@inner
+def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
+    n_positions = len(ranking)
+    for item in range(len(state.scores)):
+        state.draws[item] = state.scores[item]
+    for k in range(n_positions):
+        state.draws[ranking[k]] = -np.inf
+    rest = -np.inf
+    for item in range(len(state.scores)):
+        if state.draws[item] > -np.inf:
+            rest = log_add(rest, state.draws[item])
+    state.log_rest[n_positions] = rest
+    for k in range(n_positions - 1, -1, -1):
+        rest = log_add(rest, state.scores[ranking[k]])
+        state.log_rest[k] = rest
+
+
+@kernel
+def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
+    """ω of two places: how likely the list is with them exchanged, ``P(R') / (P(R) + P(R'))``.
+
+    Of the Plackett-Luce probabilities only the sums between the two places differ: there the upper candidate is among those
+    that are left, and the lower one is not.
+    """
+    upper, lower = min(place, other), max(place, other)
+    log_ratio = 0.0  # log P(R')/P(R)
+    rest = log_add(state.log_rest[lower + 1], state.scores[ranking[upper]])
+    for k in range(lower, upper, -1):
+        if k < lower:
+            rest = log_add(rest, state.scores[ranking[k]])
+        log_ratio += state.log_rest[k] - rest
+    return 1.0 / (1.0 + math.exp(-log_ratio))
+
+
+@kernel
+def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    n_items, n_features = features.shape
+    for item in range(n_items):
+        score = 0.0
+        for j in range(n_features):
+            score += state.weights[j] * features[item, j]
+        state.scores[item] = score
+        state.draws[item] = score - math.log(-math.log(1.0 - rng.random()))
+    rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
+def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    n_positions = len(ranking)
+    considered = 0  # places, down to one below the last click
+    for k in range(n_positions):
+        if clicks[k]:
+            considered = min(k + 2, n_positions)
+    if considered == 0:
+        return
+    measure_rests(state, ranking)
+    state.share[:] = 0.0
+    for k in range(considered):
+        for other in range(considered):
+            if clicks[k] and not clicks[other]:
+                apart = math.exp(-abs(state.scores[ranking[k]] - state.scores[ranking[other]]))
+                step = preference(state, ranking, k, other) * apart / (1.0 + apart) ** 2
+                state.share[k] += step
+                state.share[other] -= step
+    for k in range(considered):
+        for j in range(len(state.weights)):
+            state.weights[j] += state.learning_rate * state.share[k] * features[ranking[k], j]
+
+
+class PDGD(ContextualAgent):
+    """PDGD: lists drawn by a linear score, which learns from each pair of a clicked and an unclicked candidate.
+
+    The list is drawn without replacement with probabilities proportional to ``e^f``, ``f(x) = wᵀx`` (Plackett and Luce). Each
+    clicked candidate d is preferred to each unclicked e that stands above the last click or right below it; ``w`` goes up the
+    gradient of ``e^{f(d)} / (e^{f(d)} + e^{f(e)})``, weighted by the probability that the list has d and e exchanged rather
+    than as shown, which takes away the bias of the positions.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        learning_rate: η > 0, constant.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a learning rate that is not positive.
+
+    Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018, Algorithm 1.
+
+    Deviations from the paper:
+        1. ⚠ The probabilities of the exchanged list are those of a draw from all L candidates, of which K are shown.
+        2. The list is that of the largest ``f + g``, g drawn from the Gumbel law, which is the same draw.
+
+    Example:
+        >>> PDGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        (2,)
+    """
+
+    paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
+    rank_kernel = rank
+    update_kernel = update
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, n_features: int, learning_rate: float = 0.1, seed: Seed = None
+    ) -> None:
+        learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
+        super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)
+
+    def _initial_state(self) -> State:
+        n, k = self.n_items, self.n_positions
+        return State(
+            weights=np.zeros(self.n_features),
+            scores=np.zeros(n),
+            draws=np.zeros(n),
+            order=np.arange(n),
+            log_rest=np.zeros(k + 1),
+            share=np.zeros(k),
+            learning_rate=self.hyperparameters["learning_rate"],
+        )

@@ -1,0 +1,227 @@
+"""GLR-CascadeUCB and GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced items."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_agents import CascadeReference, GLRReference, follow
+from reference_agents.detection import GLR_READINGS, glr_statistics
+
+import clickgym
+from clickgym.agents import GLRCascadeKLUCB, GLRCascadeUCB
+from clickgym.agents.cascade_restarts import statistic
+from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
+
+KINDS = {"UCB1": GLRCascadeUCB, "KL": GLRCascadeKLUCB}
+by_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def of_all_slopes(most):
+    """As many vertices as there can be: stretches with the means of all quotients p / q, q < ``most``, in their order."""
+    slopes = sorted((p / q, p, q) for q in range(1, most) for p in range(q + 1) if math.gcd(p, q) == 1)
+    return [click for _, p, q in slopes for click in [1] * p + [0] * (q - p)]
+
+
+def sequences():
+    """Observations at random, and those that make hulls large, restart their sides, or put the best split at an end."""
+    rng = np.random.default_rng(1)
+    yield from ((rng.random(250) < p).astype(int).tolist() for p in (0.0, 0.02, 0.3, 0.5, 0.9, 1.0))
+    yield from ((rng.random(240) < np.repeat(rng.random(4), 60)).astype(int).tolist() for _ in range(6))
+    yield [0] * 100 + [1] * 100
+    yield [1] * 100 + [0] * 3
+    yield [0] + [1] * 150
+    yield [0, 1] * 100
+    yield [0] * 60 + [1] * 60 + [0] * 60
+    convex = of_all_slopes(10)
+    yield convex
+    yield convex[::-1]
+    yield convex + convex[::-1]
+
+
+def observe(agent, observations, check=lambda: None):
+    """Of one item at one position."""
+    for click in observations:
+        agent.update(None, agent.rank(None), [click])
+        check()
+
+
+@pytest.mark.parametrize("observations", sequences())
+def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
+    agent = GLRCascadeUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
+    for n, click in enumerate(observations, 1):
+        observe(agent, [click])
+        if n > 1:
+            scanned = max(glr_statistics(observations[:n]).max(), 0.0)
+            found = statistic(agent.state, 0, n, sum(observations[:n]))
+            assert found == pytest.approx(scanned, rel=1e-9, abs=1e-9)
+            assert agent.state.at_most[0] >= scanned - 1e-9
+    assert agent.state.n_restarts[0] == 0
+
+
+def restarts_by_scan(observations, log_delta):
+    """The observations after which a scan of all splits finds a change."""
+    found, first = [], 0
+    for n in range(1, len(observations) + 1):
+        seen = observations[first:n]
+        if len(seen) > 1 and glr_statistics(seen).max() >= math.log(3) + 1.5 * math.log(len(seen)) - log_delta:
+            found.append(n)
+            first = n
+    return found
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12), st.sampled_from([0.9, 0.1, 1e-3]))
+def test_restarts_are_at_the_observations_of_a_full_scan(stretches, delta):
+    observations = [click for click, length in stretches for _ in range(length)]
+    for agent_class in KINDS.values():
+        agent = agent_class(1, 1, horizon=100, delta=delta, seed=0)
+        observe(agent, observations)
+        expected = restarts_by_scan(observations, math.log(delta))
+        assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == expected
+
+
+def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5, 0.1, 0.9)):
+    return CascadeModel(second if session // 100 % 2 else first, n_positions=3)
+
+
+@by_kind
+@pytest.mark.parametrize("feedback", ["last_click", "first_click"])
+def test_restarts_follow_the_reference_where_users_change(kind, feedback):
+    reference = GLRReference(5, 3, kind, 300, feedback=feedback)
+    agent = KINDS[kind](5, 3, horizon=300, feedback=feedback, seed=2)
+    assert follow(agent, {"": reference}, changing, 800) == {""}
+    assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
+    assert len(reference.restarts) >= 4
+
+
+@by_kind
+def test_each_other_reading_is_told_apart(kind):
+    agreed = {"as written", *GLR_READINGS}
+    for seed in range(12):
+        if len(agreed) > 1:
+            references = {name: GLRReference(5, 3, kind, 300, **GLR_READINGS.get(name, {})) for name in sorted(agreed)}
+            agreed = follow(KINDS[kind](5, 3, horizon=300, seed=seed), references, changing, 600, seed)
+    assert agreed == {"as written"}
+
+
+@by_kind
+def test_the_last_restarts_are_kept_in_a_ring(kind):
+    agent = KINDS[kind](1, 1, horizon=10, delta=0.99, seed=0)
+    observe(agent, ([0] * 8 + [1] * 8) * 1010)
+    n = agent.state.n_restarts[0]
+    assert n > 1000
+    steps = np.roll(agent.state.restart_steps, -(n % 1000))
+    assert np.all(np.diff(steps) > 0)
+
+
+# ----------------------------------------------------------------------------------------------------------------- memory
+
+
+def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
+    """Of the sequence with the largest hull there is; what is left of it tells less than all, never more."""
+    convex = of_all_slopes(10)
+    agent, n = GLRCascadeUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=5, seed=0), 0
+    forgot = False
+    for n, click in enumerate(convex, 1):
+        observe(agent, [click])
+        assert agent.state.n_vertices.max() <= 5
+        if n > 1:
+            found = statistic(agent.state, 0, n, sum(convex[:n]))
+            assert found <= glr_statistics(convex[:n]).max() + 1e-9
+            forgot = forgot or found < glr_statistics(convex[:n]).max() - 1e-6
+    assert forgot
+    agent = GLRCascadeUCB(1, 1, horizon=100, n_vertices=4, seed=0)
+    observe(agent, [0] * 50 + [1] * 50)
+    assert agent.state.n_restarts[0] == 1
+
+
+def test_hulls_have_room_for_every_sequence_of_a_short_horizon():
+    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the smallest quotients on."""
+    for most, vertices in ((5, 8), (9, 24), (14, 60)):
+        convex = of_all_slopes(most)
+        agent = GLRCascadeUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
+        observe(agent, convex)
+        assert agent.state.n_vertices.max() == vertices
+        assert agent.state.n_vertices.max() < agent.state.hull_s.shape[2]
+
+
+def test_hulls_stay_small():
+    """Some 20 to 30 vertices after 10⁵ observations."""
+    agent = GLRCascadeUCB(2, 1, horizon=10**6, exploration=0.5, delta=1e-299, seed=3)
+    clickgym.run(agent, ClickEnv(CascadeModel([0.3, 0.6], n_positions=1)), 100_000, seed=4)
+    assert 10 < agent.state.n_vertices.max() < 60
+
+
+# ------------------------------------------------------------------------------------------------------- forced exploration
+
+
+@by_kind
+def test_items_take_their_turns_on_top_in_an_order_drawn_once(kind):
+    """L = 4 and p = 0.3: the first four of every 13 sessions, from each restart on."""
+    agent, rng, u, turns = KINDS[kind](4, 2, horizon=200, exploration=0.3, seed=5), np.random.default_rng(6), 0, 0
+    order = agent.state.drawn_order.tolist()
+    for session in range(600):
+        ranking = agent.rank(None)
+        if u % 13 < 4:
+            turns += 1
+            assert ranking[0] == order[u % 13]
+        restarts = agent.state.n_restarts[0]
+        attraction = np.array([0.9, 0.1, 0.5, 0.5] if session // 150 % 2 else [0.1, 0.9, 0.5, 0.2])
+        agent.update(None, ranking, CascadeModel(attraction, 2).sample(ranking, rng))
+        u = 0 if agent.state.n_restarts[0] > restarts else u + 1
+        assert agent.state.t[0] == u + 1
+    assert agent.state.n_restarts[0] > 0
+    assert sorted(order) == [0, 1, 2, 3]
+    assert order != KINDS[kind](4, 2, horizon=200, seed=7).state.drawn_order.tolist()
+
+
+@by_kind
+def test_the_period_follows_the_horizon_and_the_segments(kind):
+    of = KINDS[kind]
+    assert of(5, 3, horizon=10**4, seed=0).state.period == math.floor(5 / math.sqrt(5 * math.log(1e4) / 1e4))
+    assert of(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(5 / math.sqrt(20 * math.log(1e4) / 1e4))
+    assert of(5, 3, horizon=10**4, n_segments=10**6, seed=0).state.period == 5
+    assert of(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
+
+
+class Plain(CascadeReference):
+    """A cascade agent of which only the counts are compared."""
+
+    def agrees(self, state):
+        return np.array_equal(state.clicks, self.clicks) and np.array_equal(state.examined, self.seen)
+
+
+@by_kind
+def test_without_exploration_and_changes_it_is_the_cascade_agent(kind):
+    agent = KINDS[kind](5, 3, horizon=10**9, delta=1e-299, exploration=0.0, seed=8)
+    assert follow(agent, {"": Plain(5, 3, kind, "last_click")}, changing(0), 500) == {""}
+
+
+@pytest.mark.parametrize("exploration", [0.02, 0.5])
+def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
+    """60 items, of which only a front is solved for, with forced items from far below the list, and restarts."""
+    rng = np.random.default_rng(9)
+    values = [rng.random(60) * 0.6 for _ in range(2)]
+    values[1][:5] = 0.95
+    reference = GLRReference(60, 3, "KL", 2000, exploration=exploration, delta=0.1)
+    agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
+    agreed = follow(agent, {"": reference}, lambda session: CascadeModel(values[session // 900], 3), 1800)
+    assert agreed == {""}
+
+
+# ------------------------------------------------------------------------------------------------------------------ users
+
+
+@by_kind
+def test_a_change_is_noticed_also_of_an_item_that_was_not_shown(kind):
+    """The worst item becomes the best; nobody looks but those that are forced to."""
+    models = [CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.03], 2), CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.99], 2)]
+    env = ClickEnv(PiecewiseStationaryModel(models, starts=[0, 10_000]))
+    agent = KINDS[kind](6, 2, horizon=20_000, n_segments=2, seed=11)
+    clickgym.run(agent, env, 20_000, seed=12)
+    steps = agent.state.restart_steps[: agent.state.n_restarts[0]]
+    assert len(steps)
+    assert 10_000 < steps.min() < 12_000

@@ -1,0 +1,182 @@
+"""PB-MHB: the law of its steps, what makes them accepted, and its draws against the posterior on a grid."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, PBMHBReference, follow
+from scipy.stats import ks_1samp, truncnorm
+
+from clickgym.agents import PBMHB, pbmhb
+from clickgym.envs import PositionBasedModel
+
+FALSE_ALARM = 1e-5
+
+
+class Fixed:
+    """A generator whose every number is the same."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self):
+        return self.number
+
+
+# ---------------------------------------------------------------------------------------------------------------- the steps
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.3, pbmhb.WIDE - 1e-9, pbmhb.WIDE, 0.8, 1000.0])
+@pytest.mark.parametrize("x", [0.0, 0.03, 0.7, 1.0])
+def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
+    """Null: Kolmogorov-Smirnov against SciPy's, 4,000 steps; both sides of WIDE."""
+    rng = np.random.default_rng(1)
+    steps = np.array([pbmhb.step_within(rng, x, sigma) for _ in range(4000)])
+    assert 0 <= steps.min() <= steps.max() <= 1
+    law = truncnorm(-x / sigma, (1 - x) / sigma, x, sigma)
+    assert ks_1samp(steps, law.cdf).pvalue > FALSE_ALARM
+    other = truncnorm(-x / (1.2 * sigma), (1 - x) / (1.2 * sigma), x, 1.2 * sigma)
+    assert sigma > 0.4 or ks_1samp(steps, other.cdf).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.1, 0.5, 2.0])
+def test_the_mass_within_is_that_of_the_normal_law(sigma):
+    for x in (0.0, 1e-4, 0.3, 0.9999, 1.0):
+        assert pbmhb.mass_within(x, sigma) == pytest.approx(_normal((1 - x) / sigma) - _normal(-x / sigma), rel=1e-9)
+
+
+def _normal(z):
+    return 0.5 * math.erfc(-z / math.sqrt(2))
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 1000.0])
+def test_steps_are_accepted_by_the_ratio_of_metropolis_and_hastings(sigma):
+    """The number below which a step is accepted, against the reference's ratio; for θ and κ, with cells of no clicks."""
+    rng, reference = np.random.default_rng(2), PBMHBReference(3, 2, fix_first=False)
+    reference.shown = np.array([[4, 2], [0, 2], [6, 0]])
+    reference.clicks = np.array([[3, 1], [0, 0], [6, 0]])
+    misses, tried = reference.shown - reference.clicks, 0
+    for _ in range(200):
+        point = rng.random(5)
+        coordinate, new = int(rng.integers(5)), rng.random()
+        theta, kappa = point[:3], point[3:]
+        if coordinate < 3:
+            clicks, missed, others = reference.clicks[coordinate].sum(), misses[coordinate], kappa
+        else:
+            clicks, missed, others = reference.clicks[:, coordinate - 3].sum(), misses[:, coordinate - 3], theta
+        x, proposed = point[coordinate], np.empty(len(others))
+        change = pbmhb.log_likelihood_change.py_func(clicks, missed, x, new, others, np.log1p(-x * others), proposed)
+        np.testing.assert_allclose(proposed, np.log1p(-new * others))
+        ratio = math.exp(reference.log_ratio(point, coordinate, new, sigma))
+        below, above = ratio * (1 - 1e-6), ratio * (1 + 1e-6)
+        assert pbmhb.is_accepted.py_func(Fixed(min(below, 1.0)), change, x, new, sigma)
+        if above < 1:
+            tried += 1
+            assert not pbmhb.is_accepted.py_func(Fixed(above), change, x, new, sigma)
+    assert tried > 50
+
+
+def test_a_step_to_a_click_that_is_impossible_or_certain():
+    """θ = 0 cannot have been clicked; θ κ = 1 cannot have been missed."""
+    log_miss, proposed = np.log1p([-0.5]), np.empty(1)
+    change = pbmhb.log_likelihood_change.py_func
+    assert change(0, np.array([1]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == -math.inf
+    assert change(0, np.array([0]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == 0.0
+
+
+# ------------------------------------------------------------------------------------------------------------ the posterior
+
+
+SHOWN, CLICKS = np.array([[4, 2], [3, 2]]), np.array([[3, 1], [0, 1]])
+
+
+def chain(sigma, fix_first, n_sweeps, n_samples):
+    """Draws of an agent of few observations, whose steps keep their width."""
+    agent = PBMHB(2, 2, c=sigma, fix_first=fix_first, n_sweeps=n_sweeps, seed=3)
+    agent.state.clicks[...], agent.state.misses[...] = CLICKS, SHOWN - CLICKS
+    samples = []
+    for _ in range(n_samples):
+        agent.rank(None)
+        samples.append([*agent.state.theta, *agent.state.kappa])
+    return np.array(samples)
+
+
+def p_values(samples, fix_first, **reading):
+    reference = PBMHBReference(2, 2, fix_first=fix_first, **reading)
+    reference.shown, reference.clicks = SHOWN, CLICKS
+    middles, mass = reference.grid_posterior(100 if fix_first else 40)
+    ends = np.append(middles - middles[0], 1.0)
+    cumulated = np.hstack([np.zeros((len(mass), 1)), mass.cumsum(axis=1)])
+    return [
+        ks_1samp(samples[:, coordinate], lambda x, a=a: np.interp(x, ends, cumulated[a])).pvalue
+        for a, coordinate in enumerate(reference.coordinates())
+    ]
+
+
+@pytest.mark.parametrize(("fix_first", "sigma"), [(True, 0.45), (True, 1000.0), (False, 0.45), (False, 1.0)])
+def test_draws_are_those_of_the_posterior(fix_first, sigma):
+    """Null: the marginals of the grid; every tenth sweep of 15,000. The prior of the authors' code is told apart."""
+    samples = chain(sigma, fix_first, 10, 1500)
+    assert min(p_values(samples, fix_first)) > FALSE_ALARM
+    assert min(p_values(chain(sigma, fix_first, 10, 6000), fix_first, prior=0.5)) < FALSE_ALARM
+    assert np.all(samples[:, 2] == 1.0) == fix_first
+
+
+def test_the_width_of_steps_shrinks_with_the_root_of_the_session():
+    """The acceptance of a step says little; the steps themselves: those of session 10,000 are a hundredth as wide."""
+    widths = []
+    for t in (1, 10_000):
+        agent, steps = PBMHB(4, 1, c=0.05, seed=4), []
+        agent.state.theta[...], agent.state.t[0] = 0.5, t
+        for _ in range(400):
+            before = agent.state.theta.copy()
+            agent.rank(None)
+            steps.extend(agent.state.theta - before)
+        widths.append(np.std([step for step in steps if step]))
+    assert widths[0] == pytest.approx(0.05, rel=0.2)
+    assert widths[1] == pytest.approx(0.0005, rel=0.2)
+
+
+# ------------------------------------------------------------------------------------------------------------- the sessions
+
+
+@pytest.mark.parametrize("arguments", [{}, {"fix_first": False}, {"c": 0.3, "n_sweeps": 3}])
+def test_it_follows_the_reference(arguments):
+    references = {
+        "as written": PBMHBReference(5, 3, **arguments),
+        "the k-th best at k": PBMHBReference(5, 3, **arguments, best_position_first=False),
+        "κ_1 = 1": PBMHBReference(5, 3, **{**arguments, "fix_first": True}),
+    }
+    agreed = follow(PBMHB(5, 3, seed=5, **arguments), references, MODELS["PBM"], 300)
+    assert agreed == ({"as written"} if "fix_first" in arguments else {"as written", "κ_1 = 1"})
+
+
+def test_the_first_list_follows_a_sweep():
+    """A uniform first draw, then one sweep: the seed's first numbers are not the θ of the first list."""
+    agent = PBMHB(4, 2, seed=6)
+    first = agent.state.theta.copy()
+    agent.rank(None)
+    assert np.all(agent.state.theta != first), "without observations nearly every step is accepted"
+    assert np.array_equal(first, np.random.default_rng(6).random(4))
+
+
+@pytest.mark.parametrize("fix_first", [True, False])
+def test_where_the_first_position_is_not_the_best_only_a_free_one_learns(fix_first):
+    model, rng = PositionBasedModel([0.1, 0.8, 0.5], [0.3, 1.0]), np.random.default_rng(7)
+    agent, best = PBMHB(3, 2, fix_first=fix_first, seed=8), 0
+    for session in range(3000):
+        ranking = agent.rank(None)
+        best += session >= 2000 and ranking.tolist() == [2, 1]
+        agent.update(None, ranking, model.sample(ranking, rng))
+    assert (best > 700) == (not fix_first)
+
+
+def test_remembered_logarithms_stay_those_of_the_draw():
+    model, rng = MODELS["PBM"], np.random.default_rng(9)
+    agent = PBMHB(5, 3, fix_first=False, seed=10)
+    for _ in range(200):
+        ranking = agent.rank(None)
+        np.testing.assert_allclose(agent.state.log_miss, np.log1p(-np.outer(agent.state.theta, agent.state.kappa)), rtol=1e-12)
+        agent.update(None, ranking, model.sample(ranking, rng))

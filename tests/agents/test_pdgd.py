@@ -1,0 +1,123 @@
+"""PDGD: the law of its lists, the weight of a pair against products over whole lists, and its steps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_agents import MODELS, PDGDReference, follow
+from reference_agents.posterior import PDGD_READINGS, log_probability
+from scipy.stats import chisquare
+
+from clickgym.agents import PDGD
+from clickgym.agents.pdgd import preference
+
+FALSE_ALARM = 1e-5
+
+
+def scored(n_positions, scores, ranking, learning_rate=0.1):
+    """An agent that has just shown a list, one feature per item, so that the weights are the scores; and its reference."""
+    n_items = len(scores)
+    agent = PDGD(n_items, n_positions, n_features=n_items, learning_rate=learning_rate, seed=0)
+    agent.state.weights[:] = scores
+    agent.rank({"features": np.eye(n_items)})
+    agent.ranking[:] = ranking
+    reference = PDGDReference(n_items, n_positions, n_items, learning_rate)
+    reference.features, reference.weights = np.eye(n_items), np.array(scores, float)
+    return agent, reference
+
+
+def step(agent, clicks):
+    before = agent.state.weights.copy()
+    agent.update({"features": np.eye(agent.n_items)}, agent.ranking.copy(), clicks)
+    return agent.state.weights - before
+
+
+@given(st.lists(st.floats(-8, 8), min_size=2, max_size=7), st.data())
+def test_the_weight_of_a_pair_is_that_of_whole_lists(scores, data):
+    """P(R') / (P(R) + P(R')), from the products over all places, of every two places."""
+    n_positions = data.draw(st.integers(2, len(scores)))
+    ranking = data.draw(st.permutations(range(len(scores))))[:n_positions]
+    agent, reference = scored(n_positions, scores, ranking)
+    step(agent, [1] + [0] * (n_positions - 1))
+    for a in range(n_positions):
+        for b in range(n_positions):
+            if a != b:
+                found = preference(agent.state, np.array(ranking), a, b)
+                assert found == pytest.approx(reference.weight(ranking, a, b), rel=1e-9)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=6), st.data())
+def test_a_step_is_that_of_the_gradient(scores, data):
+    n_positions = data.draw(st.integers(1, len(scores)))
+    ranking = data.draw(st.permutations(range(len(scores))))[:n_positions]
+    clicks = data.draw(st.lists(st.integers(0, 1), min_size=n_positions, max_size=n_positions))
+    agent, reference = scored(n_positions, scores, ranking, learning_rate=2.0)
+    found, expected = step(agent, clicks), 2.0 * reference.gradient(ranking, clicks)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert found.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("clicks", "moved"),
+    [
+        ([0, 0, 0, 0], []),
+        ([1, 0, 0, 0], [0, 1]),
+        ([0, 1, 0, 0], [0, 1, 2]),
+        ([1, 0, 1, 0], [0, 1, 2, 3]),
+        ([0, 0, 0, 1], [0, 1, 2, 3]),
+        ([1, 1, 0, 0], [0, 1, 2]),
+        ([1, 1, 1, 1], []),
+    ],
+)
+def test_pairs_reach_one_place_below_the_last_click(clicks, moved):
+    agent, _ = scored(4, [0.0] * 6, [5, 3, 0, 2])
+    change = step(agent, clicks)
+    assert sorted(np.flatnonzero(change).tolist()) == sorted([5, 3, 0, 2][place] for place in moved)
+    assert all((change[[5, 3, 0, 2][place]] > 0) == bool(clicks[place]) for place in moved)
+
+
+@pytest.mark.parametrize(
+    "scores", [[1000.0, -1000.0, 0.0, 999.0], [-1000.0] * 4, [1000.0, 0.0, 0.0, -1000.0], [700.0, 710.0, 0, 1]]
+)
+def test_large_scores_do_not_overflow(scores):
+    for ranking in permutations(range(4), 3):
+        agent, reference = scored(3, scores, ranking)
+        found = step(agent, [0, 1, 0])
+        assert np.isfinite(found).all()
+        assert found == pytest.approx(0.1 * reference.gradient(ranking, [0, 1, 0]), rel=1e-6, abs=1e-12)
+        assert np.isfinite(agent.rank({"features": np.eye(4)})).all()
+        assert np.isfinite(agent.state.draws).all()
+
+
+def test_lists_have_the_law_of_plackett_and_luce():
+    """Null: probabilities of all 24 lists of 3 of 4 candidates; 20,000 sessions."""
+    scores = [0.5, -1.0, 1.2, 0.0]
+    agent, _ = scored(3, scores, [0, 1, 2])
+    counts = Counter(tuple(agent.rank({"features": np.eye(4)}).tolist()) for _ in range(20_000))
+    lists = list(permutations(range(4), 3))
+    expected = [20_000 * math.exp(log_probability(scores, ranking)) for ranking in lists]
+    assert chisquare([counts[ranking] for ranking in lists], expected).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("model", ["PBM", "CM"])
+def test_each_other_reading_is_told_apart(model):
+    references = {name: PDGDReference(5, 3, 3, **PDGD_READINGS.get(name, {})) for name in ("as written", *PDGD_READINGS)}
+    assert follow(PDGD(5, 3, n_features=3, seed=1), references, MODELS[model], 150, n_features=3) == {"as written"}
+
+
+def test_the_weights_order_candidates_that_were_never_seen():
+    """Clicks on candidates by their first feature: the list sorted by f finds them."""
+    agent, rng = PDGD(8, 4, n_features=3, learning_rate=0.1, seed=2), np.random.default_rng(3)
+    for _ in range(5000):
+        observation = {"features": rng.random((8, 3))}
+        ranking = agent.rank(observation)
+        attraction = observation["features"][ranking, 0]
+        agent.update(observation, ranking, (rng.random(4) < attraction * [1.0, 0.7, 0.5, 0.3]).astype(int))
+    weights = agent.state.weights
+    assert weights[0] > 3 * np.abs(weights[1:]).max()

@@ -1,0 +1,197 @@
+"""UniRank: the partition that leads, the parts that are merged, the further item, and each other reading."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_agents import MODELS, UniRankReference, follow, plain, unimodal
+from reference_agents.unimodal import UNIRANK_READINGS, parts_of
+from scipy.stats import chisquare
+
+import clickgym
+from clickgym.agents import UniRank
+from clickgym.envs import ClickEnv, PositionBasedModel
+
+FALSE_ALARM = 1e-5
+
+
+def told(agent, reference, sums, t=1000, led=100):
+    """Give an agent and a reference what was compared, of (i, j): (Σ c_i - c_j, n_ij); and let every leader have led."""
+    state = agent.state
+    for (i, j), (difference, n) in sums.items():
+        for each in (state, reference):
+            each.difference[i, j], each.difference[j, i] = difference, -difference
+            each.compared[i, j] = each.compared[j, i] = n
+    state.t[0], reference.t, state.weakest[0] = t, t + 1, 0.0
+    n = np.maximum(state.compared, 1)
+    state.beats[...] = (state.difference > 0) & (state.difference**2 / n > math.log(math.log(t + 3)))
+    agent.rank(None)
+    state.led[state.leading[0]] = led
+    reference.led[reference.leader()] = led
+    return agent, reference
+
+
+def displayed(agent):
+    agent.rank(None)
+    return parts_of(agent.state.shown_part.tolist())
+
+
+# ------------------------------------------------------------------------------------------------------------ its partition
+
+
+@given(st.integers(1, 7), st.integers(0, 2**32 - 1), st.integers(1, 10**6))
+def test_the_partition_and_what_is_shown_are_those_of_the_reference(n_items, seed, t):
+    """Of any numbers of comparisons, circles among them."""
+    rng = np.random.default_rng(seed)
+    n_positions = int(rng.integers(1, n_items + 1))
+    horizon = [None, 10, 10**6][rng.integers(3)]
+    n = np.triu(rng.integers(0, 30, (n_items, n_items)), 1)
+    d = n - 2 * rng.binomial(n, rng.choice([0.1, 0.5, 0.9]))
+    sums = {(i, j): (int(d[i, j]), int(n[i, j])) for i in range(n_items) for j in range(i + 1, n_items)}
+    agent, reference = told(
+        UniRank(n_items, n_positions, horizon=horizon, seed=1),
+        UniRankReference(n_items, n_positions, horizon),
+        sums,
+        t,
+        int(rng.integers(0, 50)),
+    )
+    ranking = agent.rank(None)
+    assert parts_of(agent.state.part.tolist()) == reference.leader()
+    assert reference.allows(ranking.tolist(), agent.state)
+
+
+def test_in_a_circle_all_that_are_left_form_the_last_part():
+    circle = {(0, 1): (90, 100), (1, 2): (90, 100), (2, 0): (90, 100)} | {(i, 3): (-90, 100) for i in range(3)}
+    agent, _ = told(UniRank(4, 2, seed=0), UniRankReference(4, 2), circle)
+    assert parts_of(agent.state.part.tolist()) == (frozenset([3]), frozenset([0, 1, 2]))
+
+
+def test_what_was_certain_may_end_without_a_new_comparison():
+    """τ² n = 36 / 25 exceeds log log(t + 3) until t = 64."""
+    agent = UniRank(2, 1, seed=0)
+    agent.state.difference[...], agent.state.compared[...] = [[0, 6], [-6, 0]], 25
+    agent.state.beats[0, 1], agent.state.weakest[0] = True, 1.44
+    parts = []
+    for t in range(1, 120):
+        agent.state.t[0] = t
+        agent.rank(None)
+        parts.append(int(agent.state.n_parts[0]))
+    last = next(t for t in range(1, 120) if math.log(math.log(t + 3)) > 1.44)
+    assert parts == [2] * (last - 1) + [1] * (120 - last)
+
+
+def test_counts_of_partitions_survive_growth():
+    """Equal items, so that more partitions lead than there is room for at first; in chunks, and one by one."""
+    model, counts = PositionBasedModel([0.9] * 10, [1.0] * 5), Counter()
+
+    class Counting(UniRank):
+        def update(self, *session):
+            counts[tuple(self.state.part.tolist())] += 1
+            super().update(*session)
+
+    agents = [kind(10, 5, horizon=10, seed=1) for kind in (UniRank, UniRank, Counting)]
+    for agent, engine in zip(agents, ("compiled", "python", "auto"), strict=True):
+        clickgym.run(agent, ClickEnv(model), 3000, seed=2, engine=engine)
+        n, state = agent.state.n_leaders[0], agent.state
+        assert 64 < n <= len(state.led)
+    found = dict(zip(map(tuple, state.leaders[:n].tolist()), state.led[:n].tolist(), strict=True))
+    assert found == counts
+    assert plain(agents[0].state) == plain(agents[1].state) == plain(agents[2].state)
+
+
+# ----------------------------------------------------------------------------------------------------------- what is shown
+
+
+CLOSE = {"01": {(0, 1): (60, 1000)}, "23": {(2, 3): (60, 1000)}, "24": {(2, 4): (60, 1000)}, "12": {(1, 2): (60, 1000)}}
+
+
+@pytest.mark.parametrize(
+    ("close", "shown"),
+    [
+        ([], [[0], [1], [2]]),
+        (["01"], [[0, 1], [2]]),
+        (["23"], [[0], [1], [2, 3]]),  # a further item also where a part of one item holds position K
+        (["24"], [[0], [1], [2, 4]]),  # not from the next part, which has none
+        (["23", "24"], [[0], [1], [2, 3]]),  # from the nearest part
+        (["12", "23"], [[0], [1, 2]]),  # a merged part gets none
+        (["01", "12"], [[0, 1], [2]]),  # nor is it merged again
+    ],
+)
+def test_parts_are_merged_in_pairs_and_one_further_item_comes_in(close, shown):
+    """Items in a certain order, some so close that the lower may be better for all that T = 100 tells."""
+    sums = {(i, j): (10**6, 10**6) for i in range(5) for j in range(i + 1, 5)}
+    for pair in close:
+        sums |= CLOSE[pair]
+    agent, _ = told(UniRank(5, 3, horizon=100, seed=0), UniRankReference(5, 3, 100), sums)
+    assert displayed(agent) == tuple(map(frozenset, shown))
+
+
+def test_the_further_item_is_the_one_of_largest_index_not_the_first_and_ties_are_random():
+    """Null: of two items with the same index each comes in as often; 2,000 sessions."""
+    sums = {(0, 1): (70, 1000), (0, 2): (60, 1000), (0, 3): (60, 1000)}
+    agent, _ = told(UniRank(4, 1, horizon=10**4, seed=1), UniRankReference(4, 1), sums)
+    came = Counter(displayed(agent) for _ in range(2000))
+    assert set(came) == {(frozenset([0, 2]),), (frozenset([0, 3]),)}
+    assert chisquare(list(came.values())).pvalue > FALSE_ALARM
+
+
+def test_all_pairs_of_two_parts_are_compared():
+    """Parts {0, 1} and {2, 3}: only 1 and 2 are close, which do not stand at the same place of their parts."""
+    sums = {(i, j): (900, 1000) for i in (0, 1) for j in (2, 3)} | {(1, 2): (60, 1000)}
+    agent, _ = told(UniRank(4, 3, horizon=10**4, seed=1), UniRankReference(4, 3), sums)
+    assert displayed(agent) == (frozenset([0, 1, 2, 3]),)
+
+
+def test_items_that_the_list_leaves_out_count_as_not_clicked():
+    agent = UniRank(4, 2, seed=0)
+    first, second = agent.rank(None).tolist()
+    agent.update(None, [first, second], [0, 1])
+    assert agent.state.compared[second].tolist() == [int(item != second) for item in range(4)]
+    assert agent.state.difference[second].tolist() == agent.state.compared[second].tolist()
+    assert agent.state.compared.sum() == 6
+
+
+@pytest.mark.parametrize(("led", "parts"), [(0, 1), (1, 1), (2, 2)])
+def test_a_partition_that_leads_for_the_first_two_times_allows_everything(led, parts):
+    sums = {(i, j): (10**6, 10**6) for i in range(4) for j in range(i + 1, 4)}
+    agent, _ = told(UniRank(4, 2, seed=0), UniRankReference(4, 2), sums, led=led)
+    assert len(displayed(agent)) == parts
+
+
+def test_lists_are_uniform_within_a_part():
+    """Null: the 12 ordered pairs of four items that were never compared; 6,000 sessions."""
+    agent = UniRank(4, 2, seed=3)
+    counts = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
+    assert len(counts) == 12
+    assert chisquare(list(counts.values())).pvalue > FALSE_ALARM
+
+
+# ------------------------------------------------------------------------------------------------------------- the readings
+
+
+def test_each_other_reading_is_told_apart():
+    agreed = {"as written", *UNIRANK_READINGS}
+    spread = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
+    for seed, model in enumerate([MODELS["PBM"], MODELS["CM"], spread]):
+        sizes = model.n_items, model.n_positions
+        references = {name: UniRankReference(*sizes, **UNIRANK_READINGS.get(name, {})) for name in sorted(agreed)}
+        agreed = follow(UniRank(*sizes, seed=seed), references, model, 1000, seed)
+    assert agreed == {"as written"}
+
+
+def test_readings_of_the_level_are_told_apart(monkeypatch):
+    readings = {"log T": {}, "s < 3": {"horizon_counts": True}, "f(s)": {"horizon": None}}
+    references = {name: UniRankReference(5, 3, **{"horizon": 10, **reading}) for name, reading in readings.items()}
+    assert follow(UniRank(5, 3, horizon=10, seed=4), references, MODELS["PBM"], 800) == {"log T"}
+
+    def floored(horizon, s):
+        return math.log(s) + 3 * math.log(math.log(s)) if s >= 3 else 0.0
+
+    other = UniRankReference(5, 3)
+    monkeypatch.setattr(unimodal, "level", floored)
+    assert follow(UniRank(5, 3, seed=5), {"": other}, MODELS["PBM"], 300) == set()

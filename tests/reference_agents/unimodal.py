@@ -1,0 +1,391 @@
+"""Agents that explore around a leader: GRAB, S-GRAB and UniRank.
+
+Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and ``shown_part``): whether it may
+lead is checked, so that the leaders' counts are exact whatever was drawn among equals. Leaders, neighbours, indices and
+partitions are methods of their own, for tests of the compiled pieces. The keyword arguments after ``*`` are readings that
+it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, combinations, groupby, pairwise, permutations, product
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .bounds import upper_bound
+from .reference import CLOSE, Reference, is_close
+
+_upper_bound = lru_cache(100_000)(upper_bound)
+
+Ranking = tuple[int, ...]
+Partition = tuple[frozenset[int], ...]
+
+
+def level(horizon: int | None, s: int) -> float:
+    """log T; without a horizon log s + 3 log log s, which for s < 3 is taken to allow everything."""
+    if horizon is not None:
+        return math.log(horizon)
+    return math.log(s) + 3 * math.log(math.log(s)) if s >= 3 else math.inf
+
+
+def index(mean: float, n: int, level: float) -> float:
+    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything, the mean where it allows nothing."""
+    if n == 0 or level == math.inf:
+        return 1.0
+    return _upper_bound(mean, level / n) if level > 0 else mean
+
+
+# ---------------------------------------------------------------------------------------------------------------- GRAB
+
+
+class GRABReference(Reference):
+    """GRAB: Gauthier et al. 2021 (ICML).
+
+    Args:
+        greedy: the leader takes the largest mean of any item and position, then the largest of those left, and so on.
+        first_included: a leader is shown the first time that it leads, not first the γ-th time.
+        leader_stays: the leader is among the candidates when a list is chosen by index.
+        by_mean: π orders the positions by mean, not from the top.
+        weakest_replaced: items from outside come to position π_K, not to the last one.
+        own_count: s and γ count the sessions of this leader, not all.
+        unseen: mean of an item that was never shown at a position.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        horizon: int | None = None,
+        gamma: int | None = None,
+        *,
+        greedy: bool = False,
+        first_included: bool = True,
+        leader_stays: bool = True,
+        by_mean: bool = True,
+        weakest_replaced: bool = True,
+        own_count: bool = True,
+        unseen: float = 0.0,
+    ) -> None:
+        super().__init__(n_items, n_positions)
+        self.horizon = horizon
+        self.greedy, self.first_included, self.leader_stays = greedy, first_included, leader_stays
+        self.by_mean, self.weakest_replaced, self.own_count, self.unseen = by_mean, weakest_replaced, own_count, unseen
+        self.clicks = np.zeros((n_items, n_positions), int)
+        self.shown = np.zeros((n_items, n_positions), int)
+        self.led: Counter[Ranking] = Counter()
+        self.leader: Ranking = ()
+        self.gamma = self.default_gamma() if gamma is None else gamma
+
+    def default_gamma(self) -> int:
+        return max(self.n_items - 1, 1)
+
+    def means(self) -> np.ndarray:
+        """(L, K)"""
+        return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), self.unseen)
+
+    def value(self, ranking: Sequence[int]) -> float:
+        """The sum of the list's means."""
+        return float(self.means()[list(ranking), range(self.n_positions)].sum())
+
+    def leaders(self) -> list[Ranking]:
+        """All lists that may lead, by trying every list."""
+        return [ranking for ranking in permutations(range(self.n_items), self.n_positions) if self.may_lead(ranking)]
+
+    def may_lead(self, ranking: Sequence[int]) -> bool:
+        means = self.means()
+        if not self.greedy:
+            return is_close(self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum()))
+        items, positions = set(range(self.n_items)), set(range(self.n_positions))
+        while positions:
+            largest = max(means[item, k] for item in items for k in positions)
+            found = [k for k in positions if means[ranking[k], k] == largest]
+            if not found:
+                return False
+            items.remove(ranking[found[0]])
+            positions.remove(found[0])
+        return True
+
+    def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
+        """π, and every other one where means are equal."""
+        if not self.by_mean:
+            yield tuple(range(self.n_positions))
+            return
+        means = self.means()[list(leader), range(self.n_positions)]
+        positions = sorted(range(self.n_positions), key=lambda k: -means[k])
+        groups = [list(group) for _, group in groupby(positions, key=lambda k: means[k])]
+        for parts in product(*(permutations(group) for group in groups)):
+            yield tuple(chain.from_iterable(parts))
+
+    def neighbours(self, leader: Sequence[int], order: Sequence[int]) -> list[Ranking]:
+        """The neighbours of a leader whose positions have this order π."""
+        last = order[-1] if self.weakest_replaced else self.n_positions - 1
+        swaps = [_swapped(leader, a, b) for a, b in pairwise(order)]
+        return swaps + [_replaced(leader, last, item) for item in range(self.n_items) if item not in leader]
+
+    def n_led(self, leader: Ranking) -> int:
+        """s, the present session included."""
+        return (self.led[leader] if self.own_count else self.led.total()) + 1
+
+    def is_leaders_turn(self, leader: Ranking) -> bool:
+        return (self.n_led(leader) - (1 if self.first_included else 0)) % self.gamma == 0
+
+    def index(self, item: int, position: int, s: int) -> float:
+        clicks, n = self.clicks[item, position], self.shown[item, position]
+        return index(clicks / n if n else 0.0, n, level(self.horizon, s))
+
+    def choices(self, leader: Ranking) -> set[Ranking]:
+        """The lists that may be shown under a leader."""
+        if self.is_leaders_turn(leader):
+            return {leader}
+        s = self.n_led(leader)
+
+        @lru_cache(None)
+        def total(ranking: Ranking) -> float:
+            return math.fsum(self.index(item, position, s) for position, item in enumerate(ranking))
+
+        found: set[Ranking] = set()
+        for order in self.orders(leader):
+            neighbours = self.neighbours(leader, order)
+            candidates = [leader, *neighbours] if self.leader_stays or not neighbours else neighbours
+            largest = max(map(total, candidates))
+            found.update(ranking for ranking in candidates if is_close(total(ranking), largest))
+        return found
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.leader = tuple(drawn.leader.tolist())
+        return (
+            super().allows(ranking)
+            and super().allows(self.leader)
+            and self.may_lead(self.leader)
+            and tuple(ranking) in self.choices(self.leader)
+        )
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.led[self.leader] += 1
+        for position, item in enumerate(ranking):
+            self.shown[item, position] += 1
+            self.clicks[item, position] += clicks[position]
+        super().learn(ranking, clicks)
+
+    def holds(self) -> dict[str, Any]:
+        return {"clicks": self.clicks, "shown": self.shown}
+
+
+GRAB_READINGS = {
+    "greedy leader": {"greedy": True},
+    "the γ-th time first": {"first_included": False},
+    "the leader is no candidate": {"leader_stays": False},
+    "neighbours from the top": {"by_mean": False},
+    "items come in at the last position": {"weakest_replaced": False},
+    "s counts all sessions": {"own_count": False},
+    "unseen pairs count 1": {"unseen": 1.0},
+    "γ = L - K": {"gamma": 2},
+    "γ = L": {"gamma": 5},
+}
+"""Arguments of the readings that it is not, by name."""
+
+
+class SGRABReference(GRABReference):
+    """S-GRAB: all swaps of two positions, all replacements of one; the leader's turn comes one session later than in GRAB."""
+
+    def default_gamma(self) -> int:
+        return len(self.neighbours(range(self.n_positions), range(self.n_positions))) + 1
+
+    def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
+        yield tuple(range(self.n_positions))  # of which its neighbours know nothing
+
+    def neighbours(self, leader: Sequence[int], order: Sequence[int]) -> list[Ranking]:
+        outside = [item for item in range(self.n_items) if item not in leader]
+        swaps = [_swapped(leader, a, b) for a, b in combinations(range(self.n_positions), 2)]
+        return swaps + [_replaced(leader, k, item) for k in range(self.n_positions) for item in outside]
+
+
+def _swapped(ranking: Sequence[int], a: int, b: int) -> Ranking:
+    return tuple(ranking[{a: b, b: a}.get(k, k)] for k in range(len(ranking)))
+
+
+def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
+    return tuple(item if k == position else other for k, other in enumerate(ranking))
+
+
+# ------------------------------------------------------------------------------------------------------------- UniRank
+
+
+class UniRankReference(Reference):
+    """UniRank: Gauthier et al. 2022 (ICML).
+
+    Args:
+        all_pairs: two parts are compared by all pairs of their items, not item by item in the order of their ids.
+        count_hidden: items of a displayed part that the cut leaves out are compared, with click 0.
+        count_equal: sessions with equal clicks count in n, too.
+        chain: what was merged may be merged again with the part below.
+        merged_gets_item: a merged pair that reaches position K gets a further item, too.
+        at_last_place: a part that starts at position K gets a further item, too.
+        nearest: the further item comes from the nearest part that has one, not from anywhere below.
+        own_count: s counts the sessions of this partition, not all.
+        horizon_counts: with a horizon, too, a partition that has not led three times allows everything.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        horizon: int | None = None,
+        *,
+        all_pairs: bool = True,
+        count_hidden: bool = True,
+        count_equal: bool = False,
+        chain: bool = False,
+        merged_gets_item: bool = False,
+        at_last_place: bool = True,
+        nearest: bool = True,
+        own_count: bool = True,
+        horizon_counts: bool = False,
+    ) -> None:
+        super().__init__(n_items, n_positions)
+        self.horizon = horizon
+        self.all_pairs, self.count_hidden, self.count_equal, self.chain = all_pairs, count_hidden, count_equal, chain
+        self.merged_gets_item, self.at_last_place, self.nearest = merged_gets_item, at_last_place, nearest
+        self.own_count, self.horizon_counts = own_count, horizon_counts
+        self.difference = np.zeros((n_items, n_items), int)  # Σ c_i - c_j
+        self.compared = np.zeros((n_items, n_items), int)  # n_ij
+        self.led: Counter[Partition] = Counter()
+        self.partition: Partition = ()
+        self.displayed: Partition = ()
+
+    # ------------------------------------------------------------------------------------------------ leader partition
+
+    def may_be_as_good(self, i: int, j: int) -> bool:
+        """τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0, t sessions finished."""
+        n = self.compared[i, j]
+        return bool(n == 0 or self.difference[i, j] / n + math.sqrt(math.log(math.log(self.t - 1 + 3)) / n) >= 0)
+
+    def leader(self) -> Partition:
+        left, parts = set(range(self.n_items)), []
+        while left:
+            part = frozenset(i for i in left if all(self.may_be_as_good(i, j) for j in left - {i}))
+            parts.append(part or frozenset(left))
+            left -= parts[-1]
+        return tuple(parts)
+
+    # ----------------------------------------------------------------------------------------------------- exploration
+
+    def n_led(self, partition: Partition) -> int:
+        """s, the present session included."""
+        return (self.led[partition] if self.own_count else self.led.total()) + 1
+
+    def index(self, below: int, above: int, s: int) -> float:
+        """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
+        n = self.compared[below, above]
+        if self.horizon_counts and s < 3:
+            return 1.0
+        return index((1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s))
+
+    def best_index(self, below: Iterable[int], above: Iterable[int], s: int) -> float:
+        pairs = product(below, above) if self.all_pairs else zip(sorted(below), sorted(above), strict=False)
+        return max((self.index(j, i, s) for j, i in pairs), default=0.0)
+
+    def explorations(self, partition: Partition) -> set[Partition]:
+        """What may be displayed under a leader, down to position K; an index that rounding puts at 1/2 counts either way."""
+        s = self.n_led(partition)
+
+        def below(first: int, start: int) -> Iterator[Partition]:
+            if start >= self.n_positions:
+                yield ()
+                return
+            yield from grown(partition[first], first + 1, start, merged=False)
+
+        def grown(part: frozenset[int], following: int, start: int, merged: bool) -> Iterator[Partition]:
+            end = start + len(part)
+            if end < self.n_positions and (not merged or self.chain):
+                for merge in _beyond_half(self.best_index(partition[following], part, s)):
+                    if merge:
+                        yield from grown(part | partition[following], following + 1, start, merged=True)
+                    else:
+                        yield from ((part, *rest) for rest in below(following, end))
+            elif end < self.n_positions:
+                yield from ((part, *rest) for rest in below(following, end))
+            elif (merged and not self.merged_gets_item) or (start == self.n_positions - 1 and not self.at_last_place):
+                yield (part,)
+            else:
+                yield from ((part | further,) for further in self.further(part, partition[following:], s))
+
+        return set(below(0, 0))
+
+    def further(self, part: frozenset[int], parts: Partition, s: int) -> Iterator[frozenset[int]]:
+        """The further item, if any, that a part may get."""
+        for source in parts if self.nearest else [frozenset().union(*parts)]:
+            indices = {item: self.best_index([item], part, s) for item in source}
+            largest = max(indices.values(), default=0.0)
+            decision = _beyond_half(largest)
+            if True in decision:
+                yield from (frozenset([item]) for item in source if is_close(indices[item], largest))
+            if False not in decision:
+                return
+        yield frozenset()
+
+    # ------------------------------------------------------------------------------------------------------- following
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.partition = self.leader()
+        self.displayed = self.cut(parts_of(drawn.shown_part.tolist()))
+        start = 0
+        for part in self.displayed:
+            if not set(ranking[start : start + len(part)]) <= part:
+                return False
+            start += len(part)
+        return (
+            super().allows(ranking)
+            and parts_of(drawn.part.tolist()) == self.partition
+            and self.displayed in self.explorations(self.partition)
+        )
+
+    def cut(self, parts: Partition) -> Partition:
+        """The parts whose first place is within K."""
+        starts = [sum(map(len, parts[:p])) for p in range(len(parts))]
+        return tuple(part for part, start in zip(parts, starts, strict=True) if start < self.n_positions)
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        clicked = {item: int(click) for item, click in zip(ranking, clicks, strict=True)}
+        for part in self.displayed:
+            for i, j in permutations(part if self.count_hidden else part & clicked.keys(), 2):
+                difference = clicked.get(i, 0) - clicked.get(j, 0)
+                self.difference[i, j] += difference
+                self.compared[i, j] += 1 if self.count_equal else abs(difference)
+        self.led[self.partition] += 1
+        super().learn(ranking, clicks)
+
+    def holds(self) -> dict[str, Any]:
+        return {"difference": self.difference, "compared": self.compared}
+
+
+UNIRANK_READINGS = {
+    "parts by zip": {"all_pairs": False},
+    "hidden items are not compared": {"count_hidden": False},
+    "equal clicks count": {"count_equal": True},
+    "chains of merged parts": {"chain": True},
+    "merged pairs get an item": {"merged_gets_item": True},
+    "no item at position K": {"at_last_place": False},
+    "the item from anywhere below": {"nearest": False},
+    "s counts all sessions": {"own_count": False},
+    "a fixed level": {"horizon": 10**4},
+}
+"""Arguments of the readings that it is not, by name."""
+
+
+def parts_of(labels: Sequence[int]) -> Partition:
+    """The parts from the first to the last, of the number of each item's part; items with a negative one are in none."""
+    return tuple(
+        frozenset(item for item, label in enumerate(labels) if label == part) for part in sorted(set(labels)) if part >= 0
+    )
+
+
+def _beyond_half(index: float) -> tuple[bool, ...]:
+    """Whether an index is above 1/2; both where rounding decides (as for n = 1, no click and T = 2)."""
+    return (True, False) if abs(index - 0.5) <= CLOSE else (index > 0.5,)
