@@ -33,6 +33,8 @@ REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""
 LONGEST = 2**62
 
+tuple_of: Any = namedtuple  # type checkers take fields only as they are written
+
 
 class Detection(NamedTuple):
     """What these agents have beside the state of `CascadeUCB1` and `CascadeKLUCB`."""
@@ -157,7 +159,7 @@ def force(state, ranking):  # type: ignore[no-untyped-def]
 
 # ----------------------------------------------------------------------------------------------------------- with UCB1
 
-RestartingUCB1State: Any = namedtuple("RestartingUCB1State", UCB1State._fields + Detection._fields)
+RestartingUCB1State = tuple_of("RestartingUCB1State", UCB1State._fields + Detection._fields)
 
 
 @kernel
@@ -177,7 +179,7 @@ def update_ucb1_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-d
 
 # --------------------------------------------------------------------------------------------------------- with KL-UCB
 
-RestartingKLUCBState: Any = namedtuple("RestartingKLUCBState", KLUCBState._fields + Detection._fields)
+RestartingKLUCBState = tuple_of("RestartingKLUCBState", KLUCBState._fields + Detection._fields)
 
 
 @kernel
