@@ -55,7 +55,13 @@ OF_AGENTS: dict[str, Any] = {
     "position_order": [1, 0],
     "delta": 0.1,
     "epsilon": 0.25,
+    "exploration": 0.25,
+    "fix_first": True,
     "gamma": 0.5,
+    "learning_rate": 0.5,
+    "n_segments": 2,
+    "n_sweeps": 2,
+    "n_vertices": 8,
     "tau": 10,
     "alpha": 0.5,
     "ridge": 1.5,
@@ -149,6 +155,10 @@ def recipes() -> dict[Any, Call]:
         known = {name: OF_AGENTS[name] for name in inspect.signature(agent).parameters if name in OF_AGENTS}
         if "examination" in known and agent.told["examination"] == "browsing":
             known["examination"] = VALUES["KK"]
+        if agent.__name__ in ("GRAB", "SGRAB"):
+            known["gamma"] = 3
+        if agent.__name__ == "PBMHB":
+            known["c"] = 2.0
         add(agent, **SIZES, **known)
     add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
     if find_spec("sb3_contrib") is not None:
