@@ -49,7 +49,7 @@ def observe(agent, observations, check=lambda: None):
         check()
 
 
-@pytest.mark.parametrize("observations", sequences())
+@pytest.mark.parametrize("observations", list(sequences()))
 def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
     agent = GLRCascadeUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
     for n, click in enumerate(observations, 1):

@@ -123,7 +123,7 @@ def test_regret_that_is_told_sometimes_is_unknown_from_the_start_with_one_warnin
 
 @pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("Oracle", "Fixed", "BCMPTS")])
 def test_agents_are_made_by_name_and_play(name):
-    told = {"examination": [1.0, 0.5]} if "PBM" in name else {}
+    told = {"examination": [1.0, 0.5]} if "examination" in AGENTS[name].told else {}
     env = Shop("rewards")
     made = clickgym.make_agent(name, env, horizon=100, seed=0, **told)
     assert clickgym.run(made, env, 100, seed=0).regret[-1] > 0

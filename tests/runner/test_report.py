@@ -415,8 +415,8 @@ def test_report_of_nothing_is_refused(tmp_path, capsys):
 
 def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
     # A closing tag, an emoji and a formula, to those who read them so.
-    name, folder = r"mine:A:note=[/x]$\frac$", tmp_path / "out:x:"
-    (tmp_path / "mine.py").write_text(
+    name, folder = r"odd_names:A:note=[/x]$\frac$", tmp_path / "out:x:"
+    (tmp_path / "odd_names.py").write_text(
         "from clickgym.agents import Random\n\n\nclass A(Random):\n"
         "    def __init__(self, n_items, n_positions, *, note, seed=None):\n"
         "        super().__init__(n_items, n_positions, seed=seed)\n"
