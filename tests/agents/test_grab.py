@@ -17,6 +17,7 @@ import clickgym
 from clickgym.agents import GRAB, SGRAB, grab
 from clickgym.agents.assignment import assign, lead
 from clickgym.agents.kernels import kl_upper
+from clickgym.agents.leaders import enter_all
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 KINDS = {"GRAB": (GRAB, GRABReference), "SGRAB": (SGRAB, SGRABReference)}
@@ -149,6 +150,17 @@ def test_counts_of_leaders_survive_growth(name, engine):
         assert 64 < n <= len(state.led)
         assert sorted(state.slots[state.slots >= 0].tolist()) == list(range(n))
     assert plain(whole.state) == plain(counting.state)
+
+
+def test_leaders_in_a_crowded_table_are_told_apart():
+    """All of one number, or all that differ in one, in half of the slots, so that many meet."""
+    for size in (1, 3):
+        leaders = np.zeros((64, size), np.int32)
+        for place in range(size):
+            leaders[place::size, place] = range(1, len(leaders[place::size]) + 1)
+        slots = np.full(128, -1, np.int32)
+        enter_all(slots, leaders, 64)
+        assert sorted(slots[slots >= 0].tolist()) == list(range(64))
 
 
 def test_a_leader_is_shown_every_gamma_th_time():
