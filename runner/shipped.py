@@ -101,7 +101,7 @@ def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
         [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
     )
     made = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
-    write_whole(path, sealed(table, clickgym_format=FORMAT, **{MADE: json.dumps(made)}))
+    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(made)}))
 
 
 def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:

@@ -193,19 +193,19 @@ def _draw(evidence: Evidence) -> Figure:
             look = (LOOKS[agent][0], (0, (4, 1.5))) if agent == STUBBORN[0] else LOOKS[agent]
             band(above, curves.steps[places], curves.units(CHANGING, agent)[:, places], agent, look)
         above.set(title=f"a change every {length:,}", ylim=(0, None))
-        for offset, agent in zip((-0.2, 0.2), DETECTING, strict=True):
-            steps = _steps(curves, agent)
-            rows = np.broadcast_to(np.arange(len(steps))[:, None] + offset, steps.shape)
-            below.plot(steps.ravel(), rows.ravel(), "|", color=LOOKS[agent][0], markersize=5)
-        below.set(xlabel="session (grey: three other items attract with 0.9)", ylim=(-1, len(curves.instances)))
-        below.set_yticks([])
+        changes = length * np.arange(1, N_EPOCHS)
+        for offset, agent, mark in zip((-0.12, 0.12), DETECTING, ("x", "."), strict=True):
+            delays = _steps(curves, agent) - changes
+            places = np.broadcast_to(changes + offset * length, delays.shape)
+            below.plot(places.ravel(), delays.ravel(), mark, color=LOOKS[agent][0], markersize=4, markeredgewidth=0.8)
+        below.set(xlabel="session", yscale="log", ylim=(1, length))
         for axes in (above, below):
             axes.set_xlim(0, curves.horizon)
             axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
             for start in range(length, curves.horizon, 2 * length):
                 axes.axvspan(start, start + length, color="0.93", zorder=0)
-    panels[0].set_ylabel("cumulative regret")
-    panels[2].set_ylabel("first restart after each change\n(a row per query)")
+    panels[0].set_ylabel("cumulative regret\n(grey: three other items attract)")
+    panels[2].set_ylabel("sessions from a change to the\nrestart (x UCB, dot KL-UCB)")
     return finish(figure, panels[:1], evidence, "Regret where the users change")
 
 
