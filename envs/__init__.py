@@ -5,6 +5,7 @@ from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
+from .contextual.graded import GRADED_USERS, GradedModel, graded_model
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
@@ -39,6 +40,7 @@ __all__ = [
     "CONTEXTUAL",
     "DEFAULT_INSTANCE",
     "ENVIRONMENTS",
+    "GRADED_USERS",
     "MAX_SEARCH",
     "REWARDS",
     "ClickEnv",
@@ -49,6 +51,7 @@ __all__ = [
     "ContextualModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
+    "GradedModel",
     "HistoryObservation",
     "HistoryVectorObservation",
     "Instance",
@@ -68,6 +71,7 @@ __all__ = [
     "SessionError",
     "Users",
     "check_ranking",
+    "graded_model",
     "kernel",
     "list_instances",
     "load_instance",

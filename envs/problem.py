@@ -21,7 +21,7 @@ __all__ = ["FORMS", "Problem"]
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),
     "NonStationary": ("PiecewiseStationaryModel",),
-    "Contextual": ("LinearModel", "LabelledModel"),
+    "Contextual": ("LinearModel", "LabelledModel", "GradedModel"),
 }
 """The prefixes of an id, and the users that each makes of a click model: the first, unless instance or parameters say
 otherwise."""
@@ -71,7 +71,7 @@ class Problem(NamedTuple):
         }
         if parameters:
             # Contextual users whose attractions are given are not linear.
-            kind = list(kinds)["attraction" in parameters and len(kinds) - 1]
+            kind = list(kinds)["attraction" in parameters and len(kinds) > 1]
             return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
         if isinstance(instance, list | tuple):
             raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")

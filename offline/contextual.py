@@ -16,7 +16,14 @@ attraction leave [0, 1], all are moved and scaled until they fit.
 * documents: ``x = [1, f/‖f‖_max] / √2``, where each feature f_j was first divided by its largest absolute value, and the whole
   then reduced to fewer dimensions if that is asked for.
 
+  With ``normalise="query"`` a feature is moved and divided so that its values in each query go from 0 to 1, as most of that
+  literature has it (all 0 where they do not differ).
+
 They are cut after six decimals, which keeps instance files small.
+
+*Users by grades* (`GradedModel`) take the place of attraction and examination where ``users`` names them: documents must be
+judged in whole grades, from 0 to 4. Queries *held out* get no sessions; their features are made by what was fitted to the
+others.
 """
 
 from __future__ import annotations
@@ -28,17 +35,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
-from ..envs.checks import check_count, check_flag, check_labels, check_positions, check_seed, numbers, probability, unknown
+from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
+from ..envs.checks import (
+    check_count,
+    check_flag,
+    check_labels,
+    check_positions,
+    check_seed,
+    check_share,
+    integers,
+    numbers,
+    probability,
+    unknown,
+)
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
-__all__ = ["REDUCTIONS", "contextual_instance", "label_attraction"]
+__all__ = ["NORMALISATIONS", "REDUCTIONS", "contextual_instance", "label_attraction"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
+
+NORMALISATIONS = ("largest", "query")
+"""How documents' features are brought to one scale."""
 
 MOST_NUMBERS = 500_000_000  # 4 GB of features at once; a slip in a feature's number asks for more
 
@@ -64,15 +85,18 @@ def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
 
 def contextual_instance(
     judgements: Judgements,
-    models: Sequence[str] = ("UBM",),
+    models: Sequence[str] | None = None,
     *,
+    users: str | None = None,
     n_items: int = 10,
     n_positions: int = 5,
     linear: bool = False,
     floor: float = 0.05,
+    normalise: str = "largest",
     reduce: str = "none",
     dimension: int = 10,
     most_rated: int | None = None,
+    held_out: Judgements | float = 0.0,
     examination: str = DEFAULT_INSTANCE,
     seed: int = 0,
     name: str = "contextual",
@@ -82,20 +106,27 @@ def contextual_instance(
 
     Args:
         judgements: ratings have no features, documents do.
-        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM.
+        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM; None
+            takes UBM, or with ``users`` what these are, DBN.
+        users: simulated users by grades of relevance, a key of `clickgym.envs.GRADED_USERS`, in place of attraction from labels
+            (``floor``, ``linear``) and of ``examination``.
         n_items: L, candidates in each session.
         n_positions: K.
         linear: replace the labels' attraction by the linear function of the features that fits it best.
         floor: attraction of the label 0.
+        normalise: one of `NORMALISATIONS`: ``"largest"`` divides each feature by its largest absolute value, ``"query"`` takes
+            its least value in a query to 0 and the largest to 1.
         reduce: of documents' features: one of `REDUCTIONS`.
         dimension: of the singular value decomposition (ratings have twice that many features and a constant) or of the code.
         most_rated: of ratings, keep only so many items, those with the most; None keeps all.
+        held_out: for simulated users: documents of further queries, or the share of the queries, drawn by ``seed``, that no
+            session is about, for `GradedModel.held_out_ndcg`. Features beyond those of the judgements are left out.
         examination: the instance whose users' examination is taken: a name or a file.
         seed: of decomposition and autoencoder.
         name, origin: of the instance.
 
     Returns:
-        The instance; its ``estimation`` says how many users were left out, and how much of the variance of the labels'
+        The instance; its ``estimation`` says how many users were left out, and how much of the variance of the
         attraction the best linear function explains.
 
     Raises:
@@ -110,7 +141,130 @@ def contextual_instance(
         >>> instance = contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
         >>> instance.model("LabelledModel of UBM").n_features
         5
+        >>> features = sparse.eye_array(96, 2).tocsr()
+        >>> pages = Judgements(users // 4, range(96), items % 3, ("q", "r"), tuple(map(str, range(96))), features)
+        >>> contextual_instance(pages, users="navigational").model("GradedModel of DBN").behaviour
+        'navigational'
     """
+    check_positions(n_positions, check_count("n_items", n_items))
+    probability("floor", floor)
+    check_count("dimension", dimension)
+    check_seed(seed)
+    check_flag("linear", linear)
+    for what, choice, choices in (("reduction", reduce, REDUCTIONS), ("normalisation", normalise, NORMALISATIONS)):
+        if choice not in choices:
+            raise ValueError(unknown(what, choice, choices))
+    judged_by: Instance | None = None
+    if users is None:
+        judged_by, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
+        if isinstance(held_out, Judgements) or held_out:
+            raise ValueError("held_out is for simulated users, whose lists are measured by grades; give users, too")
+    else:
+        for argument, meaningless in (
+            ("models", models is not None),
+            ("linear", linear),
+            ("floor", floor != 0.05),
+            ("examination", examination != DEFAULT_INSTANCE),
+        ):
+            if meaningless:
+                raise ValueError(
+                    f"{argument} is given beside users = {users!r}, whose grades tell who clicks what; expected one"
+                )
+        if judgements.features is None:
+            raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
+    judgements, further = _folds(judgements, held_out, seed)
+
+    kept = np.ones(len(judgements), np.bool_)
+    if most_rated is not None and judgements.features is not None:
+        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
+    if most_rated is not None and check_count("most_rated", most_rated):
+        counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
+        kept = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
+    entry_users, entry_items = judgements.users[kept], judgements.items[kept]
+    labels = judgements.labels[kept]
+    numbers, places = np.unique(entry_items, return_inverse=True)
+    held: dict[str, Any] | None = None
+    if judgements.features is None:
+        if reduce != "none" or normalise != "largest":
+            raise ValueError(
+                f"reduce is {reduce!r} and normalise is {normalise!r}; ratings have no features to change: dimension is that "
+                "of their decomposition"
+            )
+        shape = (len(judgements.user_labels), len(numbers))
+        attraction = label_attraction(labels, floor)
+        of_users, items = _rating_features(sparse.csr_array((attraction, (entry_users, places)), shape), dimension, seed)
+    else:
+        folds = [judgements] if further is None else [judgements, further]
+        of_users, (items, *others) = None, _document_features(folds, normalise, reduce, dimension, seed)
+        if further is not None:
+            groups = _by_user(further.users)[1]
+            items = np.vstack([items, *others])
+            entries = len(numbers) + np.unique(further.items, return_inverse=True)[1]
+            grades = integers("labels held out", further.labels, (None,), whole=True)
+            held = {"candidates": [entries[group] for group in groups], "grades": [grades[group] for group in groups]}
+
+    meets, groups = _by_user(entry_users)
+    enough = np.array([len(group) >= n_items for group in groups])
+    if not enough.any():
+        raise ValueError(
+            f"no user or query has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
+        )
+    groups = [group for group, many in zip(groups, enough.tolist(), strict=True) if many]
+    of_users = None if of_users is None else of_users[meets[enough]]
+    candidates = [places[group] for group in groups]
+    made: list[LinearModel | LabelledModel]
+    if users is None:
+        attraction = label_attraction(labels, floor)
+        attractions = [attraction[group] for group in groups]
+    else:
+        grades = integers("labels", labels, (None,), whole=True)
+        simulated = GradedModel(
+            users,
+            items,
+            candidates,
+            [grades[group] for group in groups],
+            n_items=n_items,
+            n_positions=n_positions,
+            held_out=held,
+        )
+        attractions = simulated.attractions
+    theta, explained = _linear_fit(of_users, items, candidates, attractions)
+    shared: dict[str, Any] = {"items": items, "users": of_users, "candidates": candidates}
+    if users is not None:
+        made, source = [simulated], f"of {users.replace('_', ' ')} users, {explained:.0%} of its variance linear in them"
+    elif linear:
+        made, source = [LinearModel(base, theta, **shared) for base in bases], "linear in them"
+    else:
+        made = [LabelledModel(base, attraction=attractions, **shared) for base in bases]
+        source = f"from labels, {explained:.0%} of its variance linear in them"
+    whose = "users" if judgements.features is None else "queries"
+    n_met = len(np.unique(np.concatenate(candidates)))
+    apart = "" if held is None else f"; {len(held['candidates']):,} queries held out"
+    origins = [origin] if origin else []
+    if judged_by is not None:
+        origins.append(f"examination: {judged_by.origin}")
+    return Instance(
+        name,
+        {model.kind: model for model in made},
+        n_positions,
+        description=f"{len(groups):,} {whose}, {n_met:,} items, {made[0].n_features} features; attraction {source}{apart}",
+        origin="; ".join(origins),
+        estimation={
+            "left_out": int((~enough).sum()),
+            "attraction": (
+                f"{users} users by grade" if users else "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
+            ),
+            **({} if users else {"floor": floor}),
+            "explained_by_linear_fit": round(explained, 4),
+            "features": "singular value decomposition" if judgements.features is None else reduce,
+            **({"normalised": normalise} if normalise != "largest" else {}),
+            "seed": seed,
+        },
+    )
+
+
+def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
+    """The instance that says how lists are examined, and its click models before items without attraction."""
     models = check_labels("models", models)
     known = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
@@ -122,69 +276,35 @@ def contextual_instance(
             raise ValueError(unknown("model", model, offered))
     if not models or len(set(models)) < len(models):
         raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
-    check_positions(n_positions, check_count("n_items", n_items))
-    probability("floor", floor)
-    check_count("dimension", dimension)
-    check_seed(seed)
-    check_flag("linear", linear)
-    if reduce not in REDUCTIONS:
-        raise ValueError(unknown("reduction", reduce, REDUCTIONS))
-    bases = [known.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
+    return known, [known.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
 
-    kept = np.ones(len(judgements), np.bool_)
-    if most_rated is not None and judgements.features is not None:
-        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
-    if most_rated is not None and check_count("most_rated", most_rated):
-        counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
-        kept = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
-    entry_users, entry_items = judgements.users[kept], judgements.items[kept]
-    attraction = label_attraction(judgements.labels[kept], floor)
-    numbers, places = np.unique(entry_items, return_inverse=True)
-    if judgements.features is None:
-        if reduce != "none":
-            raise ValueError(
-                f"reduce is {reduce!r}; ratings have no features to reduce: dimension is that of their decomposition"
-            )
-        shape = (len(judgements.user_labels), len(numbers))
-        users, items = _rating_features(sparse.csr_array((attraction, (entry_users, places)), shape), dimension, seed)
-    else:
-        users, items = None, _document_features(judgements.features[numbers], reduce, dimension, seed)
 
-    order = np.argsort(entry_users, kind="stable")
-    meets, starts, sizes = np.unique(entry_users[order], return_index=True, return_counts=True)
-    enough = sizes >= n_items
-    if not enough.any():
-        raise ValueError(
-            f"no user or query has {n_items} candidates, the most has {sizes.max()}; ask for fewer items in a session"
-        )
-    groups = [group for group, many in zip(np.split(order, starts[1:]), enough.tolist(), strict=True) if many]
-    users = None if users is None else users[meets[enough]]
-    candidates = [places[group] for group in groups]
-    attractions = [attraction[group] for group in groups]
-    theta, explained = _linear_fit(users, items, candidates, attractions)
-    shared: dict[str, Any] = {"items": items, "users": users, "candidates": candidates}
-    made = [
-        LinearModel(base, theta, **shared) if linear else LabelledModel(base, attraction=attractions, **shared)
-        for base in bases
-    ]
-    whose = "users" if judgements.features is None else "queries"
-    source = "linear in them" if linear else f"from labels, {explained:.0%} of its variance linear in them"
-    n_met = len(np.unique(np.concatenate(candidates)))
-    return Instance(
-        name,
-        {model.kind: model for model in made},
-        n_positions,
-        description=f"{len(groups):,} {whose}, {n_met:,} items, {made[0].n_features} features; attraction {source}",
-        origin=f"{origin}; examination: {known.origin}" if origin else f"examination: {known.origin}",
-        estimation={
-            "left_out": int((~enough).sum()),
-            "attraction": "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest",
-            "floor": floor,
-            "explained_by_linear_fit": round(explained, 4),
-            "features": "singular value decomposition" if judgements.features is None else reduce,
-            "seed": seed,
-        },
+def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> tuple[Judgements, Judgements | None]:
+    """What sessions are about, and what is held out."""
+    if isinstance(held_out, Judgements):
+        if held_out.features is None:
+            raise ValueError("held_out has no features; expected documents, as the judgements are")
+        return judgements, held_out
+    if not check_share("held_out", held_out):
+        return judgements, None
+    n_queries = len(judgements.user_labels)
+    size = max(round(held_out * n_queries), 1)
+    if size == n_queries:
+        raise ValueError(f"held_out is {held_out} of {n_queries} queries, which leaves none to learn from")
+    apart = np.isin(judgements.users, np.random.default_rng(seed).choice(n_queries, size, replace=False))
+    labels, features = (judgements.user_labels, judgements.item_labels), judgements.features
+    first, second = (
+        Judgements(judgements.users[of], judgements.items[of], judgements.labels[of], *labels, features)
+        for of in (~apart, apart)
     )
+    return first, second
+
+
+def _by_user(entry_users: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+    """The users that there are, and where the entries of each stand."""
+    order = np.argsort(entry_users, kind="stable")
+    users, starts = np.unique(entry_users[order], return_index=True)
+    return users, np.split(order, starts[1:])
 
 
 def _rating_features(matrix: sparse.csr_array, dimension: int, seed: int) -> tuple[Floats, Floats]:
@@ -196,24 +316,56 @@ def _rating_features(matrix: sparse.csr_array, dimension: int, seed: int) -> tup
     return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
 
 
-def _document_features(features: sparse.csr_array, reduce: str, dimension: int, seed: int) -> Floats:
-    n_documents, n_features = features.shape
-    if n_features * (dimension if reduce == "svd" else n_documents) > MOST_NUMBERS:
+def _document_features(folds: Sequence[Judgements], normalise: str, reduce: str, dimension: int, seed: int) -> list[Floats]:
+    """The features of the documents judged in each fold, made by what is fitted to the first."""
+    n_documents, n_features = sum(map(len, folds)), _features(folds[0]).shape[1]
+    if n_features * (dimension if reduce == "svd" and normalise == "largest" else n_documents) > MOST_NUMBERS:
         raise ValueError(
             f"{n_documents:,} documents have features numbered up to {n_features:,}, too many to hold in memory with reduce = "
-            f"{reduce!r}; number them without gaps, or try 'svd' and fewer dimensions"
+            f"{reduce!r} and normalise = {normalise!r}; number them without gaps, or try 'svd' and fewer dimensions"
         )
-    largest = np.abs(features).max(axis=0).toarray().ravel()
-    scaled = features.copy()
-    scaled.data /= np.where(largest > 0, largest, 1.0)[scaled.indices]
-    if reduce == "svd":
-        reduced = TruncatedSVD(dimension, seed=seed).fit(scaled).transform(scaled)
-    elif reduce == "autoencoder":
-        reduced = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(scaled).transform(scaled)
+    judged = []
+    for fold in folds:
+        features = _features(fold)[np.unique(fold.items)]
+        features.resize((features.shape[0], n_features))
+        judged.append(features)
+    if normalise == "query":
+        scaled: list[Any] = [_within_queries(fold, features) for fold, features in zip(folds, judged, strict=True)]
     else:
-        reduced = scaled.toarray()
-    longest = np.linalg.norm(reduced, axis=1).max()
-    return _cut(np.hstack([np.ones((len(reduced), 1)), reduced / (longest or 1.0)]) / np.sqrt(2.0))
+        largest = np.abs(judged[0]).max(axis=0).toarray().ravel()
+        for features in judged:
+            features.data /= np.where(largest > 0, largest, 1.0)[features.indices]
+        scaled = judged
+    if reduce == "svd":
+        svd = TruncatedSVD(dimension, seed=seed).fit(scaled[0])
+        scaled = [svd.transform(features) for features in scaled]
+    elif reduce == "autoencoder":
+        coder = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(scaled[0])
+        scaled = [coder.transform(features) for features in scaled]
+    elif normalise == "largest":
+        scaled = [features.toarray() for features in scaled]
+    longest = np.linalg.norm(scaled[0], axis=1).max()
+    return [_cut(np.hstack([np.ones((len(of), 1)), of / (longest or 1.0)]) / np.sqrt(2.0)) for of in scaled]
+
+
+def _features(judgements: Judgements) -> sparse.csr_array:
+    assert judgements.features is not None
+    return judgements.features
+
+
+def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Floats:
+    """Each feature from 0 to 1 among the documents of each query."""
+    places = np.unique(judgements.items, return_inverse=True)[1]
+    if len(places) > features.shape[0]:
+        raise ValueError("a document is judged for two queries; normalise = 'query' needs documents of one query each")
+    scaled = features.toarray()
+    for group in _by_user(judgements.users)[1]:
+        rows = places[group]
+        own = scaled[rows]
+        least = own.min(axis=0)
+        span = own.max(axis=0) - least
+        scaled[rows] = (own - least) / np.where(span > 0, span, 1.0)
+    return scaled
 
 
 def _cut(features: Floats) -> Floats:

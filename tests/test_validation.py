@@ -133,6 +133,9 @@ def recipes() -> dict[Any, Call]:
     contextual: dict[str, Any] = {"base": PBM, "items": items, "users": [[0.3], [0.1]], "candidates": candidates}
     add(envs.LinearModel, theta=[0.5, 0.5, 0.5], **contextual)
     add(envs.LabelledModel, attraction=[[0.1, 0.2, 0.3, 0.4]] * 2, **contextual)
+    graded: dict[str, Any] = {"items": items, "candidates": candidates, "grades": [[0, 1, 2, 0], [2, 1, 0, 0]]}
+    add(envs.GradedModel, behaviour="informational", n_items=3, n_positions=2, **graded)
+    add(envs.graded_model, grades=[0, 1, 2], behaviour="informational", n_positions=2)
     add(envs.Instance, name="toy", models={"PBM": PBM}, n_positions=2, initial_ranking=[3, 2, 1, 0])
     add(envs.RankedList, **SIZES, seed=0)
     add(BatchedRankedList, n=2, **SIZES, seed=0)

@@ -1,0 +1,229 @@
+"""The simulated users of online learning to rank, by grades of relevance: how likely each clicks, and stops after a click.
+
+They are dynamic Bayesian network models with perseverance 1: the click probability of a document's grade is its attraction, the
+stop probability its satisfaction.
+
+⚠ In the papers a user may stop after a *click*, which is what these users do. The code released beside them
+(``utils/clicks.py`` of HarrieO/OnlineLearningToRank) flips the coin at every examined document, clicked or not.
+
+Source: Hofmann, Whiteson, de Rijke, *Balancing exploration and exploitation in listwise and pairwise online learning to rank
+for information retrieval*, Information Retrieval 16, 2013; Oosterhuis and de Rijke, CIKM 2018, table 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import check_count, check_positions, integers, short, unknown
+from ..dynamic_bayesian import DynamicBayesianModel
+from .model import LabelledModel
+
+__all__ = ["GRADED_USERS", "GradedModel", "HeldOut", "gain_of_grades", "graded_model", "rank_discounts"]
+
+Probabilities = tuple[float, ...]
+
+GRADED_USERS: dict[str, dict[int, tuple[Probabilities, Probabilities]]] = {
+    "perfect": {
+        2: ((0.0, 1.0), (0.0, 0.0)),
+        3: ((0.0, 0.5, 1.0), (0.0, 0.0, 0.0)),
+        5: ((0.0, 0.2, 0.4, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
+    },
+    "navigational": {
+        2: ((0.05, 0.95), (0.2, 0.9)),
+        3: ((0.05, 0.5, 0.95), (0.2, 0.5, 0.9)),
+        5: ((0.05, 0.3, 0.5, 0.7, 0.95), (0.2, 0.3, 0.5, 0.7, 0.9)),
+    },
+    "informational": {
+        2: ((0.4, 0.9), (0.1, 0.5)),
+        3: ((0.4, 0.7, 0.9), (0.1, 0.3, 0.5)),
+        5: ((0.4, 0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4, 0.5)),
+    },
+    "almost_random": {
+        2: ((0.4, 0.6), (0.5, 0.5)),
+        3: ((0.4, 0.5, 0.6), (0.5, 0.5, 0.5)),
+        5: ((0.4, 0.45, 0.5, 0.55, 0.6), (0.5, 0.5, 0.5, 0.5, 0.5)),
+    },
+}
+"""By name and number of grades: the probabilities of a click, and of stopping after one, from grade 0 up."""
+
+MOST_GRADES = max(max(tables) for tables in GRADED_USERS.values())
+
+
+def _click_and_stop(behaviour: str, highest: int) -> NDArray[np.float64]:
+    """``(2, grades)`` from the smallest of the tables that have the highest grade."""
+    if not isinstance(behaviour, str) or behaviour not in GRADED_USERS:
+        raise ValueError(unknown("behaviour", behaviour, GRADED_USERS))
+    tables = GRADED_USERS[behaviour]
+    return np.array(tables[min(n_grades for n_grades in tables if n_grades > highest)])
+
+
+def graded_model(grades: ArrayLike, behaviour: str, *, n_positions: int) -> DynamicBayesianModel:
+    """The click model of simulated users before items of given grades.
+
+    Args:
+        grades: ``(L,)`` whole numbers from 0 to 4. There are 2, 3 or 5 grades: as few as have the highest of them.
+        behaviour: a key of `GRADED_USERS`.
+        n_positions: K, at most L.
+
+    Raises:
+        ValueError: naming the argument and what was expected.
+
+    Example:
+        >>> model = graded_model([0, 2, 1], "navigational", n_positions=2)
+        >>> model.attraction, model.satisfaction, model.perseverance
+        (array([0.05, 0.95, 0.5 ]), array([0.2, 0.9, 0.5]), 1.0)
+    """
+    given = integers("grades", grades, (None,), 0, MOST_GRADES)
+    click, stop = _click_and_stop(behaviour, int(given.max()))
+    return DynamicBayesianModel(click[given], stop[given], n_positions=n_positions)
+
+
+class HeldOut(NamedTuple):
+    """Queries that no session is about."""
+
+    candidates: list[NDArray[np.int64]]  # of each the numbers of its items
+    grades: list[NDArray[np.int64]]  # of these
+
+
+class GradedModel(LabelledModel):
+    """A `ContextualModel` of simulated users before documents that were judged in grades: a dynamic Bayesian network model.
+
+    Args:
+        behaviour: how the users click and stop, a key of `GRADED_USERS`.
+        items: ``(N, d)`` features of the documents; ``‖x‖₂ ≤ 1`` for all that are candidates.
+        candidates: for each query the numbers of its documents, at least L.
+        grades: for each query the grades of these, whole numbers from 0 to 4. There are 2, 3 or 5 grades: as few as have the
+            highest of them, those held out included.
+        n_items: L, documents to choose from in a session, drawn from those of its query.
+        n_positions: K.
+        held_out: queries that no session is about, on which what was learned is measured (`held_out_ndcg`): a mapping with
+            ``candidates`` and ``grades``, of any number of documents each; None: there are none.
+
+    Raises:
+        ValueError: naming the parameter and what was expected.
+
+    Source:
+        K. Hofmann, S. Whiteson, M. de Rijke. *Balancing exploration and exploitation in listwise and pairwise online learning
+            to rank for information retrieval.* Information Retrieval 16, 2013.
+
+    Example:
+        >>> items = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+        >>> model = GradedModel("perfect", items, [[0, 1, 2]], [[0, 2, 1]], n_items=2, n_positions=2)
+        >>> model.kind, model.attractions
+        ('GradedModel of DBN', [array([0. , 1. , 0.5])])
+    """
+
+    def __init__(
+        self,
+        behaviour: str,
+        items: ArrayLike,
+        candidates: Sequence[ArrayLike],
+        grades: Sequence[ArrayLike],
+        *,
+        n_items: int,
+        n_positions: int,
+        held_out: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.behaviour = behaviour
+        self.grades = _of_each_query("grades", grades, "grades", MOST_GRADES)
+        self.held_out = None if held_out is None else _checked(held_out, len(np.asarray(items)))
+        judged = self.grades + ([] if self.held_out is None else self.held_out.grades)
+        click, stop = _click_and_stop(behaviour, max(int(given.max()) for given in judged))
+        check_positions(n_positions, check_count("n_items", n_items))
+        base = DynamicBayesianModel(np.zeros(n_items), np.zeros(n_items), n_positions=n_positions)
+        attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))
+        super().__init__(base, candidates, attraction, items, satisfaction=satisfaction)
+
+    def before(self, behaviour: str) -> GradedModel:
+        """The same documents before users of another behaviour."""
+        return GradedModel(**(self._arguments() | {"behaviour": behaviour}))
+
+    def with_positions(self, n_positions: int) -> GradedModel:
+        return GradedModel(**(self._arguments() | {"n_positions": n_positions}))
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "behaviour": self.behaviour,
+            "items": self.items,
+            "candidates": self.candidates,
+            "grades": self.grades,
+            "n_items": self.n_items,
+            "n_positions": self.n_positions,
+            "held_out": None if self.held_out is None else self.held_out._asdict(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        lists = {"candidates": _lists(self.candidates), "grades": _lists(self.grades)}
+        held_out = None if self.held_out is None else {key: _lists(of) for key, of in self.held_out._asdict().items()}
+        return {"model": self.name()} | self._arguments() | {"items": self.items.tolist(), **lists, "held_out": held_out}
+
+    def held_out_ndcg(self, best: Callable[[NDArray[np.float64]], NDArray[np.int64]], cutoff: int = 10) -> float:
+        """The mean NDCG of lists over the queries held out: of a document of grade g the gain ``2^g - 1``, at position k the
+        discount ``log2(k + 1)``.
+
+        Args:
+            best: orders the rows of ``(n, d)`` features, the best first. It meets them in an
+                order that is random and always the same, so that ties tell nothing.
+            cutoff: how many positions count.
+
+        Returns:
+            A number from 0 to 1; a query without a relevant document counts 0.
+
+        Raises:
+            ValueError: no queries are held out.
+
+        Example:
+            >>> held_out = {"candidates": [[0, 1, 2]], "grades": [[1, 0, 2]]}
+            >>> pages = [[1.0], [0.2], [0.5]]
+            >>> model = GradedModel("perfect", pages, [[0, 1]], [[1, 0]], n_items=2, n_positions=2, held_out=held_out)
+            >>> round(model.held_out_ndcg(lambda features: np.argsort(-features[:, 0])), 3)
+            0.797
+        """
+        check_count("cutoff", cutoff)
+        if self.held_out is None:
+            raise ValueError("no queries are held out; expected a model with held_out")
+        rng, total = np.random.default_rng(0), 0.0
+        for numbers, grades in zip(*self.held_out, strict=True):
+            met = rng.permutation(len(numbers))
+            gain = gain_of_grades(grades)
+            discounts = rank_discounts(min(cutoff, len(gain)))
+            ideal = float(np.sort(gain)[::-1][: len(discounts)] @ discounts)
+            if ideal > 0:
+                ranking = met[best(self.items[numbers[met]])]
+                total += float(gain[ranking[: len(discounts)]] @ discounts) / ideal
+        return total / len(self.held_out.candidates)
+
+
+def gain_of_grades(grades: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What documents of these grades are worth to NDCG, ``2^g - 1``."""
+    return np.exp2(grades) - 1.0
+
+
+def rank_discounts(n_positions: int) -> NDArray[np.float64]:
+    """What NDCG multiplies the gain at each position with, ``1 / log2(k + 1)``."""
+    return 1.0 / np.log2(np.arange(2, n_positions + 2))
+
+
+def _lists(arrays: Sequence[NDArray[np.int64]]) -> list[list[int]]:
+    return [values.tolist() for values in arrays]
+
+
+def _of_each_query(name: str, given: Any, what: str, below: int) -> list[NDArray[np.int64]]:
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
+        raise ValueError(f"{name} is {short(given)}; expected {what} for each query")
+    return [integers(f"{name}[{query}]", values, (None,), 0, below) for query, values in enumerate(given)]
+
+
+def _checked(held_out: Mapping[str, Any], n_items: int) -> HeldOut:
+    if not isinstance(held_out, Mapping) or set(held_out) != set(HeldOut._fields):
+        raise ValueError(f"held_out is {short(held_out)}; expected a mapping with 'candidates' and 'grades'")
+    candidates = _of_each_query("candidates of held_out", held_out["candidates"], "the numbers of items", n_items)
+    grades = _of_each_query("grades of held_out", held_out["grades"], "grades", MOST_GRADES)
+    sizes = ([len(values) for values in given] for given in (candidates, grades))
+    if len(set(map(tuple, sizes))) > 1:
+        raise ValueError("candidates and grades of held_out have different lengths; expected a grade for each candidate")
+    return HeldOut(candidates, grades)
