@@ -245,6 +245,21 @@ class ContextualAgent(CompiledAgent):
         """d, the number of features of a candidate."""
         return self.hyperparameters["n_features"]
 
+    weights: ClassVar[str] = "theta"
+    """The state array that scores features."""
+
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:
+        """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
+
+        Args:
+            features: ``(n, d)`` of any number of candidates.
+
+        Returns:
+            ``(n,)`` their rows, the largest score first; equal ones in their order.
+        """
+        given = numbers("features", features, (None, self.n_features), -LARGEST_FEATURE, LARGEST_FEATURE)
+        return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
+
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
         """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features."""
         features = self._checked_features(observation)

@@ -136,6 +136,7 @@ class PDGD(ContextualAgent):
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
     rank_kernel = rank
     update_kernel = update
+    weights = "weights"
 
     def __init__(
         self, n_items: int, n_positions: int, *, n_features: int, learning_rate: float = 0.1, seed: Seed = None

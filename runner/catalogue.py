@@ -11,7 +11,7 @@ from .. import envs
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from ..envs import CONTEXTUAL, ENVIRONMENTS
 from ..envs.notebook import html_table
-from .metrics import DERIVED, METRICS
+from .metrics import DERIVED, LEARNED, METRICS
 
 __all__ = ["Catalogue", "Row", "list_agents", "list_environments", "list_instances", "list_metrics"]
 
@@ -102,11 +102,11 @@ def list_metrics() -> Catalogue:
     """What `run` and `sweep` measure on request, beside regret, reward and clicks.
 
     Example:
-        >>> list(list_metrics())
-        ['any_click', 'ndcg', 'violations', 'optimal_lists', 'window_regret']
+        >>> ", ".join(list_metrics())
+        'any_click, ndcg, violations, optimal_lists, ndcg_by_grade, discounted_ndcg, window_regret, held_out_ndcg'
     """
     counted = {name: metric.description for name, metric in METRICS.items()}
-    derived = {name: _summary(derive) for name, derive in DERIVED.items()}
+    derived = {name: _summary(measure) for name, measure in (DERIVED | LEARNED).items()}
     return Catalogue({"name": name, "about": about} for name, about in (counted | derived).items())
 
 

@@ -11,7 +11,7 @@ from ..envs import CONTEXTUAL, ENVIRONMENTS
 from ..envs.pages import arguments, entries, sections
 from .labels import PUBLISHED
 from .make import make_env
-from .metrics import DERIVED, METRICS
+from .metrics import DERIVED, LEARNED, METRICS
 
 __all__ = ["Description", "TableOfWords", "describe_agent", "describe_environment", "describe_metric"]
 
@@ -128,7 +128,7 @@ def describe_metric(name: str) -> Description:
     """Describe a metric: what it measures, and where.
 
     Args:
-        name: a key of `METRICS` or `DERIVED`.
+        name: a key of `METRICS`, `DERIVED` or `LEARNED`.
 
     Example:
         >>> describe_metric("ndcg").facts["in contextual environments"]
@@ -140,7 +140,7 @@ def describe_metric(name: str) -> Description:
         totals = "running sums over the sessions"
     else:
         contextual, totals = True, "one value at each checkpoint"
-        about = _plain(inspect.getdoc(DERIVED[name]) or "")
+        about = _plain(inspect.getdoc((DERIVED | LEARNED)[name]) or "")
     facts = {
         "in the table": totals,
         "in contextual environments": "yes" if contextual else "no: it needs the same candidates in every session",

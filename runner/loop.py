@@ -271,6 +271,7 @@ def play_python(
             check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not guest and click_env.task is not entered:
                 entered, contexts = click_env.task, metrics.contexts(click_env)
+            shown = metrics.as_shown(contexts)
             seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
             clicks = clicks_of(observation)
             if guest:
@@ -280,7 +281,7 @@ def play_python(
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
         if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
-            metrics.kernel(contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
+            metrics.kernel(shown, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), float(reward), int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()

@@ -1,4 +1,4 @@
-"""What can be measured at every session besides regret, reward and clicks.
+"""What can be measured at every session besides regret, reward and clicks, and of an agent at every checkpoint.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
 that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two
@@ -9,29 +9,32 @@ compiled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..envs import ClickEnv, ClickVectorEnv, ContextualModel
+from ..envs import ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
 from ..envs.checks import check_labels, unknown
-from ..envs.kernels import kernel, specialise
+from ..envs.contextual.graded import gain_of_grades, rank_discounts
+from ..envs.kernels import inner, kernel, specialise
 from ..envs.wrappers.regret import Meter
 
-__all__ = ["DERIVED", "METRICS", "Metric", "Metrics"]
+__all__ = ["DERIVED", "LEARNED", "METRICS", "Metric", "Metrics"]
 
 Env = ClickEnv | ClickVectorEnv
 
 
 class Metric(NamedTuple):
-    """A metric: its description, its kernel, the function that builds the kernel's context, and whether that holds where
-    candidates change from session to session."""
+    """A metric: its description, its kernel, the function that builds the kernel's context, whether that holds where
+    candidates change from session to session, and which fields of it are arrays of the present round."""
 
     description: str
     kernel: Callable[..., float]
     context: Callable[[Env], Any]
     contextual: bool = False
+    of_the_round: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------------------- any_click
@@ -118,6 +121,50 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
     return 1.0 if expectation >= context.optimum - 1e-12 else 0.0  # the order of summation may differ
 
 
+# ---------------------------------------------------------------------------------------------------- NDCG by the grades
+
+
+class GradeContext(NamedTuple):
+    attraction: NDArray[np.float64]  # (L,) of the candidates of the present round; its grade has each from the table
+    candidates: NDArray[np.int64]  # (L,) by decreasing attraction, which is by decreasing grade
+    click: NDArray[np.float64]  # (grades,) the table
+    gain: NDArray[np.float64]  # (grades,) 2^g - 1
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1)
+    weight: NDArray[np.float64]  # (1,) γ^(t - 1) of the coming session t
+    gamma: float
+
+
+@inner
+def gain_of(context, item):  # type: ignore[no-untyped-def]
+    grade = 0
+    while context.click[grade] < context.attraction[item]:
+        grade += 1
+    return context.gain[grade]
+
+
+@kernel
+def ndcg_by_grade(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    shown, ideal = 0.0, 0.0
+    for k in range(len(context.discount)):
+        shown += gain_of(context, ranking[k]) * context.discount[k]
+        ideal += gain_of(context, context.candidates[k]) * context.discount[k]
+    weight = context.weight[0]
+    context.weight[0] *= context.gamma
+    return weight * shown / ideal if ideal > 0.0 else 0.0
+
+
+def grade_context(gamma: float, env: Env) -> GradeContext:
+    model = env.model
+    if not isinstance(model, GradedModel):
+        raise ValueError(f"NDCG by grade needs users by grades (clickgym features --users ...); {env} has others")
+    drawn = env.task.round
+    discount = rank_discounts(min(10, model.n_positions))
+    gain = gain_of_grades(np.arange(len(model.click_by_grade)))
+    return GradeContext(drawn.attraction, drawn.candidates, model.click_by_grade, gain, discount, np.ones(1), gamma)
+
+
+ONLINE_DISCOUNT = 0.9995
+
 METRICS: dict[str, Metric] = {
     "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context, contextual=True),
     "ndcg": Metric(
@@ -131,6 +178,21 @@ METRICS: dict[str, Metric] = {
     "optimal_lists": Metric(
         "lists whose expected reward is the optimum", is_optimal, lambda env: OptimumContext(env.task.optimal_reward)
     ),
+    "ndcg_by_grade": Metric(
+        "NDCG of the lists shown to users by grades, gain 2^grade - 1, at most ten positions; its mean over sessions is "
+        "between 0 and 1, where a session without a relevant candidate counts 0",
+        ndcg_by_grade,
+        partial(grade_context, 1.0),
+        contextual=True,
+        of_the_round=("attraction", "candidates"),
+    ),
+    "discounted_ndcg": Metric(
+        f"the same, the session t weighted by {ONLINE_DISCOUNT}^(t - 1): what users met while the agent learned",
+        ndcg_by_grade,
+        partial(grade_context, ONLINE_DISCOUNT),
+        contextual=True,
+        of_the_round=("attraction", "candidates"),
+    ),
 }
 """The metrics by name; the table has their running sums."""
 
@@ -142,6 +204,18 @@ def window_regret(meter: Meter) -> NDArray[np.float64]:
 
 DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": window_regret}
 """What follows at a checkpoint from the totals there, by name."""
+
+
+def held_out_ndcg(agent: Any, env: Any) -> float:
+    """NDCG of the agent's present best lists on the queries held out, gain 2^grade - 1, the first ten positions.
+
+    It is that of what was learned, without exploration, before documents that no session is about.
+    """
+    return env.model.held_out_ndcg(agent.best)
+
+
+LEARNED: dict[str, Callable[[Any, Any], float]] = {"held_out_ndcg": held_out_ndcg}
+"""What is measured of an agent at each checkpoint, by name."""
 
 
 # ----------------------------------------------------------------------------------------------------- several, compiled
@@ -165,11 +239,12 @@ class Metrics:
     """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals, place)``.
 
     Args:
-        names: of `METRICS` and `DERIVED`.
+        names: of `METRICS`, `DERIVED` and `LEARNED`.
 
     Attributes:
         names: all of them, the columns of the table.
         summed: those that the kernel sums.
+        learned: those that are measured of the agent.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -178,16 +253,17 @@ class Metrics:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = check_labels("metrics", names)
         for name in self.names:
-            if name not in METRICS and name not in DERIVED:
-                raise ValueError(unknown("metric", name, METRICS | DERIVED))
+            if name not in METRICS | DERIVED | LEARNED:
+                raise ValueError(unknown("metric", name, METRICS | DERIVED | LEARNED))
         self.summed = tuple(name for name in self.names if name in METRICS)
+        self.learned = tuple(name for name in self.names if name in LEARNED)
         self.kernel = nothing
         for name in reversed(self.summed):
             self.kernel = specialise(_chain, value=METRICS[name].kernel, rest=self.kernel)
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
-        sums = dict(zip(self.summed, meter.metrics.T, strict=True))
+        sums = dict(zip((*self.summed, *self.learned), meter.metrics.T, strict=True))
         return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:
@@ -203,6 +279,39 @@ class Metrics:
                         raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
             return tuple(METRICS[name].context(env) for name in self.summed)
         return tuple(_context_of_guest(name, env) for name in self.summed)
+
+    def check(self, agent: Any, env: Any) -> None:
+        """Refuse an agent that cannot be measured so, or not in this environment.
+
+        Raises:
+            ValueError: naming what it lacks.
+        """
+        for name in self.learned:
+            if not callable(getattr(agent, "best", None)):
+                raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
+            if getattr(getattr(env, "model", None), "held_out", None) is None:
+                raise ValueError(f"the metric {name!r} needs queries held out (clickgym features --held-out); {env} has none")
+
+    def meter(self, checkpoints: ArrayLike, agent: Any, env: Any) -> Meter:
+        """What counts the sessions of a run, and measures the agent at each checkpoint."""
+        self.check(agent, env)
+        first = 3 + len(self.summed)
+
+        def measure(totals: NDArray[np.float64]) -> None:
+            for place, name in enumerate(self.learned, first):
+                totals[place] = LEARNED[name](agent, env)
+
+        return Meter(checkpoints, len(self.summed) + len(self.learned), measure if self.learned else None)
+
+    def as_shown(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The contexts with copies of what is about the present round, which ``env.step`` ends."""
+        copied = [METRICS[name].of_the_round for name in self.summed]
+        if not any(copied):
+            return contexts
+        return tuple(
+            context._replace(**{field: getattr(context, field).copy() for field in fields})
+            for context, fields in zip(contexts, copied, strict=True)
+        )
 
 
 def _context_of_guest(name: str, env: Any) -> Any:

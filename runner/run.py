@@ -19,7 +19,6 @@ from ..envs.checks import check_horizon, check_seed, integers, unknown
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
 from ..envs.notebook import html_table
-from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .make import make_agent, make_env
@@ -47,7 +46,7 @@ class Result:
             this package, does not tell it in every session.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` cumulative sums.
+        metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` and ``held_out_ndcg`` cumulative sums.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
         training_sessions, training_seconds: what a `Learner` was trained on before (``protocol="meta"``), and how long that
@@ -152,7 +151,8 @@ def run(
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
             give the same lists, clicks and regret, bit for bit. A `Learner` brings its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
-            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before.
+            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before; before users by
+            grades ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and ``"held_out_ndcg"``.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
         tensorboard: a folder to which a `Learner` logs its losses and its regret per session (one with ``protocol="meta"`` the
             losses of its training); None writes nothing.
@@ -178,7 +178,7 @@ def run(
     """
     measured = Metrics(metrics)
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-    meter = Meter(checkpoint_steps(horizon, checkpoints), len(measured.summed))
+    steps = checkpoint_steps(horizon, checkpoints)
     env = make_env(env)
     if not isinstance(agent, (Agent, Learner)):
         agent = make_agent(agent, env, horizon=horizon, seed=seed)
@@ -194,6 +194,7 @@ def run(
         have = getattr(agent, name, None)
         if have is not None and have != want:
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
+    meter = measured.meter(steps, agent, click_env)
     observation, _ = env.reset(seed=seed)
     measured.contexts(click_env)  # what an environment lacks is said before any work starts
     log = None if tensorboard is None else Path(tensorboard)

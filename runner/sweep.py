@@ -332,7 +332,7 @@ def _plan(
             plan.models[f"{env_label} {name}"] = _version(env_label, passed, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             plan.cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for agent_label, player in _players(plan.cast.agents, env, env_label, work):
+            for agent_label, player in _players(plan.cast.agents, env, env_label, work, measured):
                 for index in range(runs):
                     plan.players[Trial(env_label, name, agent_label, index)] = player
     if not plan.players:
@@ -340,9 +340,12 @@ def _plan(
     return plan
 
 
-def _players(agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work) -> Iterator[tuple[str, _Player]]:
+def _players(
+    agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work, measured: Metrics
+) -> Iterator[tuple[str, _Player]]:
     for agent_label, made in agents.items():
         agent = make_agent(made, env, horizon=work.horizon, seed=0)
+        measured.check(agent, env.unwrapped)
         engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 

@@ -103,6 +103,9 @@ class GradedModel(LabelledModel):
         held_out: queries that no session is about, on which what was learned is measured (`held_out_ndcg`): a mapping with
             ``candidates`` and ``grades``, of any number of documents each; None: there are none.
 
+    Attributes:
+        click_by_grade: the probability of a click, from grade 0 up; it increases.
+
     Raises:
         ValueError: naming the parameter and what was expected.
 
@@ -133,6 +136,7 @@ class GradedModel(LabelledModel):
         self.held_out = None if held_out is None else _checked(held_out, len(np.asarray(items)))
         judged = self.grades + ([] if self.held_out is None else self.held_out.grades)
         click, stop = _click_and_stop(behaviour, max(int(given.max()) for given in judged))
+        self.click_by_grade = click
         check_positions(n_positions, check_count("n_items", n_items))
         base = DynamicBayesianModel(np.zeros(n_items), np.zeros(n_items), n_positions=n_positions)
         attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))

@@ -8,7 +8,7 @@ import typer
 
 from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from ..labels import PUBLISHED
-from ..metrics import DERIVED, METRICS
+from ..metrics import DERIVED, LEARNED, METRICS
 
 __all__ = ["OPEN_FLAG", "agents", "environments", "everything", "instances", "metrics", "studies"]
 
@@ -42,7 +42,7 @@ def instances(incomplete: str) -> list[str]:
 
 def metrics(incomplete: str) -> list[str]:
     """Metrics of which the name begins so."""
-    return _beginning(METRICS | DERIVED, incomplete)
+    return _beginning(METRICS | DERIVED | LEARNED, incomplete)
 
 
 def studies(incomplete: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..make import looking_in
-from ..metrics import DERIVED, METRICS
+from ..metrics import DERIVED, LEARNED, METRICS
 from ..run import ENGINES
 from .console import Json, bold, errors, output, print_json
 from .names import agents as agent_names
@@ -53,7 +53,7 @@ def run(
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
-        help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED))}.",
+        help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
     tensorboard: Annotated[Path | None, typer.Option(
         metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",

@@ -14,7 +14,7 @@ from rich.text import Text
 from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances, load_instance
 from ..describe import Description, describe_agent, describe_environment, describe_metric
 from ..labels import PUBLISHED
-from ..metrics import DERIVED, METRICS
+from ..metrics import DERIVED, LEARNED, METRICS
 from ..reports.terminal import Column, print_table, say
 from ..theory.assumptions import Finding
 from ..theory.describe import InstanceDescription, describe_instance
@@ -71,7 +71,7 @@ def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
     return {
         "agent": (PUBLISHED, describe_agent),
         "environment": (ENVIRONMENTS | CONTEXTUAL, describe_environment),
-        "metric": (METRICS | DERIVED, describe_metric),
+        "metric": (METRICS | DERIVED | LEARNED, describe_metric),
         "study": (STUDIES, describe_study),
     }
 
