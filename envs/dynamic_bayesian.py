@@ -135,6 +135,24 @@ class DynamicBayesianModel(ClickModel):
         """That of the item."""
         return self.satisfaction[rankings]
 
+    def browsing_weights(self) -> NDArray[np.float64] | None:
+        """Before items that are all alike these users are those of a user browsing model; before others they are not (None).
+
+        A place that was examined with probability w, and was not clicked, is followed by one that is with
+        ``γ (1 - α) w / (1 - α w)``.
+        """
+        attraction, satisfaction = self.attraction[0], self.satisfaction[0]
+        if (self.attraction != attraction).any() or (self.satisfaction != satisfaction).any():
+            return None
+        weights = np.zeros((self.n_positions, self.n_positions))
+        for last in range(self.n_positions):  # 0: no click above
+            weight = 1.0 if last == 0 else (1.0 - satisfaction) * self.perseverance
+            for k in range(last, self.n_positions):
+                weights[k, last] = weight
+                unclicked = 1.0 - attraction * weight
+                weight = self.perseverance * (1.0 - attraction) * weight / unclicked if unclicked > 0 else 0.0
+        return weights
+
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         return np.arange(cutoff) if reward == ANY_CLICK else None  # by exchanging neighbours, whatever the perseverance
 

@@ -304,8 +304,8 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
     known = None
-    if source == "browsing":
-        known = users.browsing_weights()
+    if source == "browsing":  # of candidates that are all alike, where these matter
+        known = (env.model.mean if contextual else users).browsing_weights()
     elif source == "examination":
         known = users.position_weights()
         if known is None and contextual:  # the position bias that one would measure: of candidates that are all alike,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..checks import check_at_least, check_count, check_positions, check_seed, probability, short, unknown
 from ..click_model import CLICK_MODELS, ClickModel
+from ..contextual.graded import GradedModel
 from ..files import read_json
 from ..users import Users
 from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance
@@ -277,6 +278,48 @@ def _linear(
     return _of_models(models, f"features and θ* drawn at random; examination: {known.origin}")
 
 
+GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
+"""How often each grade is, from 0 up: most documents are of no use."""
+
+
+def _judged(
+    users: str = "navigational",
+    n_queries: int = 100,
+    n_documents: int = 30,
+    n_features: int = 20,
+    n_held_out: int = 50,
+    n_items: int = 10,
+    n_positions: int = 5,
+    seed: int = 0,
+) -> Instance:
+    """Documents judged in five grades, told by their features up to noise, before users by grades (contextual DBN)"""
+    sizes = {"n_queries": n_queries, "n_documents": n_documents, "n_features": n_features, "n_held_out": n_held_out}
+    for name, value in sizes.items():
+        check_count(name, value)
+    check_positions(n_positions, check_count("n_items", n_items))
+    check_positions(n_items, n_documents)
+    check_seed(seed)
+    # Seven tenths of the variance of what is graded are linear in the features.
+    rng = np.random.default_rng(seed)
+    n = (n_queries + n_held_out) * n_documents
+    features, weights = rng.random((n, n_features)), rng.normal(size=n_features)
+    told = features @ weights
+    relevance = (told - told.mean()) / told.std() + np.sqrt(3 / 7) * rng.normal(size=n)
+    grades = np.searchsorted(np.quantile(relevance, np.cumsum(GRADE_SHARES)[:-1]), relevance).reshape(-1, n_documents)
+    documents = np.arange(n).reshape(-1, n_documents)
+    items = np.hstack([np.ones((n, 1)), features / np.linalg.norm(features, axis=1).max()]) / np.sqrt(2.0)
+    model = GradedModel(
+        users,
+        items,
+        list(documents[:n_queries]),
+        list(grades[:n_queries]),
+        n_items=n_items,
+        n_positions=n_positions,
+        held_out={"candidates": list(documents[n_queries:]), "grades": list(grades[n_queries:])},
+    )
+    return _of_models([model], "features and grades drawn at random")
+
+
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
     """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
 
@@ -290,6 +333,7 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float6
 
 GENERATED: dict[str, Callable[..., Instance]] = {
     "abrupt": _abrupt,
+    "judged": _judged,
     "kveton2015": _kveton2015,
     "lagree2016-small": _lagree2016_small,
     "li2019-chi-min": _li2019_chi_min,
