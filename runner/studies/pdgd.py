@@ -173,8 +173,8 @@ def _study() -> Study:
             paper="better user experience than dueling bandits",
         ),
         Statement(
-            "The learning rate is that of the paper, whose features are from 0 to 1 each; here all of a document together have at "
-            "most the length 1, and 30 times the rate learns faster (ours)",
+            "The learning rate is that of the paper, whose features are from 0 to 1 each; here all of a document together have "
+            "at most the length 1, and 30 times the rate learns faster (ours)",
             "with η = 3 online NDCG over the run is higher than with η = 0.1, before all users",
             _faster,
         ),

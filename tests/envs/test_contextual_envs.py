@@ -21,6 +21,7 @@ from clickgym.envs import (
     CONTEXTUAL,
     CascadeModel,
     ClickModel,
+    ClickVectorEnv,
     ContextualClickEnv,
     ContextualClickVectorEnv,
     DependentClickModel,
