@@ -215,7 +215,15 @@ def recipes() -> dict[Any, Call]:
     add(offline.contributions, log=LOG, target=target, **what)
     add(offline.compare, log=LOG, policies="uniform", estimators=["item-position"], reward="clicks", cutoff=1, **bootstrap)
     add(offline.label_attraction, labels=[0.0, 1.0], floor=0.1)
-    data: dict[str, Any] = {"n_items": 3, "n_positions": 2, "linear": True, "floor": 0.1, "dimension": 1, "seed": 0}
+    data: dict[str, Any] = {
+        "n_items": 3,
+        "n_positions": 2,
+        "linear": True,
+        "floor": 0.1,
+        "dimension": 1,
+        "seed": 0,
+        "held_out": 0.0,
+    }
     add(offline.contextual_instance, judgements=offline.Judgements(**JUDGEMENTS), models=["PBM"], most_rated=4, **data)
     session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
