@@ -3,6 +3,7 @@
 from .agent import Agent as Agent
 from .agent import CompiledAgent as CompiledAgent
 from .agent import ContextualAgent as ContextualAgent
+from .agent import StateAgent as StateAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
 from .baselines import Fixed as Fixed
 from .baselines import Oracle as Oracle
@@ -15,6 +16,7 @@ from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
 from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
+from .cascade_vi import CascadeVI as CascadeVI
 from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
@@ -39,6 +41,7 @@ from .linear import UBMLinUCB as UBMLinUCB
 from .merge_rank import MergeRank as MergeRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
+from .per_state import PerState as PerState
 from .pie import PIE as PIE
 from .position_based import PBMPIE as PBMPIE
 from .position_based import PBMUCB as PBMUCB
@@ -90,6 +93,9 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 
+STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in (PerState, CascadeVI)}
+"""The agents that see the state of users with a memory, by name."""
+
 LEARNERS: dict[str, type[StableBaselines]] = {
     learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
 }
@@ -99,12 +105,15 @@ __all__ = [
     "AGENTS",
     "CONTEXTUAL_AGENTS",
     "LEARNERS",
+    "STATE_AGENTS",
     "Agent",
     "CompiledAgent",
     "ContextualAgent",
     "FrozenPolicy",
     "Learner",
+    "StateAgent",
     *AGENTS,
     *CONTEXTUAL_AGENTS,
+    *STATE_AGENTS,
     *LEARNERS,
 ]

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, as_call, check_count, check_positions, generator, numbers
+from ..envs.checks import as_array, as_call, check_count, check_positions, check_within, generator, numbers
 from ..envs.files import parse_json, read_arrays, write_whole
 from ..envs.kernels import specialise, static_kernels
 
-__all__ = ["Agent", "CompiledAgent", "ContextualAgent"]
+__all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
 Seed = int | np.random.SeedSequence | None
 
@@ -78,6 +78,9 @@ class Agent(ABC):
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
+
+    def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
+        """The user has left for good (the environment was ``terminated``): the next session is another user's first."""
 
     def __repr__(self) -> str:
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
@@ -182,11 +185,27 @@ class CompiledAgent(Agent):
             },
             "generator": self.rng.bit_generator.state,
         }
-        arrays = {f"state_{name}": value for name, value in self.state._asdict().items() if _is_array(value)}
+        arrays = {f"state_{name}": value for name, value in self._arrays().items()}
 
         file = io.BytesIO()
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
         write_whole(Path(path), file.getvalue())
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the state, by name."""
+        return {name: value for name, value in self.state._asdict().items() if _is_array(value)}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
+        """Take over arrays as `_arrays` gives them; those that are renewed stay as they are."""
+        for name, value in self._arrays().items():
+            if name not in renewed:
+                saved = arrays[name]
+                if name in self.growing:
+                    value = np.empty((len(saved), *value.shape[1:]), value.dtype)
+                    self.state = self.state._replace(**{name: value})
+                if (saved.shape, saved.dtype) != (value.shape, value.dtype):
+                    raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
+                value[...] = saved
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -208,16 +227,8 @@ class CompiledAgent(Agent):
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
             agent.ranking[:] = arrays["ranking"]
-            renewed = agent.renewed if "module" not in description else ()  # which version 0.1 did not write
-            for name, value in agent.state._asdict().items():
-                if _is_array(value) and name not in renewed:
-                    saved = arrays[f"state_{name}"]
-                    if name in agent.growing:
-                        value = np.empty((len(saved), *value.shape[1:]), value.dtype)
-                        agent.state = agent.state._replace(**{name: value})
-                    if (saved.shape, saved.dtype) != (value.shape, value.dtype):
-                        raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
-                    value[...] = saved
+            renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write
+            agent._restore({name.removeprefix("state_"): value for name, value in arrays.items()}, renewed)
         except FileNotFoundError:
             raise
         except ImportError as error:
@@ -282,6 +293,47 @@ class ContextualAgent(CompiledAgent):
                 return features
         expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
         return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
+
+
+class StateAgent(CompiledAgent):
+    """A `CompiledAgent` that sees the state of users with a memory.
+
+    Its kernels are ``rank_kernel(state, rng, user, ranking)`` and ``update_kernel(state, user, ranking, clicks)``; ``user`` is
+    a ``(3,)`` int64 array: the user's state, 1 in the first session of a user and else 0, and the sessions left where their
+    number is fixed, else -1. An observation is a mapping with ``"state"``.
+    """
+
+    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed, **hyperparameters: Any) -> None:
+        self._is_first = True
+        super().__init__(n_items, n_positions, seed, n_states=check_count("n_states", n_states), **hyperparameters)
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return self.hyperparameters["n_states"]
+
+    def leave(self) -> None:
+        self._is_first = True
+
+    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        """As `Agent.rank`; refuses an observation without a state in ``0..S-1``."""
+        self.make_room(1)
+        user = self._checked_user(observation)
+        specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, user, self.ranking)
+        return self.ranking.copy()
+
+    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+        """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
+        indicators = self._checked_clicks(ranking, clicks)
+        self.update_kernel(self.state, self._checked_user(observation), self.ranking, indicators)
+        self.ranking[0] = -1
+        self._is_first = False
+
+    def _checked_user(self, observation: Any) -> NDArray[np.int64]:
+        if not isinstance(observation, Mapping) or "state" not in observation:
+            raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
+        state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
+        return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
 
 
 def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:

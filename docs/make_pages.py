@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.envs.pages import page
 from clickgym.runner.formats import markdown_table, markdown_text
 from clickgym.runner.studies import STUDIES
@@ -30,7 +30,7 @@ RESULTS, PAGES = DOCS / "results", DOCS / "studies"
 
 def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
-    environments = ENVIRONMENTS | CONTEXTUAL
+    environments = ENVIRONMENTS | CONTEXTUAL | MEMORY
     texts = {FOLDER / f"{name}.md": f"# {name}\n\n{page(name)}" for name in environments}
     rows = [(f"[`{name}`](docs/environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents = [

@@ -11,9 +11,10 @@ from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .kernels import KernelError, SessionError, kernel
+from .memory.model import CascadeMDP
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
-from .registration import CONTEXTUAL, ENVIRONMENTS, register
+from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_memory
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
@@ -34,6 +35,7 @@ from .wrappers.regret import RecordRegret, RecordVectorRegret
 # Every click model imported above has registered itself: to add one is to import it.
 for _model in CLICK_MODELS.values():
     register(f"{_model.short}Rank-v0", _model)
+register_memory()
 
 __all__ = [
     "CLICK_MODELS",
@@ -42,7 +44,9 @@ __all__ = [
     "ENVIRONMENTS",
     "GRADED_USERS",
     "MAX_SEARCH",
+    "MEMORY",
     "REWARDS",
+    "CascadeMDP",
     "ClickEnv",
     "ClickModel",
     "ClickVectorEnv",

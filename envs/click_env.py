@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -79,9 +79,10 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     """The Gymnasium environment of any users: an action is a ranked list, an observation the clicks on it.
 
     What the users are is up to their model: a click model; click models that follow one another
-    (`PiecewiseStationaryModel`); or other candidates in every session (`ContextualModel`), whose features are observed
-    beside the clicks. The registered ids (``PBMRank-v0``, ...) name the model and leave the rest to an instance or to the
-    model's parameters; build an environment directly when you already have a model.
+    (`PiecewiseStationaryModel`); other candidates in every session (`ContextualModel`), whose features are observed
+    beside the clicks; or users with a memory (`CascadeMDP`), whose state is. The registered ids (``PBMRank-v0``, ...) name the
+    model and leave the rest to an instance or to the model's parameters; build an environment directly when you already have
+    a model.
 
     Args:
         model: the users; or the short name of a click model, or ``"module:Class"``: then an instance or parameters follow.
@@ -174,18 +175,21 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
                 features observed last.
 
         Returns:
-            The clicks ``(K,)`` (with the features of the next candidates, where they change), the realised reward, False,
-            False, and an info with ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown.
+            The clicks ``(K,)`` (with the features of the next candidates, where they change, or the state in which a user
+            with a memory comes back), the realised reward, whether the user has left for good, False, and an info with
+            ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown; before users with a memory these are Q*
+            of the list, its exact loss, and V* of the state that it was shown in.
 
         Raises:
             ValueError, TypeError: on a bad list, naming the position and the fault.
             SessionError: the click model failed; its message names the environment, the step and the cause.
-            gymnasium.error.ResetNeeded: before the first `reset`.
+            gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
         task, k = self.task, self.model.n_positions
         ranking = _checked_list(action, self.model, "LehmerAction")
-        if not self._begun:
-            raise gym.error.ResetNeeded("call reset() before the first step()")
+        if not self._begun or task.ended:
+            when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
+            raise gym.error.ResetNeeded(f"call reset() {when}")
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         try:
             realised, expectation, satisfied = self._session(
@@ -203,7 +207,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
         if self.render_mode == HUMAN:
             self.render()
-        return task.observe(clicks), realised, False, False, {
+        return task.observe(clicks), realised, task.ended, False, {
             "expected_reward": expectation,
             "regret": regret,
             "optimal_reward": optimum,
@@ -418,6 +422,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
+        begins = self._batch.ended.copy()  # NEXT_STEP: on these streams this call brings the next user
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
@@ -430,24 +435,40 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
         regret = optimum - expectation
+        if begins.any():
+            for nothing in (clicks, rewards, regret, expectation):
+                nothing[begins] = 0
         self._steps += 1
         if self._steps == self._next_change:
             self._enter()
         self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
-        infos = self._masked(expected_reward=expectation, regret=regret, optimal_reward=optimum)
         self._batch.draw(self.np_random)
+        ended = self._batch.ended.copy()
+        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum)
+        if begins.any():
+            infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
         truncated = self._steps == self.max_episode_steps
-        if truncated and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
-            final = np.empty(size, object)
-            final[:] = list(iterate(self.observation_space, observations))
-            observations, first_infos = self._restart()
-            infos = self._masked(final_obs=final, final_info=infos) | first_infos
-        else:
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or ended.any()):
             self._truncated = truncated
-        return observations, rewards, nobody, np.full(size, truncated), infos
+            return observations, rewards, ended, np.full(size, truncated), infos
+        over = ended | truncated
+        final = np.full(size, None, object)
+        for b, last in enumerate(iterate(self.observation_space, observations)):
+            if over[b]:
+                final[b] = last
+        finals = self._masked(over, final_obs=final, final_info={**infos, **self._only(over, infos)})
+        if truncated:
+            observations, firsts = self._restart()
+        else:
+            self._batch.draw(self.np_random, only_ended=True)
+            clicks = clicks.copy()
+            clicks[over] = 0
+            observations, firsts = self._batch.observe(clicks), self._firsts(over)
+            firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
+        return observations, rewards, ended, np.full(size, truncated), finals | firsts
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -517,8 +538,24 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """What all streams begin with."""
         self._forget()
         self._batch.draw(self.np_random)
-        best, optimum = self._batch.optimal_ranking.copy(), self._batch.optimal_reward.copy()
-        return self._batch.observe(self._clicks.copy()), self._masked(optimal_ranking=best, optimal_reward=optimum)
+        return self._batch.observe(self._clicks.copy()), self._firsts(np.ones(self.num_envs, np.bool_))
 
-    def _masked(self, **infos: Any) -> dict[str, Any]:
-        return infos | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in infos}
+    def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
+        """The info of a reset, on some streams."""
+        best, optimum = self._batch.optimal_ranking.copy(), self._batch.optimal_reward.copy()
+        return self._masked(streams, optimal_ranking=best, optimal_reward=optimum)
+
+    def _masked(self, streams: NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
+        return infos | {f"_{name}": streams.copy() for name in infos}
+
+    def _only(self, streams: NDArray[np.bool_], infos: Mapping[str, Any]) -> dict[str, Any]:
+        """The masks of infos that count on some streams only."""
+        return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
+
+    def _both(self, infos: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+        """Infos of some streams, and of others."""
+        both = dict(infos) | others
+        for name in infos.keys() & others.keys():
+            first, second = infos[name], others[name]
+            both[name] = first | second if name.startswith("_") else np.where(others[f"_{name}"], second, first)
+        return both

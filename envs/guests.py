@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
-from gymnasium.spaces import Dict, MultiDiscrete
+from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 
 from .click_env import ClickEnv
 
@@ -21,6 +21,8 @@ class Sizes(NamedTuple):
     n_positions: int
     n_features: int
     """Of each candidate, where they are observed; else 0."""
+    n_states: int
+    """Of users with a memory; else 0."""
 
 
 def sizes_of(env: gym.Env) -> Sizes:
@@ -32,7 +34,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     Example:
         >>> import clickgym
         >>> sizes_of(gym.make("PBMRank-v0"))
-        Sizes(n_items=10, n_positions=5, n_features=0)
+        Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     if isinstance(env.unwrapped, ClickEnv):
         env = env.unwrapped
@@ -46,8 +48,10 @@ def sizes_of(env: gym.Env) -> Sizes:
     if n_positions > n_items:
         raise ValueError(f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of {n_items}")
     check_shows_clicks(env, n_positions)
-    features = env.observation_space.get("features") if isinstance(env.observation_space, Dict) else None
-    return Sizes(n_items, n_positions, 0 if features is None or features.shape is None else features.shape[-1])
+    seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
+    features, state = seen.get("features"), seen.get("state")
+    n_features = 0 if features is None or features.shape is None else features.shape[-1]
+    return Sizes(n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0)
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:

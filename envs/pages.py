@@ -11,7 +11,7 @@ import numpy as np
 from .click_env import ClickEnv
 from .contextual.model import ContextualModel, LabelledModel
 from .problem import Problem
-from .registration import CONTEXTUAL, ENVIRONMENTS, Environment
+from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, Environment
 
 __all__ = ["arguments", "entries", "page", "sections"]
 
@@ -33,9 +33,9 @@ def arguments(env_id: str) -> list[tuple[str, str, str]]:
     """What ``gym.make`` takes for an id: names, defaults and descriptions.
 
     Args:
-        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
     """
-    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
     model, form = environment.click_model, environment.form
     lines = entries(sections(environment.users.__doc__ or "")["Args"])
     if form == "Contextual":
@@ -54,9 +54,9 @@ def page(env_id: str) -> str:
     """The page of a registered id, in Markdown, under Gymnasium's headings.
 
     Args:
-        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
     """
-    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
     form = environment.form
     model = environment.click_model
     about = sections(model.__doc__ or "")

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import gymnasium
 
 from .click_model import ClickModel
+from .memory.model import CascadeMDP
 from .problem import FORMS
 from .users import Users, users_class
 
-__all__ = ["CONTEXTUAL", "ENVIRONMENTS", "Environment", "register"]
+__all__ = ["CONTEXTUAL", "ENVIRONMENTS", "MEMORY", "Environment", "register", "register_memory"]
 
 
 class Environment(NamedTuple):
@@ -32,7 +33,7 @@ class Environment(NamedTuple):
     @property
     def users(self) -> type[Users]:
         """The class of the users that face the agent."""
-        return users_class(FORMS[self.form][0]) if self.form else self.click_model
+        return users_class(FORMS[self.form][0] if self.form else self.model)
 
     @property
     def default_reward(self) -> str:
@@ -42,6 +43,8 @@ class Environment(NamedTuple):
     @property
     def about(self) -> str:
         """The users in one line."""
+        if self.users is CascadeMDP:
+            return "users with a memory (cascading Markov decision process): what they click changes how they come back"
         model = self.click_model
         if self.form == "NonStationary":
             return f"{model.title} ({model.short}) with parameters that change abruptly, at given steps"
@@ -55,6 +58,8 @@ ENVIRONMENTS: dict[str, Environment] = {}
 """The registered ids whose items stay the same."""
 CONTEXTUAL: dict[str, Environment] = {}
 """The registered ids with other candidates in every session."""
+MEMORY: dict[str, Environment] = {}
+"""The registered ids of users with a memory."""
 
 
 def register(env_id: str, model: str | type[ClickModel]) -> None:
@@ -78,14 +83,22 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
         raise ValueError(f"the id is {env_id!r}; expected a name with a version, as MyRank-v0")
     named = model if isinstance(model, str) else _name_of(model)
     for form in FORMS:
-        known = CONTEXTUAL if form == "Contextual" else ENVIRONMENTS
-        known[form + env_id] = Environment(named, form)
-        gymnasium.register(
-            form + env_id,
-            entry_point="clickgym.envs.click_env:ClickEnv",
-            vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
-            kwargs={"model": named} | ({"form": form} if form else {}),
-        )
+        _add(form + env_id, Environment(named, form), CONTEXTUAL if form == "Contextual" else ENVIRONMENTS)
+
+
+def register_memory() -> None:
+    """Register the environment of users with a memory, which has no other forms."""
+    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY)
+
+
+def _add(env_id: str, environment: Environment, known: dict[str, Environment]) -> None:
+    known[env_id] = environment
+    gymnasium.register(
+        env_id,
+        entry_point="clickgym.envs.click_env:ClickEnv",
+        vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
+        kwargs={"model": environment.model} | ({"form": environment.form} if environment.form else {}),
+    )
 
 
 def _name_of(model: type[ClickModel]) -> str:

@@ -22,6 +22,7 @@ from .spaces import named_ranking
 
 if TYPE_CHECKING:
     from .click_model import ClickModel
+    from .users import Users
 
 __all__ = ["Batch", "Course", "Dealt", "Schedule", "Task"]
 
@@ -33,9 +34,11 @@ class Batch(Protocol):
     """``(B,)`` of the lists to be shown next."""
     optimal_ranking: NDArray[np.int64]
     """``(B, K)`` as well."""
+    ended: NDArray[np.bool_]
+    """``(B,)`` whether the user of each stream has left for good: what is drawn next is another's first session."""
 
-    def draw(self, rng: np.random.Generator) -> None:
-        """Draw what the next session of each stream brings."""
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
+        """Draw what the next session of each stream brings, or of those whose users have left."""
 
     def play(
         self,
@@ -62,9 +65,10 @@ class AnyTask(Protocol):
         optimal_ranking, optimal_reward: of the next session.
         pool, round, next_round: what sessions bring, as the compiled loop sees it: drawn from, drawn last, and the kernel that
             draws.
+        ended: whether the user has left for good, so that the environment must be reset.
     """
 
-    model: ClickModel
+    model: Users
     parameters: Any
     code: int
     cutoff: int
@@ -76,6 +80,8 @@ class AnyTask(Protocol):
     def optimal_ranking(self) -> NDArray[np.int64]: ...
     @property
     def optimal_reward(self) -> float: ...
+    @property
+    def ended(self) -> bool: ...
     def draw(self, rng: np.random.Generator) -> None:
         """Draw what the next session brings."""
 
@@ -117,6 +123,7 @@ class Task:
 
     pool = None
     next_round = staticmethod(same_round)
+    ended = False
 
     def __init__(self, model: ClickModel, reward: str, cutoff: int | None, reference: ArrayLike | None) -> None:
         self.model, self.parameters = model, model.parameters
@@ -153,8 +160,9 @@ class _SharedTask:
         self._scratch = np.empty(task.model.n_positions + 1)
         self.optimal_reward = np.full(size, task.optimal_reward)
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
+        self.ended = np.zeros(size, np.bool_)
 
-    def draw(self, rng: np.random.Generator) -> None:
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         pass
 
     def play(
@@ -245,11 +253,13 @@ class _DealtBatch:
 
     def __init__(self, tasks: Sequence[AnyTask], size: int) -> None:
         self._size, n = size, len(tasks)
+        self.ended = np.zeros(size, np.bool_)
         self._groups = [(slice(i, None, n), task.batch(len(range(i, size, n)))) for i, task in enumerate(tasks)]
 
-    def draw(self, rng: np.random.Generator) -> None:
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         for _, batch in self._groups:
-            batch.draw(rng)
+            batch.draw(rng, only_ended)
+        self.ended = self._together([batch.ended for _, batch in self._groups])
         self.optimal_reward = self._together([batch.optimal_reward for _, batch in self._groups])
         self.optimal_ranking = self._together([batch.optimal_ranking for _, batch in self._groups])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .kernels import inner, kernel, specialise
 
 if TYPE_CHECKING:
-    from .click_model import ClickModel
+    from .users import Users
 
 __all__ = ["first_bad_list", "is_ranked_list", "session", "sessions"]
 
@@ -64,11 +64,13 @@ def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
     return -1
 
 
-def session(model: ClickModel) -> Callable[..., tuple[float, float, int]]:
+def session(model: Users) -> Callable[..., tuple[float, float, int]]:
     """The compiled session of a model's class; the scalar and vector environments and the runner all call it."""
+    if model.session_kernel is not None:
+        return model.session_kernel
     return specialise(_session, sample=model.sample_kernel, expected=model.expected_kernel)
 
 
-def sessions(model: ClickModel) -> Callable[..., None]:
+def sessions(model: Users) -> Callable[..., None]:
     """A batch of `session`, compiled."""
     return specialise(_sessions, play_session=session(model))

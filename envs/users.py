@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .checks import as_call, check_module, check_within, unknown
@@ -23,7 +23,8 @@ CLICKS, ANY_CLICK, SATISFACTION = range(3)
 
 
 class Users(ABC):
-    """What an environment is built from: a click model, click models that follow one another, rounds of other candidates.
+    """What an environment is built from: a click model, click models that follow one another, rounds of other candidates,
+    users with a memory.
 
     Attributes:
         n_positions: K, the length of a list.
@@ -34,6 +35,9 @@ class Users(ABC):
     n_positions: int
     rewards: tuple[str, ...]
     default_reward: str = "clicks"
+
+    session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
+    """One session, where it is not that of a click model (`clickgym.envs.session`)."""
 
     _named: ClassVar[dict[str, type[Users]]] = {}
     """The classes by the names that files give them."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import envs
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from ..envs import CONTEXTUAL, ENVIRONMENTS
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.notebook import html_table
 from .metrics import DERIVED, LEARNED, METRICS
 
@@ -64,7 +64,7 @@ def list_agents() -> Catalogue:
         >>> list_agents().rows[0]["told"]
         'ranking'
     """
-    agents: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
+    agents: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
     return Catalogue(
         {
             "name": name,
@@ -84,7 +84,7 @@ def list_environments() -> Catalogue:
         >>> "PBMRank-v0" in list_environments()
         True
     """
-    ids = {**ENVIRONMENTS, **CONTEXTUAL}
+    ids = ENVIRONMENTS | CONTEXTUAL | MEMORY
     return Catalogue({"name": name, "about": environment.about} for name, environment in ids.items())
 
 

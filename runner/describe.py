@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..envs import CONTEXTUAL, ENVIRONMENTS
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.pages import arguments, entries, sections
 from .labels import PUBLISHED
 from .make import make_env
@@ -97,14 +97,14 @@ def describe_environment(env_id: str) -> Description:
     """Describe an environment: its users, spaces, rewards, parameters and default instance.
 
     Args:
-        env_id: a key of `ENVIRONMENTS` or `CONTEXTUAL`.
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
 
     Example:
         >>> described = describe_environment("PBMRank-v0")
         >>> described.facts["actions"], described.facts["rewards"]
         ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
     """
-    environment = (ENVIRONMENTS | CONTEXTUAL)[env_id]
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
     rows = [(name, _plain(default), _plain(text)) for name, default, text in arguments(env_id)]
     default = next(text for name, text, _ in rows if name == "instance").strip('"')
     spaces: dict[str, str] = {}

@@ -20,7 +20,7 @@ import cloudpickle
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, Learner
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..envs import Users
 from ..envs.checks import short
 from ..envs.files import parse_json
@@ -48,7 +48,7 @@ EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[s
 
 Thing = TypeVar("Thing")
 
-PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **LEARNERS}
+PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:

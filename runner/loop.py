@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..envs import ClickEnv, ContextualModel, EnumeratedAction, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
@@ -127,7 +127,7 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     """Why a pair cannot run in the compiled loop; None if it can."""
     if not isinstance(agent, CompiledAgent):
         return f"{type(agent).__name__} is a plain Python agent"
-    base = ContextualAgent if isinstance(agent, ContextualAgent) else CompiledAgent
+    base = next(base for base in (ContextualAgent, StateAgent, CompiledAgent) if isinstance(agent, base))
     if type(agent).rank is not base.rank or type(agent).update is not base.update:
         return f"{type(agent).__name__} overrides rank or update in Python"
     if env.render_mode == "human":
@@ -218,7 +218,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
             kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
-            if not isinstance(agent, ContextualAgent):
+            if not isinstance(agent, (ContextualAgent, StateAgent)):
                 kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
                 kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
             kernels |= {"play_session": session(task.model), "measure": metrics.kernel, "next_round": task.next_round}
@@ -262,9 +262,10 @@ def play_python(
     """
     click_env: Any = env.unwrapped
     guest = not isinstance(click_env, ClickEnv)
-    n_items, n_positions, _ = sizes_of(env)
+    n_items, n_positions, *_ = sizes_of(env)
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
     unreported, due = 0, time.perf_counter() + 0.05
+    agent.leave()
     while meter.step < meter.horizon:
         try:
             ranking = agent.rank(observation)
@@ -285,6 +286,7 @@ def play_python(
         meter.add(regret_of(info), float(reward), int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()
+            agent.leave()
         unreported += 1
         if on_chunk is not None and (time.perf_counter() > due or meter.step == meter.horizon):
             on_chunk(unreported)

@@ -19,7 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..envs import CONTEXTUAL, ENVIRONMENTS, ClickEnv, ContextualModel, Instance, Users
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.checks import check_horizon, check_module, unknown
 from ..envs.guests import sizes_of
 from .labels import PUBLISHED, AgentLike, EnvLike, parse_spec, split
@@ -106,7 +106,7 @@ def _env_named(name: str) -> Any:
             raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
     close = difflib.get_close_matches(name, gym.registry, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    ours = ", ".join(ENVIRONMENTS | CONTEXTUAL)
+    ours = ", ".join(ENVIRONMENTS | CONTEXTUAL | MEMORY)
     raise ValueError(
         f"unknown environment {name!r}{hint} (there is: {ours}, and what else is registered with Gymnasium); one that a module "
         "of your own registers is named module:Id-v0"
@@ -284,6 +284,10 @@ def make_agent(
         if not sizes.n_features:
             raise ValueError(f"{name} ranks by features, which only contextual environments have")
         filled_in["n_features"] = sizes.n_features
+    if "n_states" in parameters and "n_states" not in hyperparameters:
+        if not sizes.n_states:
+            raise ValueError(f"{name} ranks by the user's state, which only users with a memory have")
+        filled_in["n_states"] = sizes.n_states
     if "horizon" in parameters:
         if horizon is not None:
             filled_in["horizon"] = horizon
@@ -301,6 +305,11 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     guest = not isinstance(env, ClickEnv)
     if guest:
         raise ValueError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
+    if isinstance(env.model, CascadeMDP):
+        known = {"mean_sessions": env.model.n_sessions or env.model.mean_sessions, "click_rewards": env.model.click_rewards}
+        if source not in known:
+            raise ValueError(f"{agent} must be told {key}, which users with a memory do not have: give {key}=...")
+        return known[source]
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
     known = None

@@ -51,7 +51,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     click_env: Any = env.unwrapped
     guest = not isinstance(click_env, ClickEnv)
     contextual = not guest and isinstance(click_env.model, ContextualModel)
-    n_items, n_positions, _ = sizes_of(env)
+    n_items, n_positions, *_ = sizes_of(env)
     seen_of_each = 8 * click_env.model.n_features if contextual else 0
     check_memory(f"a log of {sessions:,} sessions", sessions * (4 + n_positions * (5 + seen_of_each)))
     items = np.empty((sessions, n_positions), np.int32)

@@ -189,6 +189,8 @@ class RoundTask:
     Its ``model`` is the base model, whose kernels read what belongs to the items of the present round.
     """
 
+    ended = False
+
     def __init__(self, model: ContextualModel, reward: str, cutoff: int | None) -> None:
         self.model = model.base
         self.code: int
@@ -278,10 +280,11 @@ class _StreamsOfRounds:
         self._others = np.zeros((size, *drawn.others.shape))
         self.optimal_ranking = np.zeros((size, len(drawn.best)), np.int64)
         self.optimal_reward = np.zeros(size)
+        self.ended = np.zeros(size, np.bool_)
         self._draw = specialise(batch, next_round=task.next_round, counted=True)
         self._sessions = specialise(batch_sessions, play_session=session(task.model))
 
-    def draw(self, rng: np.random.Generator) -> None:
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         self._draw(
             task.pool, task.round, task.parameters, rng, task.code, task._scratch,

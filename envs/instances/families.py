@@ -16,6 +16,7 @@ from ..checks import check_at_least, check_count, check_positions, check_seed, p
 from ..click_model import CLICK_MODELS, ClickModel
 from ..contextual.graded import GradedModel
 from ..files import read_json
+from ..memory.model import CascadeMDP
 from ..users import Users
 from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance
 
@@ -320,6 +321,94 @@ def _judged(
     return _of_models([model], "features and grades drawn at random")
 
 
+BORED = 0.25
+"""What is left of the attraction in the last state of the families of users with a memory."""
+
+
+def _remembering(
+    n_states: int, n_items: int, n_positions: int, query: str, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator, str]:
+    """What the families of users with a memory share: attraction in the best state, and how much of it is left in each."""
+    check_count("n_states", n_states)
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
+    if query:
+        known = load_instance(query)
+        attraction = known.model("CM").attraction
+        check_positions(n_positions, len(attraction))
+        return attraction, np.linspace(1.0, BORED, n_states), rng, known.origin
+    check_positions(n_positions, check_count("n_items", n_items))
+    return rng.uniform(0.05, 0.5, n_items), np.linspace(1.0, BORED, n_states), rng, "drawn at random"
+
+
+def _users(attraction: Any, transition: Any, n_positions: int, mean_sessions: float, origin: str) -> Instance:
+    first = np.eye(len(attraction))[0]
+    return _of_models(
+        [CascadeMDP(attraction, transition, first=first, mean_sessions=mean_sessions, n_positions=n_positions)], origin
+    )
+
+
+def _independent(
+    n_states: int = 4,
+    n_items: int = 12,
+    n_positions: int = 4,
+    mean_sessions: float = 30.0,
+    query: str = "",
+    seed: int = 0,
+) -> Instance:
+    """Users who come back in another state, whatever they clicked: to look at one session alone is optimal (with a memory)"""
+    attraction, left, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    order = rng.permuted(np.tile(np.arange(len(attraction)), (n_states, 1)), axis=1)  # each state has its own favourites
+    moves = rng.dirichlet(np.ones(n_states), n_states)
+    return _users(
+        left[:, None] * attraction[order],
+        np.repeat(moves[:, None], len(attraction) + 1, axis=1),
+        n_positions,
+        mean_sessions,
+        origin,
+    )
+
+
+def _clickbait(
+    n_states: int = 4,
+    n_items: int = 12,
+    n_positions: int = 4,
+    mean_sessions: float = 30.0,
+    query: str = "",
+    seed: int = 0,
+) -> Instance:
+    """Users whom the more attractive half of the items disappoints: after a click on bait they click less (with a memory)"""
+    attraction, left, _, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    bait = attraction > np.median(attraction)
+    worse, better = np.eye(n_states, k=1), np.eye(n_states, k=-1)
+    worse[-1, -1] = better[0, 0] = 1.0  # there is no state beyond
+    stays = np.eye(n_states)
+    after = np.where(bait[None, :, None], (0.8 * worse + 0.2 * stays)[:, None], (0.5 * better + 0.5 * stays)[:, None])
+    return _users(
+        left[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1), n_positions, mean_sessions, origin
+    )
+
+
+def _habit(
+    n_states: int = 4,
+    n_items: int = 12,
+    n_positions: int = 4,
+    mean_sessions: float = 30.0,
+    query: str = "",
+    seed: int = 0,
+) -> Instance:
+    """Users who make a habit of it: clicks on items that satisfy let them click more from then on (with a memory)"""
+    attraction, left, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
+    more, less = np.eye(n_states, k=1), np.eye(n_states, k=-1)
+    more[-1, -1] = less[0, 0] = 1.0
+    after = satisfies * more[:, None] + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(n_states))[:, None]
+    none = 0.1 * less + 0.9 * np.eye(n_states)
+    return _users(
+        left[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1), n_positions, mean_sessions, origin
+    )
+
+
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:
     """Uniform numbers for the items' two parameters, and the generator of what else is drawn.
 
@@ -333,6 +422,9 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float6
 
 GENERATED: dict[str, Callable[..., Instance]] = {
     "abrupt": _abrupt,
+    "clickbait": _clickbait,
+    "habit": _habit,
+    "independent": _independent,
     "judged": _judged,
     "kveton2015": _kveton2015,
     "lagree2016-small": _lagree2016_small,

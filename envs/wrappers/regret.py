@@ -167,13 +167,16 @@ class RecordVectorRegret(VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        last = infos.get("final_info", infos)
-        if "regret" in last:  # absent where the step was the reset of NEXT_STEP
-            shown = [clicks_of(final) for final in infos["final_obs"]] if "final_obs" in infos else clicks_of(observations)
-            for b, (regret, reward, clicks) in enumerate(zip(last["regret"], rewards, shown, strict=True)):
-                if self.on_session is not None and self.meter.step < self.meter.horizon:
-                    self.on_session(actions[b], clicks, last["expected_reward"][b])
-                self.meter.add(regret, reward, clicks.sum())
+        final = infos.get("final_info", {})
+        over, shown = final.get("_regret", np.zeros(self.num_envs, np.bool_)), clicks_of(observations)
+        for b in range(self.num_envs):
+            last = final if over[b] else infos
+            if "regret" not in last or not last["_regret"][b]:  # the step was the reset of NEXT_STEP
+                continue
+            clicks = clicks_of(infos["final_obs"][b]) if over[b] else shown[b]
+            if self.on_session is not None and self.meter.step < self.meter.horizon:
+                self.on_session(actions[b], clicks, last["expected_reward"][b])
+            self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
 
 

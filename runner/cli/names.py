@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import typer
 
-from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
 
@@ -32,7 +32,7 @@ def environments(ctx: typer.Context, incomplete: str) -> list[str]:
     for names, flags in ((agents, ("--agents", "-a")), (instances, ("--instance", "-i")), (metrics, ("--metrics", "-m"))):
         if flag in flags:
             return names(incomplete)
-    return _beginning(ENVIRONMENTS | CONTEXTUAL, incomplete)
+    return _beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
 
 
 def instances(incomplete: str) -> list[str]:
@@ -54,5 +54,5 @@ def studies(incomplete: str) -> list[str]:
 
 def everything(incomplete: str) -> list[str]:
     """All of them."""
-    ids = _beginning(ENVIRONMENTS | CONTEXTUAL, incomplete)
+    ids = _beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
     return [*ids, *(name for names in (agents, instances, metrics, studies) for name in names(incomplete))]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...envs import CONTEXTUAL, ENVIRONMENTS, list_instances, load_instance
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances, load_instance
 from ..describe import Description, describe_agent, describe_environment, describe_metric
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
@@ -70,7 +70,7 @@ def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
 
     return {
         "agent": (PUBLISHED, describe_agent),
-        "environment": (ENVIRONMENTS | CONTEXTUAL, describe_environment),
+        "environment": (ENVIRONMENTS | CONTEXTUAL | MEMORY, describe_environment),
         "metric": (METRICS | DERIVED | LEARNED, describe_metric),
         "study": (STUDIES, describe_study),
     }

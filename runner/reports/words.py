@@ -8,7 +8,7 @@ from typing import Any
 
 import polars
 
-from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS
+from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..labels import PUBLISHED, parse_spec
 from ..results import by_default
 from ..statistics import LEVEL
@@ -62,7 +62,7 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         out: as in `commands_of`.
     """
     own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
-    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.model in own}
+    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
     words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
     unnamed = [*_only_python(config["envs"], ids), *_only_python(config["agents"], PUBLISHED)]
     if not by_default(config):
@@ -311,5 +311,5 @@ def unit_of(env: str) -> str:
         'reward'
     """
     name, arguments = parse_spec(env)
-    known = (ENVIRONMENTS | CONTEXTUAL).get(name)
+    known = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
     return UNITS.get(arguments.get("reward", known.default_reward if known else ""), "reward")

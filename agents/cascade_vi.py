@@ -1,0 +1,220 @@
+"""CascadeVI: an optimistic planner for users with a memory, after CascadingVI of Du, Srikant and Chen (ICLR 2024)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs.checks import check_at_least, numbers
+from ..envs.kernels import inner, kernel
+from ..envs.scan import scan
+from .agent import Seed, StateAgent
+from .kernels import exploration, kl_upper
+
+__all__ = ["CascadeVI"]
+
+C = 3.0
+"""Of the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
+PATIENCE = 1.01
+"""A plan is made anew when there are so many times the sessions of the last."""
+TOLERANCE = 1e-4
+"""Of values, relative to the largest reward of a life."""
+
+
+class State(NamedTuple):
+    examined: NDArray[np.int64]  # (S, L) N
+    clicks: NDArray[np.int64]  # (S, L)
+    moves: NDArray[np.int64]  # (S, L + 1, S) the next states seen after a click on each item, and after none
+    last: NDArray[np.int64]  # (2,) state and outcome of the last session; -1 where what follows is counted
+    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    next_plan: NDArray[np.int64]  # (1,) the session before which the next plan is made
+    lists: NDArray[np.int64]  # (S, K) what the plan shows
+    values: NDArray[np.float64]  # (S,) V of the plan
+    upper: NDArray[np.float64]  # (S, L) the optimistic attraction q
+    worth: NDArray[np.float64]  # (L + 1,) w, like what follows working memory
+    labels: NDArray[np.int64]  # (L,) a random order, by which ties are broken
+    gain: NDArray[np.float64]  # (L,) of `scan`, like the five that follow
+    continuation: NDArray[np.float64]  # (L,)
+    ratio: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,)
+    table: NDArray[np.float64]  # (L + 1, K + 1)
+    found: NDArray[np.int64]  # (K,)
+    click_rewards: NDArray[np.float64]  # (S, L) r
+    discount: float  # γ
+    bonus: float
+    least_change: float
+
+
+@inner
+def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
+    """The expected value of the state that follows an outcome, for one who hopes: a share of the weight is the best state's."""
+    n, total = 0, 0.0
+    for state in range(len(values)):
+        n += moves[state]
+        total += moves[state] * values[state]
+    if n == 0:
+        return best
+    share = min(1.0, bonus * math.sqrt(level / n))
+    return (1.0 - share) * total / n + share * best
+
+
+@inner
+def improve(state, s, best, level):  # type: ignore[no-untyped-def]
+    """The best list of a state for one who hopes, and what it is worth to him."""
+    n_items = len(state.labels)
+    for outcome in range(n_items + 1):
+        earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
+        later = hopeful(state.moves[s, outcome], state.values, best, level, state.bonus)
+        state.worth[outcome] = earned + state.discount * later
+    for i in range(n_items):
+        item = state.labels[i]
+        q = state.upper[s, item]
+        state.gain[i] = q * state.worth[item]
+        state.continuation[i] = 1.0 - q
+    value = scan(state.gain, state.continuation, state.worth[n_items], state.ratio, state.order, state.table, state.found)
+    for k in range(len(state.found)):
+        state.lists[s, k] = state.labels[state.found[k]]
+    return value
+
+
+@kernel
+def plan(state, rng):  # type: ignore[no-untyped-def]
+    """Optimistic value iteration, from the values of the plan before."""
+    n_states, n_items = state.upper.shape
+    level = exploration(state.t[0], C)
+    for i in range(n_items):
+        j = i + int(rng.random() * (n_items - i))
+        state.labels[i], state.labels[j] = state.labels[j], state.labels[i]
+    for s in range(n_states):
+        for i in range(n_items):
+            n = state.examined[s, i]
+            state.upper[s, i] = kl_upper(state.clicks[s, i] / n, level / n) if n > 0 else 1.0
+    change = np.inf
+    while change > state.least_change:
+        best, change = state.values[0], 0.0
+        for s in range(1, n_states):
+            best = max(best, state.values[s])
+        for s in range(n_states):
+            value = improve(state, s, best, level)
+            change = max(change, abs(value - state.values[s]))
+            state.values[s] = value
+
+
+@kernel
+def rank(state, rng, user, ranking):  # type: ignore[no-untyped-def]
+    if state.last[0] >= 0 and user[1] == 0:
+        state.moves[state.last[0], state.last[1], user[0]] += 1
+    state.last[0] = -1
+    if state.t[0] >= state.next_plan[0]:
+        plan(state, rng)
+        state.next_plan[0] = int(state.t[0] * PATIENCE) + 1
+    for k in range(len(ranking)):
+        ranking[k] = state.lists[user[0], k]
+
+
+@kernel
+def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
+    s, outcome = user[0], len(state.labels)
+    for k in range(len(ranking)):
+        state.examined[s, ranking[k]] += 1
+        if clicks[k]:
+            state.clicks[s, ranking[k]] += 1
+            outcome = ranking[k]
+            break
+    state.last[0], state.last[1] = s, outcome
+    state.t[0] += 1
+
+
+class CascadeVI(StateAgent):
+    """CascadeVI: learns attraction and transitions, and plans the best lists of each state for the users it may hope for.
+
+    Attraction is hoped to be the upper KL-UCB bound of its estimate. After a click on an item, or after none, the next state is
+    hoped to be the best one with the probability ``min(1, bonus sqrt((log t + 3 log log t) / n))``, n the number of times
+    that it was seen what follows, and else as it was seen. With both, value iteration with the exact best lists of each state
+    (`clickgym.envs.scan`) gives the lists that are shown until the next plan.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        n_states: S; ``make_agent`` fills it in, as what follows.
+        mean_sessions: H, the mean number of sessions of a user; where it is fixed it counts as the mean.
+        click_rewards: ``(S, L)`` r, what a click earns in each state.
+        bonus: at least 0, the weight of hope in transitions; 0 trusts what was seen, from the first time on.
+        seed: seeds the agent's own generator.
+
+    Attributes:
+        state: among others ``values``, V of the present plan, and ``lists``, what it shows in each state.
+
+    Raises:
+        ValueError: on a bad argument, naming it.
+
+    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024, after their CascadingVI.
+
+    Deviations from the paper:
+        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, in place of Bernstein's inequality; and the hope of
+           transitions is a share of the weight, in place of a bonus. All constants are ours: the level, ``bonus``, and that a
+           plan is made anew when there are 1.01 times the sessions.
+        2. ⚠ Exactly K items are shown, and lives end at random, so that one plan serves all sessions.
+        3. ⚠ Ties are broken by a random order drawn for each plan.
+
+    Example:
+        >>> agent = CascadeVI(4, 2, n_states=2, mean_sessions=10, click_rewards=[[1] * 4] * 2, seed=0)
+        >>> agent.rank({"clicks": [0, 0], "state": 1}).shape
+        (2,)
+    """
+
+    paper = "after Du et al. 2024, CascadingVI"
+    click_models = "users with a memory"
+    told = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}  # noqa: RUF012 (a ClassVar of the base)
+    rank_kernel = rank
+    update_kernel = update
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_states: int,
+        mean_sessions: float,
+        click_rewards: ArrayLike,
+        bonus: float = 0.5,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            n_states,
+            seed,
+            mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
+            click_rewards=numbers("click_rewards", click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0"),
+            bonus=check_at_least("bonus", bonus, 0),
+        )
+
+    def _initial_state(self) -> State:
+        n, k, s, given = self.n_items, self.n_positions, self.n_states, self.hyperparameters
+        return State(
+            examined=np.zeros((s, n), np.int64),
+            clicks=np.zeros((s, n), np.int64),
+            moves=np.zeros((s, n + 1, s), np.int64),
+            last=np.full(2, -1),
+            t=np.ones(1, np.int64),
+            next_plan=np.ones(1, np.int64),
+            lists=np.zeros((s, k), np.int64),
+            values=np.zeros(s),
+            upper=np.ones((s, n)),
+            worth=np.zeros(n + 1),
+            labels=np.arange(n),
+            gain=np.zeros(n),
+            continuation=np.zeros(n),
+            ratio=np.zeros(n),
+            order=np.arange(n),
+            table=np.zeros((n + 1, k + 1)),
+            found=np.zeros(k, np.int64),
+            click_rewards=given["click_rewards"].copy(),
+            discount=1.0 - 1.0 / given["mean_sessions"],
+            bonus=given["bonus"],
+            least_change=TOLERANCE * max(float(given["click_rewards"].max()), 1e-300) * given["mean_sessions"],
+        )

@@ -1,0 +1,105 @@
+"""A bandit for each state of users with a memory: any agent, once per state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from ..envs.checks import unknown
+from ..envs.kernels import specialise
+from .agent import CompiledAgent, ContextualAgent, Seed, StateAgent
+
+__all__ = ["PerState"]
+
+# Left open in the templates below; `specialise` binds them to the kernels of the agent that there is one of per state.
+rank: Callable[..., None]
+update: Callable[..., None]
+
+
+class State(NamedTuple):
+    of: tuple[Any, ...]  # (S,) the states of the agents
+
+
+def _rank(state, rng, user, ranking):  # type: ignore[no-untyped-def]
+    rank(state.of[user[0]], rng, ranking)
+
+
+def _update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state.of[user[0]], ranking, clicks)
+
+
+class PerState(StateAgent):
+    """An agent of its own in each state of the users: each sees the sessions in its state and no others.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        n_states: S; ``make_agent`` fills it in.
+        agent: the name of a compiled agent that sees no features, as ``"CascadeKLUCB"``.
+        seed: seeds all of them.
+        **hyperparameters: of that agent. A horizon is that of all sessions together.
+
+    Attributes:
+        agents: the S agents.
+
+    Raises:
+        ValueError: on an agent that is not known or cannot be one of several; and as it does itself.
+        TypeError: on a hyper-parameter that it does not take.
+
+    Source: the natural extension of a bandit to states that are seen; no paper's.
+
+    Example:
+        >>> agent = PerState(4, 2, n_states=3, agent="CascadeUCB1", seed=0)
+        >>> agent.rank({"clicks": [0, 0], "state": 2}).shape, len(agent.agents)
+        ((2,), 3)
+    """
+
+    paper = "one bandit per state"
+    click_models = "users with a memory"
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_states: int,
+        agent: str = "CascadeKLUCB",
+        seed: Seed = None,
+        **hyperparameters: Any,
+    ) -> None:
+        from . import AGENTS  # which has this class, too
+
+        able = {
+            name: known
+            for name, known in AGENTS.items()
+            if not issubclass(known, (ContextualAgent, StateAgent)) and not known.told
+        }
+        if agent not in able:
+            raise ValueError(unknown("agent", agent, able))
+        self._class: type[CompiledAgent] = able[agent]
+        self._given = hyperparameters
+        super().__init__(n_items, n_positions, n_states, seed, agent=agent, **hyperparameters)
+        self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)
+        self.update_kernel = specialise(_update, update=self._class.update_kernel)
+
+    def _initial_state(self) -> State:
+        seeds = self.rng.integers(2**63, size=self.n_states).tolist()
+        make: Callable[..., CompiledAgent] = self._class
+        self.agents = [make(self.n_items, self.n_positions, seed=seed, **self._given) for seed in seeds]
+        return State(tuple(agent.state for agent in self.agents))
+
+    def make_room(self, n_sessions: int) -> None:
+        for agent in self.agents:
+            agent.make_room(n_sessions)
+        self.state = State(tuple(agent.state for agent in self.agents))
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {f"{state}_{name}": value for state, agent in enumerate(self.agents) for name, value in agent._arrays().items()}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
+        for state, agent in enumerate(self.agents):
+            own = {name.removeprefix(f"{state}_"): value for name, value in arrays.items() if name.startswith(f"{state}_")}
+            agent._restore(own)
+        self.make_room(0)

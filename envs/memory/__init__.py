@@ -1,0 +1,1 @@
+"""Users with a memory: what is shown to them today changes how they click tomorrow."""

@@ -1,0 +1,304 @@
+"""The cascading Markov decision process (Du, Srikant and Chen 2024), with its exact optimum and the value of any policy.
+
+A user is in one of S states, which the agent sees. A list is scanned from the top, and the scan ends at the first click. A
+click on item i in state s earns ``r(s, i)`` and moves the user to s' with ``p(s' | s, i)``; no click earns nothing and moves
+the user with ``p(s' | s, ⊥)``. Letters: q is the attraction; with γ = 1 - 1/H what follows a click is worth ``w(i) = r(s, i) +
+γ Σ p(s' | s, i) V(s')``, and what follows no click ``w(⊥) = γ Σ p(s' | s, ⊥) V(s')``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import as_array, check_at_least, check_count, check_positions, numbers, probabilities
+from ..scan import best_scan
+from ..spaces import check_ranking
+from ..users import Users
+from .lives import Lives, meet
+
+__all__ = ["CascadeMDP"]
+
+Floats = NDArray[np.float64]
+Lists = NDArray[np.int64]
+
+TOLERANCE = 1e-13
+"""Of values, relative to the largest reward of a life."""
+
+
+class CascadeMDP(Users):
+    """Users with a memory, who scan a list from the top, click at most once, and come back in a state that depends on it.
+
+    By default a session is its user's last with probability 1/H: the user leaves for good, the environment is ``terminated``,
+    and another user follows. With ``n_sessions`` each user stays so many sessions; those left are then observed beside the
+    state.
+
+    ⚠ Exactly K items are shown. The paper allows fewer, which is better in some states, so its optimum may be larger.
+
+    Args:
+        attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
+        transition: ``(S, L + 1, S)`` probabilities of the next state: after a click on each item, and last after none.
+        first: ``(S,)`` probabilities of the first state; None: all are alike.
+        click_rewards: ``(S, L)`` what a click earns, finite and at least 0; None: 1 each.
+        mean_sessions: H, at least 1; a session is the last with probability 1/H.
+        n_sessions: of each user, exactly, instead of H.
+        n_positions: K.
+
+    Attributes:
+        attraction, transition, first, click_rewards: as given.
+        n_states: S.
+        value: ``(S,)`` V*, what a user in each state earns at best in expectation; with ``n_sessions`` ``(n_sessions, S)``,
+            row d for d + 1 sessions left.
+        best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
+
+    Raises:
+        ValueError: naming the parameter and what was expected.
+
+    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024.
+
+    Example:
+        >>> from clickgym.envs import CascadeMDP
+        >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1], [0, 1], [0, 1]]]  # item 0 leads to state 1, which nobody leaves
+        >>> users = CascadeMDP([[0.6, 0.5], [0.1, 0.1]], bait, n_positions=1, first=[1, 0], mean_sessions=10)
+        >>> users.best[:, 0], users.value.round(2)
+        (array([1, 0]), array([5., 1.]))
+    """
+
+    title = "cascading Markov decision process"
+    default_instance = "clickbait"
+    default_reward = "clicks"
+    rewards = ("clicks",)
+    session_kernel = staticmethod(meet)
+
+    def __init__(
+        self,
+        attraction: ArrayLike,
+        transition: ArrayLike,
+        *,
+        n_positions: int,
+        first: ArrayLike | None = None,
+        click_rewards: ArrayLike | None = None,
+        mean_sessions: float = 20.0,
+        n_sessions: int | None = None,
+    ) -> None:
+        self.attraction = probabilities("attraction", attraction, (None, None))
+        n_states, n_items = self.attraction.shape
+        self.n_positions = check_positions(n_positions, n_items)
+        self.transition = _laws("transition", transition, (n_states, n_items + 1, n_states))
+        alike = np.full(n_states, 1 / n_states)
+        self.first = alike if first is None else _laws("first", first, (n_states,))
+        rewards = np.ones((n_states, n_items)) if click_rewards is None else click_rewards
+        self.click_rewards = numbers("click_rewards", rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
+        self.mean_sessions = check_at_least("mean_sessions", mean_sessions, 1)
+        self.n_sessions = None if n_sessions is None else check_count("n_sessions", n_sessions)
+        self.value, self.best = self._optimum()
+
+    @property
+    def n_items(self) -> int:
+        """L, the number of items."""
+        return self.attraction.shape[1]
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return len(self.attraction)
+
+    @property
+    def discount(self) -> float:
+        """γ, the probability that a session is followed by another of the same user; 1 where their number is fixed."""
+        return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
+
+    def to_dict(self) -> dict[str, Any]:
+        lists = {name: getattr(self, name).tolist() for name in ("attraction", "transition", "first", "click_rewards")}
+        numbers = {name: getattr(self, name) for name in ("mean_sessions", "n_sessions", "n_positions")}
+        return {"model": self.name(), **lists, **numbers}
+
+    def with_positions(self, n_positions: int) -> CascadeMDP:
+        arguments = self.to_dict() | {"n_positions": n_positions}
+        del arguments["model"]
+        return CascadeMDP(**arguments)
+
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Lives:
+        """As `Users.course`: one life after the other.
+
+        Raises:
+            ValueError: on a cutoff below K or a reference list, for the optimum is a list for each state.
+        """
+        if self.check_reward(reward, cutoff)[1] < self.n_positions:
+            raise ValueError(f"cutoff is {cutoff}; all {self.n_positions} positions count where a click changes the user")
+        if reference is not None:
+            raise ValueError("reference is one list; here the best list is another in each state")
+        return Lives(self)
+
+    # ---------------------------------------------------------------------------------------------------------- exact values
+
+    def worth(self, value: ArrayLike) -> Floats:
+        """What follows each outcome of a session, earned now included.
+
+        Args:
+            value: ``(S,)`` of the states that come next.
+
+        Returns:
+            ``(S, L + 1)`` w: of a click on each item, and last of none.
+        """
+        later = self.discount * (self.transition @ np.asarray(value, np.float64))
+        later[:, :-1] += self.click_rewards
+        return later
+
+    def list_value(self, state: int, ranking: ArrayLike, value: ArrayLike | None = None) -> float:
+        """What a list is worth in a state.
+
+        Args:
+            state: s.
+            ranking: K distinct item ids.
+            value: ``(S,)`` of the states that come next; None: V*, so that the loss of a list is ``value[s]`` less this. With
+                ``n_sessions`` it must be given.
+
+        Example:
+            >>> users = CascadeMDP([[0.6, 0.5]], [[[1]] * 3], n_positions=1, mean_sessions=2)
+            >>> round(float(users.value[0]), 12), round(users.list_value(0, [1]), 12)
+            (1.2, 1.1)
+        """
+        if value is None:
+            if self.n_sessions is not None:
+                raise ValueError("value is None; where the number of sessions is fixed, give that of the states that come next")
+            value = self.value
+        ranking = check_ranking(ranking, self.n_items, self.n_positions)
+        return _list_value(self.attraction[state], self.worth(value)[state], ranking)
+
+    def policy_value(self, lists: ArrayLike) -> Floats:
+        """What a stationary policy earns in expectation over a life.
+
+        Args:
+            lists: ``(S, K)`` the list that it shows in each state.
+
+        Returns:
+            ``(S,)`` V of the first state; over ``n_sessions`` where these are fixed.
+        """
+        rows = as_array("lists", lists)
+        if rows.shape != (self.n_states, self.n_positions):
+            wanted = (self.n_states, self.n_positions)
+            raise ValueError(f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}")
+        shown = np.array([check_ranking(row, self.n_items, self.n_positions) for row in rows])
+        clicked = np.zeros((self.n_states, self.n_items + 1))
+        for state, ranking in enumerate(shown):
+            q = self.attraction[state, ranking]
+            clicked[state, ranking] = q * np.concatenate([[1.0], np.cumprod(1.0 - q)[:-1]])
+            clicked[state, -1] = np.prod(1.0 - q)
+        earned = (clicked[:, :-1] * self.click_rewards).sum(axis=1)
+        moves = np.einsum("si,sit->st", clicked, self.transition)
+        if self.n_sessions is None:
+            return np.linalg.solve(np.eye(self.n_states) - self.discount * moves, earned)
+        value = np.zeros(self.n_states)
+        for _ in range(self.n_sessions):
+            value = earned + moves @ value
+        return value
+
+    def myopic(self) -> tuple[Lists, Lists]:
+        """The best and the worst of the policies that look at the present session alone.
+
+        Each shows lists that earn most now. Where several do, as in any order of the same items if all clicks earn 1, the
+        future tells them apart, which such a policy does not look at: an agent may end with either.
+
+        Returns:
+            Two policies, ``(S, K)`` each, the best and the worst by `policy_value` in every state.
+
+        Raises:
+            ValueError: there are more than 10⁵ lists that earn most now in some state; or the number of sessions is fixed, so
+                that the best of them is not stationary.
+        """
+        if self.n_sessions is not None:
+            raise ValueError(
+                "n_sessions is fixed; expected users who leave at random, of whom the best such policy is stationary"
+            )
+        choices = [self._best_now(state) for state in range(self.n_states)]
+        return self._among(choices, max), self._among(choices, min)
+
+    def _best_now(self, state: int) -> Lists:
+        """All lists that earn most in this session, up to rounding."""
+        q, r = self.attraction[state], self.click_rewards[state]
+        now = np.append(r, 0.0)
+        best = _list_value(q, now, best_scan(q * r, 1.0 - q, self.n_positions))
+        found: list[list[int]] = []
+
+        # Of what is still to be placed no list earns more than the best scan of the items left.
+        def extend(head: list[int], earned: float, reached: float) -> None:
+            if len(found) > 100_000:
+                raise ValueError(f"more than 100,000 lists earn most now in state {state}")
+            if len(head) == self.n_positions:
+                found.append(head)
+                return
+            left = [item for item in range(self.n_items) if item not in head]
+            for item in left:
+                others = np.array([other for other in left if other != item], np.int64)
+                gain, further = earned + reached * q[item] * r[item], reached * (1.0 - q[item])
+                bound = gain
+                if len(head) + 1 < self.n_positions:
+                    tail = others[best_scan(q[others] * r[others], 1.0 - q[others], self.n_positions - len(head) - 1)]
+                    bound += further * _list_value(q, now, tail)
+                if bound >= best - 1e-12:
+                    extend([*head, item], gain, further)
+
+        extend([], 0.0, 1.0)
+        return np.array(found)
+
+    def _among(self, choices: list[Lists], better: Callable[..., Any]) -> Lists:
+        """The best (`max`) or the worst (`min`) policy of some lists in each state, by policy iteration."""
+        lists = np.array([those[0] for those in choices])
+        while True:
+            worth, changed = self.worth(self.policy_value(lists)), False
+            for state, those in enumerate(choices):
+                values = [_list_value(self.attraction[state], worth[state], ranking) for ranking in those]
+                place = values.index(better(values))
+                now = _list_value(self.attraction[state], worth[state], lists[state])
+                if abs(values[place] - now) > 1e-10 * max(abs(now), 1.0):
+                    lists[state], changed = those[place], True
+            if not changed:
+                return lists
+
+    def _optimum(self) -> tuple[Floats, Lists]:
+        if self.n_sessions is not None:
+            value, values, lists = np.zeros(self.n_states), [], []
+            for _ in range(self.n_sessions):
+                value, best = self._improve(value)
+                values.append(value)
+                lists.append(best)
+            return np.array(values), np.array(lists)
+        _, best = self._improve(np.zeros(self.n_states))
+        largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
+        value = np.full(self.n_states, -math.inf)
+        while True:  # policy iteration: each policy is better than the last, and there are finitely many
+            better = self.policy_value(best)
+            if (better <= value + TOLERANCE * largest).all():
+                return self._improve(value)[0], best
+            value = better
+            best = self._improve(value)[1]
+
+    def _improve(self, value: Floats) -> tuple[Floats, Lists]:
+        """The best lists where the states that come next have these values, and what they are worth."""
+        worth = self.worth(value)
+        lists = np.empty((self.n_states, self.n_positions), np.int64)
+        for state, (q, w) in enumerate(zip(self.attraction, worth, strict=True)):
+            lists[state] = best_scan(q * w[:-1], 1.0 - q, self.n_positions, w[-1])
+        return np.array([_list_value(*row) for row in zip(self.attraction, worth, lists, strict=True)]), lists
+
+
+def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
+    """``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``."""
+    q = attraction[ranking]
+    reached = np.concatenate([[1.0], np.cumprod(1.0 - q)])
+    return float((reached[:-1] * q) @ worth[ranking] + reached[-1] * worth[-1])
+
+
+def _laws(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Probabilities that add up to 1 along the last axis."""
+    laws = probabilities(name, given, shape)
+    sums = laws.sum(axis=-1, keepdims=True)
+    if (np.abs(sums - 1.0) > 1e-9).any():
+        place = tuple(map(int, np.argwhere(np.abs(sums[..., 0] - 1.0) > 1e-9)[0])) if laws.ndim > 1 else ()
+        raise ValueError(f"{name}{list(place) if place else ''} adds up to {float(sums[(*place, 0)]):.6g}; expected 1")
+    return laws / sums
