@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -38,14 +39,15 @@ class PerState(StateAgent):
         n_positions: K.
         n_states: S; ``make_agent`` fills it in.
         agent: the name of a compiled agent that sees no features, as ``"CascadeKLUCB"``.
+        horizon: T of all sessions together, for an agent that takes one.
         seed: seeds all of them.
-        **hyperparameters: of that agent. A horizon is that of all sessions together.
+        **hyperparameters: of that agent.
 
     Attributes:
         agents: the S agents.
 
     Raises:
-        ValueError: on an agent that is not known or cannot be one of several; and as it does itself.
+        ValueError: on an agent that is not known or cannot be one of several, or lacks a horizon; and as it does itself.
         TypeError: on a hyper-parameter that it does not take.
 
     Source: the natural extension of a bandit to states that are seen; no paper's.
@@ -66,6 +68,7 @@ class PerState(StateAgent):
         *,
         n_states: int,
         agent: str = "CascadeKLUCB",
+        horizon: int | None = None,
         seed: Seed = None,
         **hyperparameters: Any,
     ) -> None:
@@ -79,8 +82,13 @@ class PerState(StateAgent):
         if agent not in able:
             raise ValueError(unknown("agent", agent, able))
         self._class: type[CompiledAgent] = able[agent]
-        self._given = hyperparameters
-        super().__init__(n_items, n_positions, n_states, seed, agent=agent, **hyperparameters)
+        self._given = dict(hyperparameters)
+        own = inspect.signature(self._class).parameters.get("horizon")
+        if own is not None and horizon is not None:
+            self._given["horizon"] = horizon
+        elif own is not None and own.default is own.empty:
+            raise ValueError(f"PerState of {agent} needs a horizon")
+        super().__init__(n_items, n_positions, n_states, seed, agent=agent, horizon=horizon, **hyperparameters)
         self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)
         self.update_kernel = specialise(_update, update=self._class.update_kernel)
 

@@ -57,7 +57,7 @@ def page(env_id: str) -> str:
         env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
     """
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    form = environment.form
+    form, kind = environment.form, environment.kind
     model = environment.click_model
     about = sections(model.__doc__ or "")
     rows = [(f"`{name}`", default, _in_markdown(text).replace("|", r"\|")) for name, default, text in arguments(env_id)]
@@ -70,12 +70,18 @@ def page(env_id: str) -> str:
         )
     return (
         _PAGE.format(
-            description=_in_markdown(_DESCRIPTIONS[form].format(title=model.title, about=about[""])),
+            description=_in_markdown(_DESCRIPTIONS[kind].format(title=model.title, about=about[""])),
             actions=_CANDIDATES if form == "Contextual" else _ITEMS,
-            observations=_WITH_FEATURES if form == "Contextual" else _CLICKS,
-            rewards=", ".join(f"`{reward}`" for reward in model.rewards),
-            default_reward=environment.default_reward,
-            state=_STATES[form],
+            observations=_OBSERVATIONS.get(kind, _CLICKS),
+            rewards=_EARNED
+            if kind == "Memory"
+            else _REWARDS.format(
+                rewards=", ".join(f"`{reward}`" for reward in model.rewards), default_reward=environment.default_reward
+            ),
+            state=_STATES[kind],
+            end=_ENDS if kind == "Memory" else _ENDLESS,
+            information=_LOSS if kind == "Memory" else _REGRET,
+            users="The users themselves" if kind == "Memory" else "The click model itself",
             example=_example(env_id, environment),
             model_example=about["Example"],
             imports=model.__module__ if not model.__module__.startswith("clickgym.") else "clickgym.envs",
@@ -104,8 +110,10 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
         "reference": "None",
         "render_mode": "None",
     }
-    if form == "Contextual":
+    if environment.kind in ("Contextual", "Memory"):
         del defaults["reference"]
+    if environment.kind == "Memory":
+        del defaults["cutoff"]
     return {name: (shown, own[name]) for name, shown in defaults.items()}
 
 
@@ -117,6 +125,8 @@ def _numbers(shape: str, n_items: int = 4, n_positions: int = 2) -> Any:
 
 def _example(env_id: str, environment: Environment) -> str:
     """How the environment is made and stepped, with what it returns; from parameters, so that every model has one."""
+    if environment.kind == "Memory":
+        return _OF_MEMORY.format(env_id=env_id)
     model, form = environment.click_model, environment.form
     signature = inspect.signature(model).parameters
     given = {name: _numbers(shape) for name, shape in model.shapes.items() if signature[name].default is not None}
@@ -167,6 +177,9 @@ _DESCRIPTIONS = {
     "k-th "
     "best candidate at position k; for `clicks` in models where a click changes what is examined below it that may be "
     "suboptimal, and regret then stays linear.",
+    "Memory": "Rank search results for users with a memory, a **{title}**.\n\n{about}\n\nEvery step is one session; what is "
+    "clicked in it changes the state in which the user comes back, which is observed. The best list of a state is known "
+    "exactly, and need not be the one that is clicked most.",
 }
 _ITEMS = "`RankedList(L, K)`: an integer array of K distinct item ids in `0..L-1`, the top of the list first."
 _CANDIDATES = (
@@ -185,10 +198,42 @@ _WITH_FEATURES = """`Dict(clicks=MultiBinary(K), features=Box(-1, 1, (L, d), flo
 |---|---|---|
 | `clicks` | whether the item at each position was clicked in the session that has just ended; zeros after `reset` | 0, 1 |
 | `features` | the features x of the candidates to be ranked next, one row each | -1 to 1 |"""
+_WITH_STATE = """`Dict(clicks=MultiBinary(K), state=Discrete(S))`; `FlattenObservation` makes the state one-hot.
+
+| Key | Observation | Values |
+|---|---|---|
+| `clicks` | whether the item at each position was clicked in the session that has just ended; zeros after `reset` | 0, 1 |
+| `state` | the state in which the user comes back; after the last session that of the session | 0 .. S-1 |
+| `sessions_left` | only with `n_sessions`: the sessions of this user that are left | 0 .. n_sessions |"""
+_OBSERVATIONS = {"Contextual": _WITH_FEATURES, "Memory": _WITH_STATE}
+_REWARDS = """The realised reward of the session, by the kind that `reward` names (here {rewards}; by default
+`{default_reward}`): `clicks`, the number of clicks; `any_click`, 1 if there was at least one; `satisfaction`, 1 if the user
+left satisfied (only some models define it). With a `cutoff` only the first positions count."""
+_EARNED = "What the click of the session earned, `click_rewards` of the state and the item; 0 without a click."
+_ENDLESS = "Never: sessions are an endless stream. `max_episode_steps` in `gym.make` truncates it."
+_ENDS = """`terminated` when the user leaves for good: after each session with probability 1/H (`mean_sessions`), or after
+`n_sessions`. `reset` brings the next user."""
+_REGRET = """`step` returns `expected_reward` (exact, of the list shown), `optimal_reward` and their difference `regret`;
+`reset` returns `optimal_ranking` and `optimal_reward`."""
+_LOSS = """`step` returns `optimal_reward`, V* of the state that the list was shown in: what the best lists earn from there to
+the end of the user's life; `expected_reward`, Q*: what the list shown and the best ones after it earn; and their difference
+`regret`, the exact loss of the list. The expected sum of these losses over a life is the regret of the life: what the best
+lists would have earned beyond what was earned. `reset` returns `optimal_ranking` and `optimal_reward` of the first state."""
+_OF_MEMORY = """>>> import gymnasium as gym, clickgym
+>>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1]] * 3]  # a click on item 0 spoils the user for good
+>>> users = dict(attraction=[[0.6, 0.5], [0.1, 0.1]], transition=bait, first=[1, 0], mean_sessions=10)
+>>> env = gym.make("{env_id}", n_positions=1, **users)
+>>> observation, info = env.reset(seed=0)
+>>> info["optimal_ranking"], round(info["optimal_reward"], 6)
+(array([1]), 5.0)
+>>> observation, reward, terminated, truncated, info = env.step([0])
+>>> round(info["expected_reward"], 6)
+2.94"""
 _STATES = {
     "": "Sessions are independent of one another: there is no state but the random generator.",
     "NonStationary": "Sessions are independent of one another: there is no state but the random generator and the clock.",
     "Contextual": "The candidates of the first session are drawn at `reset`. Sessions are independent of one another.",
+    "Memory": "The first state of a user is drawn from `first`.",
 }
 _PAGE = """## Description
 
@@ -204,9 +249,7 @@ _PAGE = """## Description
 
 ## Rewards
 
-The realised reward of the session, by the kind that `reward` names (here {rewards}; by default `{default_reward}`):
-`clicks`, the number of clicks; `any_click`, 1 if there was at least one; `satisfaction`, 1 if the user left satisfied (only
-some models define it). With a `cutoff` only the first positions count.
+{rewards}
 
 ## Starting State
 
@@ -214,12 +257,11 @@ some models define it). With a `cutoff` only the first positions count.
 
 ## Episode End
 
-Never: sessions are an endless stream. `max_episode_steps` in `gym.make` truncates it.
+{end}
 
 ## Information
 
-`step` returns `expected_reward` (exact, of the list shown), `optimal_reward` and their difference `regret`; `reset` returns
-`optimal_ranking` and `optimal_reward`. They are for measuring; an agent that reads them cheats.
+{information} They are for measuring; an agent that reads them cheats.
 
 ## Arguments
 
@@ -228,7 +270,7 @@ Never: sessions are an endless stream. `max_episode_steps` in `gym.make` truncat
 
 ```
 
-The click model itself, from Python:
+{users}, from Python:
 
 ```python
 >>> from {imports} import {class_name}

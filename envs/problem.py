@@ -148,7 +148,7 @@ def _from_parameters(
         names += click_model.item_parameters()[1:]
     for name in parameters:
         if name == "n_items":
-            family = f"{FAMILIES[form]}:n_items={short(parameters[name])}"
+            family = f"{users.default_instance if users.session_kernel else FAMILIES[form]}:n_items={short(parameters[name])}"
             raise TypeError(
                 f"n_items is no parameter: it is the number of items of the instance, as instance={family!r}, or the length of "
                 f"{names[0]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 
@@ -24,11 +24,14 @@ class Environment(NamedTuple):
     """``""``, ``"NonStationary"`` or ``"Contextual"``."""
 
     @property
-    def click_model(self) -> type[ClickModel]:
-        """The class of the click model."""
-        found = users_class(self.model)
-        assert issubclass(found, ClickModel)
-        return found
+    def click_model(self) -> Any:
+        """The class of the click model; of users with a memory their own."""
+        return users_class(self.model)
+
+    @property
+    def kind(self) -> str:
+        """The form, or ``"Memory"``."""
+        return self.form or ("Memory" if self.click_model is CascadeMDP else "")
 
     @property
     def users(self) -> type[Users]:
@@ -43,7 +46,7 @@ class Environment(NamedTuple):
     @property
     def about(self) -> str:
         """The users in one line."""
-        if self.users is CascadeMDP:
+        if self.kind == "Memory":
             return "users with a memory (cascading Markov decision process): what they click changes how they come back"
         model = self.click_model
         if self.form == "NonStationary":

@@ -35,6 +35,8 @@ class Users(ABC):
     n_positions: int
     rewards: tuple[str, ...]
     default_reward: str = "clicks"
+    default_instance: ClassVar[str | None] = None
+    """The name of the instance that is taken when none is asked for; None: one must be."""
 
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
     """One session, where it is not that of a click model (`clickgym.envs.session`)."""

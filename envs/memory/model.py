@@ -58,11 +58,11 @@ class CascadeMDP(Users):
     Raises:
         ValueError: naming the parameter and what was expected.
 
-    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024.
+    Source:
+        Y. Du, R. Srikant, W. Chen. *Cascading reinforcement learning.* ICLR 2024.
 
     Example:
-        >>> from clickgym.envs import CascadeMDP
-        >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1], [0, 1], [0, 1]]]  # item 0 leads to state 1, which nobody leaves
+        >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1]] * 3]  # item 0 leads to state 1, which nobody leaves
         >>> users = CascadeMDP([[0.6, 0.5], [0.1, 0.1]], bait, n_positions=1, first=[1, 0], mean_sessions=10)
         >>> users.best[:, 0], users.value.round(2)
         (array([1, 0]), array([5., 1.]))

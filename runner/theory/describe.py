@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ContextualModel, Instance
+from ...envs import CascadeMDP, ContextualModel, Instance
 from ...envs.checks import check_positions
 from ...envs.click_model import ClickModel
 from .assumptions import MAX_LISTS, Finding, check_assumptions
@@ -112,6 +112,8 @@ def _describe(kind: str, model: ClickModel, production: NDArray[np.int64] | None
             "The candidates change from session to session: no list is the best of all, and the assumptions are not about them."
         )
         return ModelDescription(kind, parameters, [], [], note)
+    if isinstance(model, CascadeMDP):
+        return _of_memory(kind, model)
     first = model.epochs[0]
     parameters = _parameters(first)
     notes = []
@@ -133,6 +135,23 @@ def _describe(kind: str, model: ClickModel, production: NDArray[np.int64] | None
     return ModelDescription(
         kind, parameters, [_best(first, kind, production) for kind in model.rewards], findings, " ".join(notes)
     )
+
+
+def _of_memory(kind: str, model: CascadeMDP) -> ModelDescription:
+    ends = f"{model.mean_sessions:g} in the mean" if model.n_sessions is None else f"{model.n_sessions}"
+    parameters = {"states": f"{model.n_states}", "sessions": f"{ends}, of each user"}
+    values, lists = np.atleast_2d(model.value)[-1], model.best.reshape(-1, model.n_states, model.n_positions)[-1]
+    if model.n_sessions is None:
+        best = model.first @ model.value
+        shares = [1 - model.first @ model.policy_value(policy) / best for policy in model.myopic()]
+        texts = [f"{max(share, 0.0):.1%}" for share in shares]
+        parameters["loses by looking at one session alone"] = f"{texts[0]} of what a life earns at best, at worst {texts[1]}"
+    states = [
+        BestList(f"from state {state} on", ranking, float(value), None)
+        for state, (ranking, value) in enumerate(zip(lists, values, strict=True))
+    ]
+    note = "What a user earns in a life, by the state it begins in, and the best list of this state."
+    return ModelDescription(kind, parameters, states, [], note)
 
 
 def _best(model: ClickModel, reward: str, production: NDArray[np.int64] | None) -> BestList:

@@ -1,0 +1,172 @@
+"""Agents that see the state of users with a memory, against slow references; saving, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import CascadeKLUCB, CascadeVI, CompiledAgent, PerState
+from clickgym.envs import ClickEnv, load_instance
+from clickgym.envs.scan import best_scan
+
+ENV = "CascadeMDPRank-v0"
+
+
+def kl(p, q):
+    def part(a, b):
+        return 0.0 if a == 0 else math.inf if b == 0 else a * math.log(a / b)
+
+    return part(p, q) + part(1 - p, 1 - q)
+
+
+def upper(p, bound):
+    """The largest q with KL(p, q) at most the bound, by bisection."""
+    low, high = p, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if kl(p, middle) <= bound else (low, middle)
+    return low
+
+
+def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
+    """Optimistic value iteration from the sessions seen, written from the docstring."""
+    n_states, n_items = rewards.shape
+    level = math.log(t) + 3 * math.log(max(math.log(max(t, 1)), 1e-300)) if t > 2 else None
+    examined, clicks = np.zeros((n_states, n_items)), np.zeros((n_states, n_items))
+    moves = np.zeros((n_states, n_items + 1, n_states))
+    for state, ranking, clicked, after in seen:
+        for item in ranking:
+            examined[state, item] += 1
+            if item == clicked:
+                clicks[state, item] += 1
+                break
+        if after is not None:
+            moves[state, n_items if clicked is None else clicked, after] += 1
+    q = np.ones((n_states, n_items))
+    for s in range(n_states):
+        for i in range(n_items):
+            if examined[s, i]:
+                q[s, i] = upper(clicks[s, i] / examined[s, i], level / examined[s, i])
+    value = np.zeros(n_states)
+    while True:
+        before = value.copy()
+        for s in range(n_states):
+            worth = np.zeros(n_items + 1)
+            for o in range(n_items + 1):
+                n = moves[s, o].sum()
+                share = 1.0 if n == 0 else min(1.0, bonus * math.sqrt(level / n))
+                later = share * before.max() + (1 - share) * (moves[s, o] @ before / n if n else 0.0)
+                worth[o] = (rewards[s, o] if o < n_items else 0.0) + (1 - 1 / mean_sessions) * later
+            best = best_scan(q[s] * worth[:-1], 1 - q[s], n_positions, worth[-1])
+            reached = np.concatenate([[1.0], np.cumprod(1 - q[s, best])])
+            value[s] = (reached[:-1] * q[s, best]) @ worth[best] + reached[-1] * worth[-1]
+        if np.abs(value - before).max() < 1e-12:
+            return value
+
+
+@pytest.mark.parametrize("bonus", [0.1, 0.5])
+def test_the_planner_hopes_what_its_docstring_says(bonus):
+    """After 3,000 sessions: V of a plan made then, to the tolerance of value iteration."""
+    env = ClickEnv(load_instance("clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8").model("CascadeMDP"))
+    users = env.model
+    agent = CascadeVI(6, 2, n_states=3, mean_sessions=8, click_rewards=users.click_rewards, bonus=bonus, seed=0)
+    seen, (observation, _) = [], env.reset(seed=0)
+    for _ in range(3000):
+        ranking = agent.rank(observation)
+        if seen and seen[-1][3] == "later":
+            seen[-1][3] = int(observation["state"])
+        before = observation
+        observation, reward, over, _, _ = env.step(ranking)
+        clicked = ranking[observation["clicks"].argmax()] if observation["clicks"].any() else None
+        seen.append([int(before["state"]), ranking.tolist(), clicked, None if over else "later"])
+        agent.update(before, ranking, observation["clicks"], reward)
+        if over:
+            observation, _ = env.reset()
+            agent.leave()
+    agent.state.next_plan[0] = 0
+    agent.rank(observation)
+    if seen[-1][3] == "later":
+        seen[-1][3] = int(observation["state"])
+    expected = plan_slowly(seen, 3001, 8, users.click_rewards, bonus, 2)
+    np.testing.assert_allclose(agent.state.values, expected, atol=1e-4 * 8 * 8)
+
+
+def test_a_transition_across_two_users_is_no_transition():
+    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
+    for leaves in (False, True, False):
+        ranking = agent.rank({"state": 0})
+        agent.update({"state": 0}, ranking, [1])
+        if leaves:
+            agent.leave()
+    agent.rank({"state": 1})
+    assert agent.state.moves.sum() == 2
+    assert agent.state.moves[0, :, 1].sum() == 1
+
+
+def test_one_agent_per_state_is_as_many_agents_as_states():
+    """The sessions of each state are those of an agent of its own with the shared generator."""
+    env = ClickEnv(load_instance("independent:n_items=5,n_positions=2,n_states=3").model("CascadeMDP"))
+    agent = PerState(5, 2, n_states=3, agent="CascadeKLUCB", seed=3)
+    rng = np.random.default_rng(np.random.PCG64(np.random.SeedSequence(3)))
+    rng.bit_generator.state = PerState(5, 2, n_states=3, agent="CascadeKLUCB", seed=3).rng.bit_generator.state
+    twins = [CascadeKLUCB(5, 2, seed=0) for _ in range(3)]
+    observation, _ = env.reset(seed=1)
+    for _ in range(500):
+        ranking, twin = agent.rank(observation), twins[observation["state"]]
+        twin.rng.bit_generator.state = rng.bit_generator.state
+        np.testing.assert_array_equal(ranking, twin.rank())
+        rng.bit_generator.state = twin.rng.bit_generator.state
+        before = observation
+        observation, _, over, _, _ = env.step(ranking)
+        agent.update(before, ranking, observation["clicks"])
+        twin.update(None, ranking, observation["clicks"])
+        if over:
+            observation, _ = env.reset()
+    for twin, own in zip(twins, agent.agents, strict=True):
+        np.testing.assert_array_equal(own.state.clicks, twin.state.clicks)
+
+
+@pytest.mark.parametrize("spec", ["PerState", "PerState:agent=GRAB", "PerState:agent=TopRank", "CascadeVI"])
+def test_a_loaded_agent_goes_on_where_it_was(spec, tmp_path):
+    env = clickgym.runner.make.make_env(ENV)
+    agent = clickgym.make_agent(spec, env, horizon=4000, seed=0)
+    clickgym.run(agent, env, 2000, seed=0)
+    agent.save(tmp_path / "agent.npz")
+    twin = CompiledAgent.load(tmp_path / "agent.npz")
+    assert type(twin) is type(agent)
+    results = [clickgym.run(one, clickgym.runner.make.make_env(ENV), 2000, seed=1) for one in (agent, twin)]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+
+
+def test_what_they_refuse_is_named():
+    for bad, message in (
+        ({"agent": "PDGD"}, "unknown agent 'PDGD'"),
+        ({"agent": "PBMUCB"}, "unknown agent 'PBMUCB'"),
+        ({"agent": "TopRank"}, "PerState of TopRank needs a horizon"),
+        ({"n_states": 0}, "n_states is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PerState(4, 2, **({"n_states": 2} | bad))
+    agent = PerState(4, 2, n_states=2)
+    with pytest.raises(ValueError, match="needs an observation with 'state'"):
+        agent.rank([0, 0])
+    with pytest.raises(ValueError, match="state is 2"):
+        agent.rank({"state": 2})
+    with pytest.raises(ValueError, match="the agent was built with n_states = 2, but the environment has 0"):
+        clickgym.run(PerState(10, 5, n_states=2), "CMRank-v0", 10, seed=0)
+    with pytest.raises(ValueError, match="bonus is -1"):
+        CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)), bonus=-1)
+
+
+def test_where_clicks_change_the_future_only_the_planner_learns():
+    """Regret of the last fifth of 10⁵ sessions, per session: bandits lose all the time, the planner hardly any more."""
+    late = {}
+    for agent in ("CascadeKLUCB", "PerState", "CascadeVI"):
+        result = clickgym.run(agent, ENV, 100_000, seed=0, checkpoints=[80_000, 100_000])
+        late[agent] = float(np.diff(result.regret)[0]) / 20_000
+    assert late["CascadeKLUCB"] > 0.2
+    assert late["PerState"] > 0.2
+    assert late["CascadeVI"] < 0.05

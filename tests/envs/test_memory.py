@@ -1,0 +1,285 @@
+"""Users with a memory: the exact optimum against brute force, and the environment against the model."""
+
+from __future__ import annotations
+
+import itertools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import FlattenObservation
+from scipy import stats
+
+import clickgym
+from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, Users, load_instance
+
+
+def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
+    rng = np.random.default_rng(seed)
+    given = {"mean_sessions": rng.uniform(1, 12), "first": rng.dirichlet(np.ones(n_states))}
+    if rng.random() < 0.5:
+        given["click_rewards"] = rng.random((n_states, n_items)) * 2
+    attraction = rng.random((n_states, n_items)) * rng.random()
+    transition = rng.dirichlet(np.full(n_states, 0.4), (n_states, n_items + 1))
+    return CascadeMDP(attraction, transition, n_positions=n_positions, **(given | arguments))
+
+
+def worth_of(users, state, ranking, later):
+    """A list's value by going through the scan, click by click."""
+    value, reached = 0.0, 1.0
+    for item in ranking:
+        q = users.attraction[state, item]
+        value += reached * q * (users.click_rewards[state, item] + users.discount * users.transition[state, item] @ later)
+        reached *= 1 - q
+    return value + reached * users.discount * users.transition[state, -1] @ later
+
+
+def all_lists(users):
+    return list(itertools.permutations(range(users.n_items), users.n_positions))
+
+
+def optimal_values(users):
+    """V* by value iteration over all lists."""
+    value = np.zeros(users.n_states)
+    for _ in range(2000):
+        value = np.array(
+            [max(worth_of(users, s, ranking, value) for ranking in all_lists(users)) for s in range(users.n_states)]
+        )
+    return value
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 20))
+def test_the_optimum_is_that_over_all_lists(seed):
+    """Two hundred random models, of three sizes."""
+    for i in range(20):
+        size = [(2, 3, 2), (3, 4, 2), (1, 4, 3)][i % 3]
+        users = some_users(seed + i, *size)
+        lists = all_lists(users)
+        for s in range(users.n_states):  # the fixed point of Bellman's equation is unique
+            values = [worth_of(users, s, ranking, users.value) for ranking in lists]
+            assert max(values) == pytest.approx(users.value[s], rel=1e-9, abs=1e-12)
+            assert worth_of(users, s, users.best[s], users.value) == pytest.approx(max(values), rel=1e-9, abs=1e-12)
+            assert users.list_value(s, lists[-1]) == pytest.approx(values[-1], rel=1e-9, abs=1e-12)
+
+
+def test_value_iteration_over_all_lists_ends_there_too():
+    users = some_users(3, mean_sessions=6.0)
+    np.testing.assert_allclose(users.value, optimal_values(users), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_a_fixed_number_of_sessions_it_is_backward_induction(seed):
+    users = some_users(seed, 3, 4, 2, n_sessions=5)
+    later = np.zeros(3)
+    for left in range(5):
+        later = np.array([max(worth_of(users, s, ranking, later) for ranking in all_lists(users)) for s in range(3)])
+        np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_value_of_a_policy_is_what_it_earns(seed):
+    """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""
+    users = some_users(seed, 3, 4, 2, mean_sessions=5.0)
+    rng = np.random.default_rng(seed)
+    lists = np.array([rng.permutation(4)[:2] for _ in range(3)])
+    env, earned = ClickEnv(users), []
+    observation, _ = env.reset(seed=seed)
+    while len(earned) < 4000:
+        total, over = 0.0, False
+        while not over:
+            observation, reward, over, _, _ = env.step(lists[observation["state"]])
+            total += reward
+        earned.append(total)
+        observation, _ = env.reset()
+    expected = users.first @ users.policy_value(lists)
+    z = (np.mean(earned) - expected) / (np.std(earned) / np.sqrt(len(earned)))
+    assert 2 * stats.norm.sf(abs(z)) > 1e-4
+
+
+def test_the_losses_of_a_life_add_up_to_its_regret():
+    """The expected sum of V*(s) - Q*(s, list) over a life is V*(s_1) - V^π(s_1): by the same linear equations."""
+    for seed in range(10):
+        users = some_users(seed, 3, 4, 2)
+        rng = np.random.default_rng(seed)
+        lists = np.array([rng.permutation(4)[:2] for _ in range(3)])
+        loss = np.array([users.value[s] - users.list_value(s, lists[s]) for s in range(3)])
+        moves = np.zeros((3, 3))
+        for s, ranking in enumerate(lists):
+            q = users.attraction[s, ranking]
+            moves[s] = q[0] * users.transition[s, ranking[0]] + (1 - q[0]) * (
+                q[1] * users.transition[s, ranking[1]] + (1 - q[1]) * users.transition[s, -1]
+            )
+        losses = np.linalg.solve(np.eye(3) - users.discount * moves, loss)
+        np.testing.assert_allclose(losses, users.value - users.policy_value(lists), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_myopic_policies_are_the_best_and_the_worst_of_those_that_earn_most_now(seed):
+    users = some_users(seed, 2, 4, 2, **({"click_rewards": None} if seed % 2 else {}))
+    now = np.zeros(2)
+    choices = []
+    for s in range(2):
+        values = {ranking: worth_of(users, s, ranking, now) for ranking in all_lists(users)}
+        choices.append([ranking for ranking, value in values.items() if value > max(values.values()) - 1e-12])
+    policies = [users.policy_value(pair) for pair in itertools.product(*choices)]
+    best, worst = users.myopic()
+    np.testing.assert_allclose(users.policy_value(best), np.max(policies, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(users.policy_value(worst), np.min(policies, axis=0), rtol=1e-9)
+
+
+def test_exactly_k_items_are_shown():
+    """⚠ A paper's list may be shorter: here the second item is bait that the paper would leave out."""
+    stay, spoil = [1, 0], [0, 1]
+    users = CascadeMDP([[0.5, 0.5], [0.0, 0.0]], [[stay, spoil, stay], [spoil, spoil, spoil]], n_positions=2, mean_sessions=20)
+    shorter = CascadeMDP(
+        [[0.5, 0.0], [0.0, 0.0]], [[stay, spoil, stay], [spoil, spoil, spoil]], n_positions=2, mean_sessions=20
+    )
+    assert users.value[0] < shorter.value[0] - 1
+
+
+def test_families_are_what_they_say():
+    """The share of what a life earns at best that looking at one session alone loses, at best and at worst."""
+    for name, least, most in (("independent", 0.0, 1e-9), ("clickbait", 0.15, 1.0), ("habit", 0.0, 1.0)):
+        for seed in range(4):
+            users = load_instance(f"{name}:seed={seed}").model("CascadeMDP")
+            best = users.first @ users.value
+            shares = [1 - users.first @ users.policy_value(policy) / best for policy in users.myopic()]
+            assert least - 1e-9 <= shares[0] <= shares[1] + 1e-12
+            assert shares[0] <= most
+            assert name != "habit" or shares[1] > 0.05
+    query = load_instance("clickbait:query=yandex-9982").model("CascadeMDP")
+    known = load_instance("yandex-9982").model("CM")
+    np.testing.assert_array_equal(query.attraction[0], known.attraction)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"n_sessions": 7}])
+def test_gymnasium_accepts_it(arguments):
+    users = load_instance("clickbait").model("CascadeMDP").to_dict() | arguments
+    check_env(ClickEnv(Users.from_dict(users)), skip_render_check=False)
+    env = FlattenObservation(ClickEnv(Users.from_dict(users)))
+    observation, _ = env.reset(seed=0)
+    assert observation[-4:].tolist() == [1, 0, 0, 0]
+    assert Users.from_dict(users) == Users.from_dict(Users.from_dict(users).to_dict())
+
+
+def test_a_user_who_has_left_must_be_followed_by_reset():
+    env = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=1")
+    env.reset(seed=0)
+    assert env.step([0, 1, 2, 3])[2]
+    with pytest.raises(gym.error.ResetNeeded, match="the user has left"):
+        env.unwrapped.step([0, 1, 2, 3])
+
+
+def test_lives_of_a_fixed_number_of_sessions_tell_what_is_left():
+    env = ClickEnv(some_users(0, 2, 4, 2, n_sessions=3))
+    observation, info = env.reset(seed=0)
+    left, optima = [observation["sessions_left"]], [info["optimal_reward"]]
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step([0, 1])
+        left.append(observation["sessions_left"])
+        optima.append(info["optimal_reward"])
+    assert left == [3, 2, 1, 0]
+    assert optima[0] == optima[1] > optima[2] > optima[3]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_streams_are_the_scalar_environment(mode):
+    """Each stream of one follows the scalar environment draw by draw; of many, users leave one by one."""
+    users = some_users(1, 3, 4, 2, mean_sessions=3.0)
+    env, envs = ClickEnv(users), ClickVectorEnv(users, 1, autoreset_mode=mode)
+    observation, info = env.reset(seed=5)
+    observations, infos = envs.reset(seed=5)
+    over = False
+    for step in range(200):
+        assert {key: observations[key][0] for key in ("state",)} == {"state": observation["state"]}
+        np.testing.assert_array_equal(observations["clicks"][0], observation["clicks"])
+        ranking = np.random.default_rng(step).permutation(4)[:2]
+        if over and mode is AutoresetMode.NEXT_STEP:
+            observations, rewards, ended, _, infos = envs.step(ranking[None])
+            env.np_random.random(2)  # the stream draws for a list that nobody meets
+            observation, info = env.reset()
+            over = False
+            assert rewards[0] == 0
+            assert not ended[0]
+            assert not infos["_regret"][0]
+            assert infos["optimal_reward"][0] == info["optimal_reward"]
+            continue
+        observations, rewards, ended, _, infos = envs.step(ranking[None])
+        observation, reward, over, _, info = env.step(ranking)
+        assert (rewards[0], ended[0]) == (reward, over)
+        last = infos["final_info"] if over and mode is AutoresetMode.SAME_STEP else infos
+        assert last["_regret"][0]
+        assert last["regret"][0] == info["regret"]
+        if over and mode is AutoresetMode.SAME_STEP:
+            final = infos["final_obs"][0]
+            assert final["state"] == observation["state"]
+            np.testing.assert_array_equal(final["clicks"], observation["clicks"])
+            assert not infos.get("_regret", [False])[0]
+            observation, info = env.reset()
+            over = False
+
+
+def test_many_streams_end_one_by_one_and_are_counted_once():
+    """The recorded sessions are those that were played, whatever the mode."""
+    users = some_users(2, 3, 4, 2, mean_sessions=4.0)
+    totals = {}
+    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+        envs = clickgym.RecordVectorRegret(ClickVectorEnv(users, 50, autoreset_mode=mode), [50 * 400])
+        envs.reset(seed=0)
+        lists, played, earned = np.tile([0, 1], (50, 1)), 0, 0.0
+        for _ in range(100):
+            _, rewards, ended, _, infos = envs.step(lists)
+            played += int(infos.get("_regret", np.zeros(50, bool)).sum())
+            played += int(infos["final_info"]["_regret"].sum()) if "final_info" in infos else 0
+            earned += rewards.sum()
+            if "final_info" in infos:
+                np.testing.assert_array_equal(infos["_final_info"], ended)
+                np.testing.assert_array_equal(infos["_regret"], ~ended)
+                assert [last is not None for last in infos["final_obs"]] == ended.tolist()
+        assert envs.meter.step == played
+        assert envs.meter.totals[1] == earned
+        assert (played == 5000) == (mode is AutoresetMode.SAME_STEP)
+        totals[mode] = envs.meter.totals[0] / played
+    assert totals[AutoresetMode.NEXT_STEP] == pytest.approx(totals[AutoresetMode.SAME_STEP], rel=0.1)
+
+
+def test_instances_of_one_size_share_a_vector_environment():
+    envs = gym.make_vec("CascadeMDPRank-v0", num_envs=4, instance=["clickbait", "habit"])
+    observations, infos = envs.reset(seed=0)
+    assert infos["optimal_reward"][0] == infos["optimal_reward"][2] != infos["optimal_reward"][1]
+    for _ in range(100):
+        observations, *_ = envs.step(np.tile([0, 1, 2, 3], (4, 1)))
+    assert set(observations) == {"clicks", "state"}
+
+
+@pytest.mark.parametrize("agent", ["TopRank", "PerState:agent=TopRank", "CascadeVI"])
+def test_both_engines_play_the_same_sessions(agent):
+    results = [
+        clickgym.run(agent, "CascadeMDPRank-v0", 1500, seed=4, engine=engine, metrics=["any_click"])
+        for engine in ("python", "compiled")
+    ]
+    for column in ("regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))
+
+
+def test_bad_users_are_named():
+    good = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
+    for bad, message in (
+        ({"transition": [[[1.0], [0.5], [1.0]]]}, r"transition\[0, 1\] adds up to 0.5; expected 1"),
+        ({"transition": [[[1.0]] * 2]}, "transition has shape"),
+        ({"mean_sessions": 0.5}, "mean_sessions is 0.5"),
+        ({"n_sessions": 0}, "n_sessions is 0"),
+        ({"click_rewards": [[1, -1]]}, r"click_rewards\[0, 1\] is -1"),
+        ({"n_positions": 3}, "n_positions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CascadeMDP(**(good | bad))
+    with pytest.raises(ValueError, match="cutoff is 1; all 4 positions count"):
+        gym.make("CascadeMDPRank-v0", cutoff=1)
+    with pytest.raises(ValueError, match="reference is one list"):
+        gym.make("CascadeMDPRank-v0", reference=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="PerState ranks by the user's state"):
+        clickgym.make_agent("PerState", gym.make("CMRank-v0"))
