@@ -111,7 +111,8 @@ class StableBaselines(Learner):
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its own session and of no
        other, so that rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
-       discount is 1: an episode is one list, whose reward comes at its end.
+       discount is 1: an episode is one list, whose reward comes at its end. Before users with a memory an episode is the
+       life of a user, whose state is observed, and the discount the probability that a session is followed by another.
     2. Regret is counted online, over all training sessions: the first of each stream, then the second of each, and so on.
        There is no evaluation phase, and exploration is paid for.
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
@@ -215,7 +216,11 @@ class StableBaselines(Learner):
         if policy_kwargs:
             given["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
-        always = {"policy": policy, "device": "cpu", "gamma": 1.0 if self.actions == "items" else 0.0}
+        if self.discount is None:
+            gamma = 1.0 if self.actions == "items" else 0.0
+        else:  # of a session; each of its choices has its share
+            gamma = self.discount ** (1 / self.n_positions if self.actions == "items" else 1)
+        always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {name: value for name, value in always.items() if taken is None or name in taken} | given
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:

@@ -45,6 +45,8 @@ class Learner(ABC):
             an instance is stored in order of attraction.
         actions: how its policy names a list.
         training: None, or what it is trained on first, observing histories; it is then measured with frozen weights.
+        discount: None where sessions are independent; else, which whoever plays it sets, the probability that a session is
+            followed by another of its user.
     """
 
     engine: ClassVar[str]
@@ -56,6 +58,7 @@ class Learner(ABC):
     items: np.ndarray
     actions: Actions
     training: Training | None = None
+    discount: float | None = None
     model: Any  # None before it has learned
     rng: np.random.Generator
 

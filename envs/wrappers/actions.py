@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import recorded
+from ..checks import check_flag, recorded
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 
 __all__ = [
@@ -334,8 +334,10 @@ class ItemByItemVector(VectorWrapper):
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or
-            ``NEXT_STEP``, whose streams end together if at all (as those of this package do).
+            ``NEXT_STEP``, whose streams end together if at all (unless ``across_lists``).
         items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for each.
+        across_lists: let an episode be that of ``env``, not a list: where a list changes the future of its user. Needs
+            ``SAME_STEP``.
 
     Raises:
         TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on another autoreset mode, and in
@@ -352,9 +354,12 @@ class ItemByItemVector(VectorWrapper):
         ([True, True, True], (3,), np.False_)
     """
 
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
         super().__init__(env)
         check_autoreset_mode(env)
+        self._across_lists = check_flag("across_lists", across_lists)
+        if across_lists and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
+            raise ValueError("across_lists needs a vector environment with autoreset mode SAME_STEP")
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
@@ -404,6 +409,9 @@ class ItemByItemVector(VectorWrapper):
             return self._observe(), nothing, nobody, nobody.copy(), {}
         self._observations, rewards, terminations, truncations, infos = self.env.step(self._draft.rankings)
         ended = terminations | truncations
+        if self._across_lists:
+            self._end(infos, ended)
+            return self._observe(), np.asarray(rewards, np.float64), terminations, truncations, infos
         if ended.any() != ended.all():
             raise ValueError(f"the streams must end together; those that ended: {np.flatnonzero(ended).tolist()}")
         self._ended = bool(ended.any())
@@ -414,6 +422,13 @@ class ItemByItemVector(VectorWrapper):
     def action_masks(self) -> NDArray[np.bool_]:
         """``(B, L)`` which choices are allowed now on each stream: all before the step of ``NEXT_STEP`` that ignores them."""
         return self._draft.left | self._draft.complete
+
+    def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
+        """Give the last observations of the episodes that ended their lists, and begin the next list everywhere."""
+        for b in np.flatnonzero(ended):
+            last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
+            infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
+        self._draft.clear()
 
     def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Begin the next lists in the step that completed these, of which the infos tell."""

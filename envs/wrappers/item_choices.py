@@ -23,11 +23,11 @@ class ItemChoices(VectorWrapper):
     on the list and which position is next, then the last observation of ``env``.
 
     Args:
-        env, items: as for `ItemByItemVector`; the observations of ``env`` are arrays.
+        env, items, across_lists: as for `ItemByItemVector`; the observations of ``env`` are arrays.
     """
 
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
-        self._by_item = ItemByItemVector(env, items)
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+        self._by_item = ItemByItemVector(env, items, across_lists=across_lists)
         super().__init__(self._by_item)
         last = env.single_observation_space
         lists: Any = env.single_action_space
@@ -43,5 +43,5 @@ class ItemChoices(VectorWrapper):
         choices = next_left(actions, self._by_item.action_masks())
         observations, rewards, terminations, truncations, infos = self.env.step(choices)
         if "final_obs" in infos:
-            infos["final_obs"][:] = [flat_draft(observation) for observation in infos["final_obs"]]
+            infos["final_obs"][:] = [last if last is None else flat_draft(last) for last in infos["final_obs"]]
         return flat_draft(observations), rewards, terminations, truncations, infos

@@ -13,10 +13,10 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...agents.learner import Actions, Learner
-from ...envs import REWARDS, ClickVectorEnv, RecordVectorRegret
+from ...envs import REWARDS, CascadeMDP, ClickVectorEnv, RecordVectorRegret
 from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.history import HistoryVectorObservation
 from ...envs.wrappers.item_choices import ItemChoices
@@ -24,12 +24,13 @@ from ...envs.wrappers.regret import Meter
 from ..loop import OnChunk, playable
 from ..metrics import Metrics
 from .family import FamilyVectorEnv, family
+from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
 __all__ = ["expected_seconds", "play_learner", "train"]
 
 
-WRAPPERS: dict[Actions, Callable[[VectorEnv, ArrayLike], VectorEnv]] = {
+WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
     "lists": EnumeratedVectorAction,
@@ -66,13 +67,18 @@ def play_learner(
     """
     click_env = playable(agent, env)
     task = click_env.task
+    remembers = isinstance(task.model, CascadeMDP)
+    if remembers:
+        if agent.training is not None:
+            raise ValueError("protocol='meta' trains on users without a memory")
+        agent.discount = task.model.discount
     recorded = RecordVectorRegret(
         ClickVectorEnv(
             task.model,
             agent.n_envs if agent.training is None else 1,
             REWARDS[task.code],
             task.cutoff,
-            reference=task.optimal_ranking,
+            reference=None if remembers else task.optimal_ranking,
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
     )
@@ -131,7 +137,10 @@ def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
     """What the library plays on: with actions of the learner's kind, and histories where it was trained to read them."""
     if agent.training is not None:
         envs = HistoryVectorObservation(envs, agent.items, per_position=True, horizon=agent.training.episode)
-    return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
+    if agent.discount is None:
+        return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
+    options = {"across_lists": True} if agent.actions == "items" else {}
+    return StableBaselinesVecEnv(WRAPPERS[agent.actions](ObservedState(envs), agent.items, **options))
 
 
 def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
