@@ -14,8 +14,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.envs.pages import page
 from clickgym.runner.formats import markdown_table, markdown_text
 from clickgym.runner.studies import STUDIES
@@ -35,12 +35,12 @@ def pages() -> dict[Path, str]:
     rows = [(f"[`{name}`](docs/environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents = [
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
-        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | LEARNERS).items()
+        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | LEARNERS).items()
     ]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = _fill(readme, "environments", ("id", "users"), rows)
     readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
-    return texts | {ROOT / "README.md": readme, DOCS / "rl.md": _learners()} | _studies()
+    return texts | {ROOT / "README.md": readme, DOCS / "rl.md": _learners()} | _studies() | _when_rl_pays()
 
 
 @cache
@@ -95,6 +95,24 @@ def _size(setting: Setting) -> str:
 def _escaped(row: Sequence[str]) -> list[str]:
     """Cells as Markdown shows them, except the verdicts, which are set in bold."""
     return [re.sub(r"^\\\*\\\*(.*?)\\\*\\\*", r"**\1**", markdown_text(cell)) for cell in row]
+
+
+def _when_rl_pays() -> dict[Path, str]:
+    """The page of users with a memory, with the table of its study, and what the families of these users lose by impatience."""
+    text = (DOCS / "when_rl_pays.md").read_text(encoding="utf-8")
+    families = []
+    for name in ("independent", "clickbait", "clickbait:query=yandex-9982", "habit"):
+        users = load_instance(name).model("CascadeMDP")
+        best = users.first @ users.value
+        lost = [f"{max(1 - users.first @ users.policy_value(policy) / best, 0.0):.1%}" for policy in users.myopic()]
+        sizes = (users.n_states, users.n_items, users.n_positions, f"{users.mean_sessions:g}")
+        families.append((f"`{name}`", *map(str, sizes), f"{best:.2f}", *lost))
+    header = ("family", "S", "L", "K", "H", "a life earns at best", "lost by the best myopic lists", "by the worst")
+    text = _fill(text, "families", header, families)
+    if "when-rl-pays" in settings():
+        ((_, (header, *rows)),) = (setting.table for setting in settings()["when-rl-pays"] if setting.table is not None)
+        text = _fill(text, "regret", header, rows)
+    return {DOCS / "when_rl_pays.md": text}
 
 
 def figures() -> Iterator[tuple[Path, Figure]]:
