@@ -103,7 +103,7 @@ def list_metrics() -> Catalogue:
 
     Example:
         >>> ", ".join(list_metrics())
-        'any_click, ndcg, violations, optimal_lists, ndcg_by_grade, discounted_ndcg, window_regret, held_out_ndcg'
+        'any_click, ndcg, violations, optimal_lists, users, ndcg_by_grade, discounted_ndcg, window_regret, held_out_ndcg'
     """
     counted = {name: metric.description for name, metric in METRICS.items()}
     derived = {name: _summary(measure) for name, measure in (DERIVED | LEARNED).items()}

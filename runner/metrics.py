@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs import ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
+from ..agents import Learner
+from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
 from ..envs.checks import check_labels, unknown
 from ..envs.contextual.graded import gain_of_grades, rank_discounts
 from ..envs.kernels import inner, kernel, specialise
@@ -163,6 +164,24 @@ def grade_context(gamma: float, env: Env) -> GradeContext:
     return GradeContext(drawn.attraction, drawn.candidates, model.click_by_grade, gain, discount, np.ones(1), gamma)
 
 
+# ----------------------------------------------------------------------------------------------------------------- users
+
+
+class UserContext(NamedTuple):
+    features: NDArray[np.int64]  # (3,) of the user who is there, as agents see him: the second is 1 in his first session
+
+
+@kernel
+def is_first_session(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    return float(context.features[1])
+
+
+def user_context(env: Env) -> UserContext:
+    if not isinstance(env.model, CascadeMDP):
+        raise ValueError(f"the metric 'users' counts users with a memory; in {env} every session is another user's")
+    return UserContext(env.task.round.features)
+
+
 ONLINE_DISCOUNT = 0.9995
 
 METRICS: dict[str, Metric] = {
@@ -177,6 +196,9 @@ METRICS: dict[str, Metric] = {
     ),
     "optimal_lists": Metric(
         "lists whose expected reward is the optimum", is_optimal, lambda env: OptimumContext(env.task.optimal_reward)
+    ),
+    "users": Metric(
+        "users with a memory who have come so far", is_first_session, user_context, contextual=True, of_the_round=("features",)
     ),
     "ndcg_by_grade": Metric(
         "NDCG of the lists shown to users by grades, gain 2^grade - 1, at most ten positions; its mean over sessions is "
@@ -286,6 +308,9 @@ class Metrics:
         Raises:
             ValueError: naming what it lacks.
         """
+        for name in self.summed:
+            if METRICS[name].of_the_round and isinstance(agent, Learner):
+                raise ValueError(f"the metric {name!r} cannot be measured of {agent!r}, which plays on streams of its own")
         for name in self.learned:
             if not callable(getattr(agent, "best", None)):
                 raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")

@@ -28,7 +28,7 @@ from clickgym.runner.metrics import METRICS, Metrics, nothing
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
 BY_GRADE = ("ndcg_by_grade", "discounted_ndcg")
-ALL = [name for name in METRICS if name not in BY_GRADE]
+ALL = [name for name in METRICS if name not in (*BY_GRADE, "users")]
 
 
 def changing() -> PiecewiseStationaryModel:
@@ -335,6 +335,31 @@ def test_held_out_ndcg_is_that_of_the_best_lists_at_each_checkpoint(agent):
     assert played.best(model.items).tolist() == sorted(range(18), key=lambda i: (-(model.items[i] @ weights), i))
     np.testing.assert_array_equal(results[0].metrics["held_out_ndcg"], results[1].metrics["held_out_ndcg"])
     assert ((results[0].metrics["held_out_ndcg"] > 0) & (results[0].metrics["held_out_ndcg"] <= 1)).all()
+
+
+def test_users_are_counted_by_their_first_sessions_on_both_engines():
+    class Resets(gym.Wrapper):
+        count = 0
+
+        def reset(self, **arguments):
+            self.count += 1
+            return self.env.reset(**arguments)
+
+    env, steps = Resets(gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3")), [100, 499, 500]
+    python = clickgym.run("PerState", env, 500, seed=1, checkpoints=steps, metrics=["users"])
+    assert python.engine == "python"
+    compiled = clickgym.run(
+        "PerState",
+        gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3"),
+        500,
+        seed=1,
+        checkpoints=steps,
+        metrics=["users"],
+    )
+    np.testing.assert_array_equal(python.metrics["users"], compiled.metrics["users"])
+    assert env.count - 1 <= python.metrics["users"][-1] <= env.count
+    with pytest.raises(ValueError, match="'users' counts users with a memory"):
+        clickgym.run("TopRank", "CMRank-v0", 10, metrics=["users"])
 
 
 def test_metrics_by_grade_say_what_they_lack():
