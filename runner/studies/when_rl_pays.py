@@ -168,12 +168,12 @@ def _study() -> Study:
         (
             part(KNOWN, (*BANDITS, PLANNER), 10**6),
             part(DEEP, ("PPO",), 10**6),
-            part(DEEPER, SLOW, 2 * 10**5),
+            part(DEEPER, SLOW, 10**5),
         ),
         statements,
         "Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the exact loss of each list by "
         "Q*. The planner is told how long users stay in the mean, and so is the discount of generic RL; bandits need neither. "
-        "DQN, MaskablePPO and RecurrentPPO play a fifth of the sessions. --instances changes nothing here.",
+        "DQN, MaskablePPO and RecurrentPPO play a tenth of the sessions. --instances changes nothing here.",
         _draw,
         _table,
     )
