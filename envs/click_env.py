@@ -422,7 +422,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        begins = self._batch.ended.copy()  # NEXT_STEP: on these streams this call brings the next user
+        begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
@@ -435,7 +435,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
         regret = optimum - expectation
-        if begins.any():
+        resets = begins is not nobody and bool(begins.any())
+        if resets:
             for nothing in (clicks, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
@@ -445,13 +446,14 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
         self._batch.draw(self.np_random)
-        ended = self._batch.ended.copy()
+        ended = nobody if self._batch.ended is None else self._batch.ended.copy()
         infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum)
-        if begins.any():
+        if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
         truncated = self._steps == self.max_episode_steps
-        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or ended.any()):
+        someone_left = ended is not nobody and bool(ended.any())
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or someone_left):
             self._truncated = truncated
             return observations, rewards, ended, np.full(size, truncated), infos
         over = ended | truncated

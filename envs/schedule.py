@@ -34,8 +34,9 @@ class Batch(Protocol):
     """``(B,)`` of the lists to be shown next."""
     optimal_ranking: NDArray[np.int64]
     """``(B, K)`` as well."""
-    ended: NDArray[np.bool_]
-    """``(B,)`` whether the user of each stream has left for good: what is drawn next is another's first session."""
+    ended: NDArray[np.bool_] | None
+    """``(B,)`` whether the user of each stream has left for good: what is drawn next is another's first session. None where
+    users never do."""
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         """Draw what the next session of each stream brings, or of those whose users have left."""
@@ -154,13 +155,14 @@ class Task:
 class _SharedTask:
     """One `Task` on B streams."""
 
+    ended = None
+
     def __init__(self, task: Task, size: int) -> None:
         self._task = task
         self._sessions = sessions(task.model)
         self._scratch = np.empty(task.model.n_positions + 1)
         self.optimal_reward = np.full(size, task.optimal_reward)
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
-        self.ended = np.zeros(size, np.bool_)
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         pass
@@ -253,13 +255,14 @@ class _DealtBatch:
 
     def __init__(self, tasks: Sequence[AnyTask], size: int) -> None:
         self._size, n = size, len(tasks)
-        self.ended = np.zeros(size, np.bool_)
+        self.ended: NDArray[np.bool_] | None = None
         self._groups = [(slice(i, None, n), task.batch(len(range(i, size, n)))) for i, task in enumerate(tasks)]
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         for _, batch in self._groups:
             batch.draw(rng, only_ended)
-        self.ended = self._together([batch.ended for _, batch in self._groups])
+        if self._groups[0][1].ended is not None:
+            self.ended = self._together([batch.ended for _, batch in self._groups])
         self.optimal_reward = self._together([batch.optimal_reward for _, batch in self._groups])
         self.optimal_ranking = self._together([batch.optimal_ranking for _, batch in self._groups])
 

@@ -272,6 +272,8 @@ class RoundTask:
 class _StreamsOfRounds:
     """The rounds of B streams, which share the working memory of one task; a `Batch`."""
 
+    ended = None
+
     def __init__(self, task: RoundTask, size: int) -> None:
         self._task = task
         drawn = task.round
@@ -280,7 +282,6 @@ class _StreamsOfRounds:
         self._others = np.zeros((size, *drawn.others.shape))
         self.optimal_ranking = np.zeros((size, len(drawn.best)), np.int64)
         self.optimal_reward = np.zeros(size)
-        self.ended = np.zeros(size, np.bool_)
         self._draw = specialise(batch, next_round=task.next_round, counted=True)
         self._sessions = specialise(batch_sessions, play_session=session(task.model))
 
