@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, numbers
+from ..envs.checks import check_at_least, check_count, numbers
 from ..envs.kernels import inner, kernel
 from ..envs.scan import scan
 from .agent import Seed, StateAgent
@@ -183,13 +183,14 @@ class CascadeVI(StateAgent):
         bonus: float = 0.5,
         seed: Seed = None,
     ) -> None:
+        size = (check_count("n_states", n_states), check_count("n_items", n_items))
         super().__init__(
             n_items,
             n_positions,
             n_states,
             seed,
             mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
-            click_rewards=numbers("click_rewards", click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0"),
+            click_rewards=numbers("click_rewards", click_rewards, size, 0.0, expected="a finite number from 0"),
             bonus=check_at_least("bonus", bonus, 0),
         )
 

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
 KERNELS = (
-    "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.spaces",
+    "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.scan",
+    "clickgym.envs.spaces",
 )  # fmt: skip
 SESSIONS = (  # one pair
     "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.catalogue", "clickgym.runner.describe",

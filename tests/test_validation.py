@@ -136,6 +136,17 @@ def recipes() -> dict[Any, Call]:
     graded: dict[str, Any] = {"items": items, "candidates": candidates, "grades": [[0, 1, 2, 0], [2, 1, 0, 0]]}
     add(envs.GradedModel, behaviour="informational", n_items=3, n_positions=2, **graded)
     add(envs.graded_model, grades=[0, 1, 2], behaviour="informational", n_positions=2)
+    spoils = [[[1, 0], [0, 1], [1, 0], [1, 0], [1, 0]], [[0, 1]] * 5]
+    add(
+        envs.CascadeMDP,
+        attraction=[[0.5, 0.4, 0.3, 0.2], [0.1, 0.1, 0.1, 0.1]],
+        transition=spoils,
+        first=[1, 0],
+        click_rewards=[[1.0, 0.5, 1.0, 1.0]] * 2,
+        mean_sessions=5.0,
+        n_sessions=3,
+        n_positions=2,
+    )
     add(envs.Instance, name="toy", models={"PBM": PBM}, n_positions=2, initial_ranking=[3, 2, 1, 0])
     add(envs.RankedList, **SIZES, seed=0)
     add(BatchedRankedList, n=2, **SIZES, seed=0)
@@ -146,8 +157,9 @@ def recipes() -> dict[Any, Call]:
     add(envs.load_instance, name="yandex-9982")
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction, envs.ItemByItem):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
-    for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction, envs.ItemByItemVector):
+    for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction):
         add(wrapper, env=vector(), items=[3, 1, 0, 2])
+    add(envs.ItemByItemVector, env=vector(), items=[3, 1, 0, 2], across_lists=True)
     history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
     add(envs.HistoryObservation, env=scalar(), **history)
     add(envs.HistoryVectorObservation, env=vector(), **history)
@@ -163,6 +175,9 @@ def recipes() -> dict[Any, Call]:
         if agent.__name__ == "PBMHB":
             known["c"] = 2.0
         add(agent, **SIZES, **known)
+    add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
+    rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
+    add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
     add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
     if find_spec("sb3_contrib") is not None:
         for learner in LEARNERS.values():
@@ -240,7 +255,7 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "SessionError", "Users",
+        "SessionError", "StateAgent", "Users",
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "takes names, files, or objects of its own": {

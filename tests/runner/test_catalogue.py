@@ -9,16 +9,16 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.catalogue import Catalogue
-from clickgym.runner.metrics import DERIVED, METRICS
+from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 
 LISTS = {
-    clickgym.list_agents: [*AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS],
-    clickgym.list_environments: [*ENVIRONMENTS, *CONTEXTUAL],
+    clickgym.list_agents: [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS],
+    clickgym.list_environments: [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
     clickgym.list_instances: [*clickgym.envs.list_instances()],
-    clickgym.list_metrics: [*METRICS, *DERIVED],
+    clickgym.list_metrics: [*METRICS, *DERIVED, *LEARNED],
 }
 by_list = pytest.mark.parametrize(("listed", "names"), LISTS.items(), ids=[listed.__name__ for listed in LISTS])
 

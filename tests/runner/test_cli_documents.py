@@ -14,12 +14,12 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, Instance, list_instances
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances
 from clickgym.offline import ClickLog, compare, fit_models, write_tidy
 from clickgym.runner.cli.app import main
 from clickgym.runner.experiment import EXPERIMENT_KEYS, read_experiment
-from clickgym.runner.metrics import DERIVED, METRICS
+from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 from clickgym.runner.results import read_results
 from clickgym.runner.statistics import summary
 from clickgym.runner.studies import STUDIES
@@ -55,10 +55,10 @@ def test_list_in_json_names_what_there_is(document):
     there = document("list")
     names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
     assert names == {
-        "environments": [*ENVIRONMENTS, *CONTEXTUAL],
+        "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
         "instances": list(list_instances()),
-        "agents": [*AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS],
-        "metrics": [*METRICS, *DERIVED],
+        "agents": [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS],
+        "metrics": [*METRICS, *DERIVED, *LEARNED],
         "studies": list(STUDIES),
     }
     assert next(row for row in there["agents"] if row["name"] == "PBMUCB")["told"] == "examination"
@@ -211,7 +211,7 @@ def test_the_version(capsys):
         ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
         ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
         ("clickgym run PBMRank-v0 -i yandex-9 yandex-9866", ["yandex-9866"]),
-        ("clickgym run PBMRank-v0 --metrics nd", ["ndcg"]),
+        ("clickgym run PBMRank-v0 --metrics nd", ["ndcg", "ndcg_by_grade"]),
         ("clickgym study zoghi", ["zoghi-fig1", "zoghi-fig2"]),
         ("clickgym show optimal", ["optimal_lists"]),
     ],

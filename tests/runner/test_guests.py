@@ -147,7 +147,7 @@ def test_a_guest_that_shows_features_is_ranked_by_them():
             return {"clicks": self.buffer, "features": np.eye(N_ITEMS, 3)}
 
     env = Catalogue()
-    assert sizes_of(env) == (N_ITEMS, K, 3)
+    assert sizes_of(env) == (N_ITEMS, K, 3, 0)
     result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 50, seed=0)
     assert result.regret[-1] >= 0
 

@@ -79,6 +79,14 @@ SIZES = {
     "why-change-short": (1, 5, 100_000, 6, 16),
     "why-change-rate": (1, 4, 400_000, 6, 16),
     "why-change-number": (1, 2, 400_000, 6, 16),
+    "unknown-examination-cm": (1, 8, 1_000_000, 6, 60),
+    "unknown-examination-pbm": (1, 11, 1_000_000, 6, 60),
+    "nonstat-detect-fast": (1, 7, 100_000, 10, 16),
+    "nonstat-detect-slow": (1, 7, 1_000_000, 10, 16),
+    **{f"pdgd-{users}": (2, 5, 100_000, 6, 4) for users in ("perfect", "navigational", "informational")},
+    "when-rl-pays-bandits": (1, 3, 1_000_000, 5, 1),
+    "when-rl-pays-ppo": (1, 1, 1_000_000, 5, 1),
+    "when-rl-pays-others": (1, 3, 100_000, 5, 1),
 }
 # Below them the experiment shows nothing.
 LEAST = {
@@ -90,6 +98,10 @@ LEAST = {
     "why-exp3-panel": (100_000, 10), "why-exp3-flat": (100_000, 10), "why-exp3-queries": (100_000, 4),
     "why-early-own": (50_000, 6), "why-early-queries": (5_000, 6), **{f"why-early-{n}": (50_000, 6) for n in (4, 10, 16)},
     "why-change-short": (100_000, 6), "why-change-rate": (400_000, 6), "why-change-number": (400_000, 6),
+    **{f"unknown-examination-{model}": (20_000, 4) for model in ("cm", "pbm")},
+    "nonstat-detect-fast": (100_000, 4), "nonstat-detect-slow": (1_000_000, 4),
+    **{f"pdgd-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
+    **{f"when-rl-pays-{who}": (20_000, 2) for who in ("bandits", "ppo", "others")},
 }  # fmt: skip
 
 
