@@ -191,7 +191,7 @@ class CompiledAgent(Agent):
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
         write_whole(Path(path), file.getvalue())
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Any]:
         """The arrays of the state, by name."""
         return {name: value for name, value in self.state._asdict().items() if _is_array(value)}
 

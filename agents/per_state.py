@@ -89,8 +89,8 @@ class PerState(StateAgent):
         elif own is not None and own.default is own.empty:
             raise ValueError(f"PerState of {agent} needs a horizon")
         super().__init__(n_items, n_positions, n_states, seed, agent=agent, horizon=horizon, **hyperparameters)
-        self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)
-        self.update_kernel = specialise(_update, update=self._class.update_kernel)
+        self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)  # type: ignore[misc, method-assign]
+        self.update_kernel = specialise(_update, update=self._class.update_kernel)  # type: ignore[misc, method-assign]
 
     def _initial_state(self) -> State:
         seeds = self.rng.integers(2**63, size=self.n_states).tolist()
@@ -103,7 +103,7 @@ class PerState(StateAgent):
             agent.make_room(n_sessions)
         self.state = State(tuple(agent.state for agent in self.agents))
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Any]:
         return {f"{state}_{name}": value for state, agent in enumerate(self.agents) for name, value in agent._arrays().items()}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:

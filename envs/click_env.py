@@ -556,7 +556,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _both(self, infos: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
         """Infos of some streams, and of others."""
-        both = dict(infos) | others
+        both = {**infos, **others}
         for name in infos.keys() & others.keys():
             first, second = infos[name], others[name]
             both[name] = first | second if name.startswith("_") else np.where(others[f"_{name}"], second, first)

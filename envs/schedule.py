@@ -22,7 +22,6 @@ from .spaces import named_ranking
 
 if TYPE_CHECKING:
     from .click_model import ClickModel
-    from .users import Users
 
 __all__ = ["Batch", "Course", "Dealt", "Schedule", "Task"]
 
@@ -60,7 +59,7 @@ class AnyTask(Protocol):
     """What is asked of lists for some sessions: click model, reward, cutoff and optimum.
 
     Attributes:
-        model: the stationary click model whose kernels play the sessions.
+        model: the stationary click model whose kernels play the sessions, or the users with a memory whose kernel does.
         parameters: their first argument.
         code, cutoff: the kernels' reward and number of counted positions.
         optimal_ranking, optimal_reward: of the next session.
@@ -69,7 +68,7 @@ class AnyTask(Protocol):
         ended: whether the user has left for good, so that the environment must be reset.
     """
 
-    model: Users
+    model: Any
     parameters: Any
     code: int
     cutoff: int

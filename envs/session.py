@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .kernels import inner, kernel, specialise
-
-if TYPE_CHECKING:
-    from .users import Users
 
 __all__ = ["first_bad_list", "is_ranked_list", "session", "sessions"]
 
@@ -64,13 +61,13 @@ def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
     return -1
 
 
-def session(model: Users) -> Callable[..., tuple[float, float, int]]:
+def session(model: Any) -> Callable[..., tuple[float, float, int]]:
     """The compiled session of a model's class; the scalar and vector environments and the runner all call it."""
     if model.session_kernel is not None:
         return model.session_kernel
     return specialise(_session, sample=model.sample_kernel, expected=model.expected_kernel)
 
 
-def sessions(model: Users) -> Callable[..., None]:
+def sessions(model: Any) -> Callable[..., None]:
     """A batch of `session`, compiled."""
     return specialise(_sessions, play_session=session(model))

@@ -306,10 +306,10 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     if guest:
         raise ValueError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
     if isinstance(env.model, CascadeMDP):
-        known = {"mean_sessions": env.model.n_sessions or env.model.mean_sessions, "click_rewards": env.model.click_rewards}
-        if source not in known:
+        facts = {"mean_sessions": env.model.n_sessions or env.model.mean_sessions, "click_rewards": env.model.click_rewards}
+        if source not in facts:
             raise ValueError(f"{agent} must be told {key}, which users with a memory do not have: give {key}=...")
-        return known[source]
+        return facts[source]
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
     known = None

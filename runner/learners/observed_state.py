@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, MultiBinary
+from gymnasium.spaces import Dict, Discrete, MultiBinary, flatdim
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class ObservedState(VectorWrapper):
         self._ones = {
             name: np.eye(int(space.n), dtype=np.int8) for name, space in spaces.items() if isinstance(space, Discrete)
         }
-        size = int(np.prod(spaces["clicks"].shape)) + sum(map(len, self._ones.values()))
+        size = flatdim(spaces["clicks"]) + sum(map(len, self._ones.values()))
         self.single_observation_space = MultiBinary(size)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 

@@ -122,7 +122,7 @@ def _less(env: str, better: str, worse: Sequence[str], users: Sequence[str], evi
     for kind in users:
         curves = evidence[_part(kind)]
         for agent in worse:
-            findings[f"{kind} {agent}"] = versus(*(curves.units(env, name)[:, -1] for name in (better, agent)))
+            findings[f"{kind} {agent}"] = versus(curves.units(env, better)[:, -1], curves.units(env, agent)[:, -1])
     return several(findings)
 
 

@@ -104,7 +104,7 @@ def _table(evidence: Evidence) -> PaperTable:
         regret = {agent: [at(evidence, agent, family, step) for step in PLACES] for agent in EVERYONE}
         best = []
         for i in range(len(PLACES)):
-            means = {agent: values[i].mean() for agent, values in regret.items() if values[i] is not None}
+            means = {agent: value.mean() for agent, values in regret.items() if (value := values[i]) is not None}
             best.append(min(means, key=lambda agent: means[agent], default=""))
         for agent, values in regret.items():
             cells = ["" if value is None else str(estimate(value)) for value in values]
