@@ -177,6 +177,8 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     values, columns, ends = array("d"), array("i"), array("q", [0])
     query_index: dict[str, int] = {}
     named = False  # whether the lines name their queries
+    known: list[bytes] = []  # the features' numbers of the line before, which in most files all lines have ...
+    places = array("i")  # ... and their columns
     number = 0
     for number, line in read_lines(path):
         try:
@@ -193,16 +195,13 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
                     raise Fault(f"the documents of query {query} do not stand together")
                 queries.append(len(query_index) - 1)
             labels.append(whole_number("label", document[1].decode(), 0))
-            before = 0
-            for feature, value in FEATURE.findall(document[3]):
-                column = whole_number("a feature's number", feature.decode(), 1)
-                if column <= before:
-                    raise Fault(f"feature {column} after feature {before}; expected increasing numbers")
-                if not math.isfinite(float(value)):
-                    raise Fault(f"feature {column} is {value.decode()}; expected a finite number")
-                columns.append(column - 1)
-                values.append(float(value))
-                before = column
+            numbered = document[3].replace(b":", b" ").split()
+            given, told = numbered[::2], list(map(float, numbered[1::2]))
+            if given != known or not math.isfinite(sum(told)):
+                places = _checked_features(document[3])
+                known = given
+            columns.extend(places)
+            values.extend(told)
             ends.append(len(values))
         except Fault as fault:
             Skipped(path, strict=True).add(fault, number)
@@ -218,11 +217,28 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
         users = _queries_by_size(path, sizes, len(labels))
         query_index = {str(query + 1): query for query in range(int(users[-1]) + 1)}
     shape = (len(labels), max(columns) + 1)
-    features = sparse.csr_array((np.frombuffer(values), np.frombuffer(columns, np.int32), np.frombuffer(ends, np.int64)), shape)
+    starts = np.frombuffer(ends, np.int64)
+    if len(values) < 2**31:  # or else the columns, too, would take eight bytes each
+        starts = starts.astype(np.int32)
+    features = sparse.csr_array((np.frombuffer(values), np.frombuffer(columns, np.int32), starts), shape)
     documents = np.arange(len(labels), dtype=np.int32)
     return Judgements(
         users, documents, np.frombuffer(labels), tuple(query_index), tuple(str(line + 1) for line in documents), features
     )
+
+
+def _checked_features(text: bytes) -> array[int]:
+    """The columns of a document's features, whose numbers must increase; their values must be finite."""
+    columns, before = array("i"), 0
+    for feature, value in FEATURE.findall(text):
+        column = whole_number("a feature's number", feature.decode(), 1)
+        if column <= before:
+            raise Fault(f"feature {column} after feature {before}; expected increasing numbers")
+        if not math.isfinite(float(value)):
+            raise Fault(f"feature {column} is {value.decode()}; expected a finite number")
+        columns.append(column - 1)
+        before = column
+    return columns
 
 
 def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents: int) -> NDArray[np.int32]:
