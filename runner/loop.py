@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ..envs import ClickEnv, ContextualModel, EnumeratedAction, check_ranking
+from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.kernels import KernelError, SessionError, cause, only_own_frames, specialise
@@ -164,6 +164,8 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
             f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
             f"who change at given steps ({type(layer.model).__name__})"
         )
+    if isinstance(layer.model, CascadeMDP) and agent.training is not None:
+        raise ValueError("protocol='meta' trains on users without a memory, and cannot face others")
     if agent.actions == "lists":
         EnumeratedAction(layer)  # raises if there are too many
     return layer

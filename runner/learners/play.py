@@ -69,8 +69,6 @@ def play_learner(
     task = click_env.task
     remembers = isinstance(task.model, CascadeMDP)
     if remembers:
-        if agent.training is not None:
-            raise ValueError("protocol='meta' trains on users without a memory")
         agent.discount = task.model.discount
     recorded = RecordVectorRegret(
         ClickVectorEnv(

@@ -13,7 +13,7 @@ from gymnasium.wrappers import FlattenObservation
 from scipy import stats
 
 import clickgym
-from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, Users, load_instance
+from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, LehmerAction, Users, load_instance
 
 
 def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
@@ -162,6 +162,12 @@ def test_gymnasium_accepts_it(arguments):
     observation, _ = env.reset(seed=0)
     assert observation[-4:].tolist() == [1, 0, 0, 0]
     assert Users.from_dict(users) == Users.from_dict(Users.from_dict(users).to_dict())
+
+
+def test_stable_baselines_accepts_it():
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    for env in (LehmerAction(gym.make("CascadeMDPRank-v0")), FlattenObservation(LehmerAction(gym.make("CascadeMDPRank-v0")))):
+        checker.check_env(env)
 
 
 def test_a_user_who_has_left_must_be_followed_by_reset():

@@ -1,0 +1,75 @@
+"""Generic RL before users with a memory: what it sees, what its episodes are, and its discount."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import DQN, PPO, MaskablePPO
+from clickgym.envs import ItemByItemVector
+
+pytest.importorskip("sb3_contrib")
+
+from clickgym.runner.learners.observed_state import ObservedState
+
+ENV = "CascadeMDPRank-v0"
+
+
+def streams(n=6, **arguments):
+    return gym.make_vec(ENV, n, autoreset_mode="SameStep", instance="clickbait:mean_sessions=3", **arguments)
+
+
+def test_the_state_is_seen_one_hot_beside_the_clicks():
+    plain, envs = streams(), ObservedState(streams())
+    seen, _ = plain.reset(seed=0)
+    flat, _ = envs.reset(seed=0)
+    lists, ends = np.tile([0, 1, 2, 3], (6, 1)), 0
+    for _ in range(30):
+        np.testing.assert_array_equal(flat[:, :4], seen["clicks"])
+        np.testing.assert_array_equal(flat[:, 4:].argmax(axis=1), seen["state"])
+        assert (flat[:, 4:].sum(axis=1) == 1).all()
+        assert flat in envs.observation_space
+        seen, _, ended, _, infos = plain.step(lists)
+        flat, _, _, _, others = envs.step(lists)
+        for b in np.flatnonzero(ended):
+            ends += 1
+            np.testing.assert_array_equal(others["final_obs"][b][:4], infos["final_obs"][b]["clicks"])
+            assert others["final_obs"][b][4:].argmax() == infos["final_obs"][b]["state"]
+    assert ends > 20
+
+
+def test_item_by_item_an_episode_may_be_the_life_of_a_user():
+    """The same sessions as by lists; episodes end where users leave, and nowhere else."""
+    plain, envs = streams(), ItemByItemVector(streams(), across_lists=True)
+    plain.reset(seed=0)
+    envs.reset(seed=0)
+    for _ in range(25):
+        _, rewards, ended, _, _ = plain.step(np.tile([3, 1, 0, 2], (6, 1)))
+        for item in (3, 1, 0):
+            observations, earned, over, _, infos = envs.step(np.full(6, item))
+            assert not over.any()
+            assert not earned.any()
+        observations, earned, over, _, infos = envs.step(np.full(6, 2))
+        np.testing.assert_array_equal(over, ended)
+        np.testing.assert_array_equal(earned, rewards)
+        assert not observations["placed"].any()
+        for b in np.flatnonzero(over):
+            assert infos["final_obs"][b]["placed"].argmax(axis=1).tolist() == [3, 1, 0, 2]
+    with pytest.raises(ValueError, match="across_lists needs a vector environment with autoreset mode SAME_STEP"):
+        ItemByItemVector(gym.make_vec(ENV, 2), across_lists=True)
+
+
+@pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (MaskablePPO, 1 / 4), (DQN, 1 / 4)])
+def test_the_discount_is_the_probability_that_the_user_comes_back(learner, power):
+    agent = learner(12, 4, seed=0)
+    result = clickgym.run(agent, gym.make(ENV, instance="clickbait:mean_sessions=10"), 640, seed=0)
+    assert agent.model.gamma == pytest.approx(0.9**power)
+    assert result.regret[-1] > 0
+    assert result.steps[-1] == 640
+
+
+def test_training_on_a_family_is_refused():
+    with pytest.raises(ValueError, match="protocol='meta' trains on users without a memory"):
+        clickgym.run(PPO(12, 4, protocol="meta", seed=0), ENV, 100, seed=0)
