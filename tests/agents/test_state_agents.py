@@ -137,6 +137,8 @@ def test_a_loaded_agent_goes_on_where_it_was(spec, tmp_path):
     agent.save(tmp_path / "agent.npz")
     twin = CompiledAgent.load(tmp_path / "agent.npz")
     assert type(twin) is type(agent)
+    if spec.startswith("PerState"):
+        assert all(own.state is state for own, state in zip(twin.agents, twin.state.of, strict=True))
     results = [clickgym.run(one, clickgym.runner.make.make_env(ENV), 2000, seed=1) for one in (agent, twin)]
     np.testing.assert_array_equal(results[0].regret, results[1].regret)
 
