@@ -17,6 +17,11 @@ from matplotlib.figure import Figure
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.envs.pages import page
+from clickgym.runner.bench.figures import leaderboard_figure
+from clickgym.runner.bench.leaderboard import HEADER, leaderboard, row_of
+from clickgym.runner.bench.pages import leaderboard_html
+from clickgym.runner.bench.score import tasks
+from clickgym.runner.bench.tasks import ABILITIES, candidates
 from clickgym.runner.formats import markdown_table, markdown_text
 from clickgym.runner.studies import STUDIES
 from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
@@ -39,8 +44,10 @@ def pages() -> dict[Path, str]:
     ]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = _fill(readme, "environments", ("id", "users"), rows)
+    readme = _between(readme, "teaches", _teaches())
     readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
-    return texts | {ROOT / "README.md": readme, DOCS / "rl.md": _learners()} | _studies() | _when_rl_pays()
+    made = {ROOT / "README.md": readme, DOCS / "rl.md": _learners()}
+    return texts | made | _studies() | _when_rl_pays() | _leaderboard()
 
 
 @cache
@@ -115,8 +122,53 @@ def _when_rl_pays() -> dict[Path, str]:
     return {DOCS / "when_rl_pays.md": text}
 
 
+def _leaderboard() -> dict[Path, str]:
+    """The leaderboard in the page that explains it, and as a page of its own, to be sorted and filtered."""
+    text = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
+    rows = [(f"`{row[0]}`", *row[1:]) for row in map(row_of, leaderboard())]
+    text = _fill(text, "leaderboard", HEADER, rows)
+    counts = {"": Counter(task.ability for task in tasks()), "quick": Counter(task.ability for task in tasks(quick=True))}
+    dropped = Counter(task.ability for task in candidates()) - counts[""]
+    abilities = [
+        (f"`{name}`", about, *(str(count[name]) for count in (*counts.values(), dropped))) for name, about in ABILITIES.items()
+    ]
+    header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
+    text = _between(_fill(text, "abilities", header, abilities), "teaches", _teaches())
+    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html()}
+
+
+TEACHES = """\
+- Those that sample beat those that are optimistic: `BCMPTS` ({BCMPTS} overall) and `PBMTS` ({PBMTS}) where examination is
+  told, `PBMHB` ({PBMHB}) and `CascadeTS` ({CascadeTS}) where nothing is; `CascadeKLUCB` has {CascadeKLUCB}.
+- Not to be told how users examine costs little: `PBMHB` scores {PBMHB standard} in `standard`, `PBMTS` {PBMTS standard}.
+- Who expects change must detect it: `GLRCascadeKLUCB` scores {GLRCascadeKLUCB change} in `change` and
+  {GLRCascadeKLUCB standard} in `standard`; forgetting (`CascadeSWUCB`) {CascadeSWUCB change} and {CascadeSWUCB standard};
+  `CascadeKLUCB` {CascadeKLUCB change} and {CascadeKLUCB standard}.
+- Safe is slow: `BubbleRank` shows hardly anything that `safety` forbids ({BubbleRank safety}) and scores
+  {BubbleRank standard} in `standard`. Algorithms of batches (`BatchRank` {BatchRank standard}, `MergeRank`
+  {MergeRank standard}) still explore where others have learned.
+- Where clicks change users only planning helps: `CascadeVI` scores {CascadeVI memory} in `memory`, a bandit per state
+  {PerState memory}, the best of the others {best memory}."""
+
+
+def _teaches() -> str:
+    """What the leaderboard teaches, in five lines, each score from the results that ship."""
+    standings = {place.agent: place.standing for place in leaderboard()}
+
+    def score(found: re.Match[str]) -> str:
+        agent, _, ability = found[1].partition(" ")
+        if agent == "best":
+            scores = [standings[name].abilities[ability].value for name in AGENTS if ability in standings[name].abilities]
+            return f"{max(scores):.2f}"
+        standing = standings[agent]
+        return f"{(standing.abilities[ability] if ability else standing.overall).value:z.2f}"
+
+    return re.sub(r"{([\w ]+)}", score, TEACHES)
+
+
 def figures() -> Iterator[tuple[Path, Figure]]:
-    """The figure of every study on each set of queries, by its file."""
+    """The leaderboard, and the figure of every study on each set of queries, by their files."""
+    yield DOCS / "leaderboard.png", leaderboard_figure()
     for found in settings().values():
         for setting in found:
             yield PAGES / f"{figure_name(setting, found)}.png", draw(setting)

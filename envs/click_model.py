@@ -220,6 +220,10 @@ class ClickModel(Users, abstract=True):
         """The same users before other items: their parameters replaced, of attraction or of all that belong to items."""
         return self.from_dict(self.to_dict() | {name: np.asarray(given).tolist() for name, given in parameters.items()})
 
+    def relabelled(self, order: NDArray[np.int64]) -> Self:
+        """As `Users.relabelled`."""
+        return self.with_items(**{name: getattr(self.parameters, name)[order] for name in self.item_parameters()})
+
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
         """The probability that a click at each position of ``(..., K)`` lists satisfies; of models with that reward."""
         raise NotImplementedError(f"a {type(self).__name__} does not tell who is satisfied")

@@ -113,5 +113,8 @@ class PiecewiseStationaryModel(ClickModel):
             "starts": list(self._starts),
         }
 
+    def relabelled(self, order: NDArray[np.int64]) -> Self:
+        return type(self)([model.relabelled(order) for model in self._epochs], self._starts)
+
     def with_positions(self, n_positions: int) -> Self:
         return type(self)([model.with_positions(n_positions) for model in self._epochs], self._starts)

@@ -12,7 +12,8 @@ from .checks import as_call, check_module, check_within, unknown
 from .notebook import html_table
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from .schedule import Course
 
@@ -71,6 +72,17 @@ class Users(ABC):
     @abstractmethod
     def with_positions(self, n_positions: int) -> Users:
         """The same users over the first ``n_positions`` positions."""
+
+    def relabelled(self, order: NDArray[np.int64]) -> Users:
+        """The same users before the same items with other ids.
+
+        Args:
+            order: ``(L,)`` for each new id the old one.
+
+        Raises:
+            ValueError: an id means nothing to them, for candidates change from session to session.
+        """
+        raise ValueError(f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session")
 
     @abstractmethod
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Course:

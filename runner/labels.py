@@ -30,6 +30,7 @@ __all__ = [
     "AgentLike",
     "EnvLike",
     "Spec",
+    "UnsuitedError",
     "by_label",
     "digest",
     "fingerprint",
@@ -47,6 +48,11 @@ EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[s
 """What a sweep makes an environment of: an id, an ``EnvSpec``, a function that returns one, or the users it is to have."""
 
 Thing = TypeVar("Thing")
+
+
+class UnsuitedError(ValueError):
+    """An agent is not made for an environment: it must be told or shown what that does not know, or cannot play it at all."""
+
 
 PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 

@@ -18,6 +18,7 @@ from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
+from .labels import UnsuitedError
 from .metrics import Metrics
 
 __all__ = [
@@ -147,25 +148,25 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     """The environment within harmless wrappers, if a learner can play on streams of its own instead.
 
     Raises:
-        ValueError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
+        UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
     """
     layer = env
     while type(layer) in (OrderEnforcing, PassiveEnvChecker):
         layer = layer.env  # type: ignore[attr-defined]
     if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
-        raise ValueError(
+        raise UnsuitedError(
             f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
             "in RecordRegret and let the library's own algorithm step it"
         )
     if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise ValueError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
+        raise UnsuitedError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
     if layer.task.model is not layer.model:
-        raise ValueError(
+        raise UnsuitedError(
             f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
             f"who change at given steps ({type(layer.model).__name__})"
         )
     if isinstance(layer.model, CascadeMDP) and agent.training is not None:
-        raise ValueError("protocol='meta' trains on users without a memory, and cannot face others")
+        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot face others")
     if agent.actions == "lists":
         EnumeratedAction(layer)  # raises if there are too many
     return layer

@@ -22,7 +22,7 @@ from ..agents.generic_rl import adopt
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.checks import check_horizon, check_module, unknown
 from ..envs.guests import sizes_of
-from .labels import PUBLISHED, AgentLike, EnvLike, parse_spec, split
+from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, parse_spec, split
 
 __all__ = [
     "PUBLISHED",
@@ -282,11 +282,11 @@ def make_agent(
             filled_in[key] = _known(name, key, source, click_env)
     if "n_features" in parameters and "n_features" not in hyperparameters:
         if not sizes.n_features:
-            raise ValueError(f"{name} ranks by features, which only contextual environments have")
+            raise UnsuitedError(f"{name} ranks by features, which only contextual environments have")
         filled_in["n_features"] = sizes.n_features
     if "n_states" in parameters and "n_states" not in hyperparameters:
         if not sizes.n_states:
-            raise ValueError(f"{name} ranks by the user's state, which only users with a memory have")
+            raise UnsuitedError(f"{name} ranks by the user's state, which only users with a memory have")
         filled_in["n_states"] = sizes.n_states
     if "horizon" in parameters:
         if horizon is not None:
@@ -304,11 +304,11 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
     guest = not isinstance(env, ClickEnv)
     if guest:
-        raise ValueError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
+        raise UnsuitedError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
     if isinstance(env.model, CascadeMDP):
         facts = {"mean_sessions": env.model.n_sessions or env.model.mean_sessions, "click_rewards": env.model.click_rewards}
         if source not in facts:
-            raise ValueError(f"{agent} must be told {key}, which users with a memory do not have: give {key}=...")
+            raise UnsuitedError(f"{agent} must be told {key}, which users with a memory do not have: give {key}=...")
         return facts[source]
     contextual = isinstance(env.model, ContextualModel)
     users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
@@ -324,8 +324,8 @@ def _known(agent: str, key: str, source: str, env: Any) -> Any:
     elif not contextual:
         known = env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
     if known is None and contextual:
-        raise ValueError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
+        raise UnsuitedError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
     if known is None:
         has = "no production list" if source == "initial_ranking" else "none"
-        raise ValueError(f"{agent} must be told {key}: the environment has {has}, so give {key}=...")
+        raise UnsuitedError(f"{agent} must be told {key}: the environment has {has}, so give {key}=...")
     return known

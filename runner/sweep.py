@@ -50,7 +50,7 @@ from .results import (
 )
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
-__all__ = ["Callback", "model_digest", "sweep", "sweep_again"]
+__all__ = ["Callback", "check_workers", "model_digest", "sweep", "sweep_again"]
 
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
 IN_MEMORY, ON_DISK = 68, 12
@@ -141,7 +141,7 @@ def sweep(
         >>> table.shape
         (8, 8)
     """
-    _check_workers(n_jobs)
+    check_workers(n_jobs)
     job = _prepare(envs, agents, horizon, runs, seed, instances, checkpoints, engine, metrics, tensorboard)
     with _told(progress, callback) as told:
         if out is not None:
@@ -170,7 +170,7 @@ def sweep_again(
             since; or as in `sweep`.
         AgentError, SessionError: as in `sweep`.
     """
-    _check_workers(n_jobs)
+    check_workers(n_jobs)
     jobs = []
     for part in read_parts(Path(config)):
         given = part.get("given", {})
@@ -283,7 +283,8 @@ def _check_size(trials: int, work: _Work) -> None:
     check_memory(f"{told}, which", table)
 
 
-def _check_workers(n_jobs: int) -> None:
+def check_workers(n_jobs: int) -> None:
+    """Refuse what is no number of workers."""
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
     if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(

@@ -41,9 +41,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "clickgym.runner.theory": SESSIONS,
     "clickgym.runner.reports": (*SWEEPS, "clickgym.runner.theory"),
     "clickgym.runner.studies": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.theory"),
+    "clickgym.runner.bench": (*SWEEPS, "clickgym.runner.reports"),
     "clickgym.runner.decision": (*SWEEPS, "clickgym.runner.reports"),
     "clickgym.runner.cli": (
         *SWEEPS,
+        "clickgym.runner.bench",
         "clickgym.runner.decision",
         "clickgym.runner.reports",
         "clickgym.runner.studies",

@@ -141,7 +141,15 @@ def test_documentation_pages_are_up_to_date():
     pages = script["pages"]()
     docs = ROOT / "docs"
     made = {*(docs / "environments").glob("*.md"), *(docs / "studies").glob("*.md"), *(docs / "results").glob("*.json")}
-    assert set(pages) == {*made, ROOT / "README.md", docs / "rl.md", docs / "studies.md", docs / "when_rl_pays.md"}
+    assert set(pages) == {
+        *made,
+        ROOT / "README.md",
+        docs / "rl.md",
+        docs / "studies.md",
+        docs / "when_rl_pays.md",
+        docs / "leaderboard.md",
+        docs / "leaderboard.html",
+    }
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 

@@ -244,6 +244,7 @@ def recipes() -> dict[Any, Call]:
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
+    add(clickgym.bench, agent="Random", quick=True, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
@@ -255,7 +256,7 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "SessionError", "StateAgent", "Users",
+        "Scorecard", "SessionError", "StateAgent", "Users",
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "takes names, files, or objects of its own": {

@@ -23,28 +23,31 @@ from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance
 __all__ = ["GENERATED", "generate"]
 
 
-def generate(name: str, base: str, arguments: str) -> Instance:
-    """The instance of a family, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for."""
-    known = inspect.signature(GENERATED[base]).parameters
+def generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
+    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for.
+
+    Beside those of the function there is ``shuffle``, the seed of other item ids.
+    """
+    known = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
     values: dict[str, Any] = {}
     for argument in arguments.split(",") if arguments else []:
         key, _, text = argument.partition("=")
         key = key.strip()
-        if not known:
-            raise ValueError(f"the instance {base!r} takes no arguments, got {arguments!r}")
         if key not in known:
             raise ValueError(f"{name!r}: {unknown('argument', key, known)}")
         if key in values:
             raise ValueError(f"{name!r}: {key} is given twice")
-        kind = type(known[key].default)
+        kind = type(known[key])
         try:
             values[key] = kind(text)
         except ValueError:
             wanted = "an integer" if kind is int else "a number"
             raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
+    order = values.pop("shuffle", None)
     try:
-        make = GENERATED[base]
-        return replace(make(**values), name=name, description=make.__doc__ or "")
+        made = make(**values)
+        made = replace(made, name=name, description=made.description or make.__doc__ or "")
+        return made if order is None else made.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
 
@@ -64,15 +67,42 @@ def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np
 
 
 def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15) -> Instance:
-    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM)"""
+    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with χ_k = 1/k)"""
     check_positions(n_positions, check_count("n_items", n_items))
     probability("p", p)
     probability("delta", delta)
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     return _of_models(
-        [_model("CM", attraction=attraction, n_positions=n_positions)],
+        [
+            _model("CM", attraction=attraction, n_positions=n_positions),
+            _model("PBM", attraction=attraction, examination=_examined(n_positions, 1.0)),
+        ],
         "B. Kveton et al., Cascading bandits: learning to rank in the cascade model, ICML 2015, section 5.1",
     )
+
+
+def _examined(n_positions: int, eta: float) -> NDArray[np.float64]:
+    """Examination as most of the literature on position bias has it, ``1 / k^η``."""
+    return np.arange(1.0, n_positions + 1) ** -eta
+
+
+def _position_bias(n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0) -> Instance:
+    """Examined with 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries (PBM, trust bias)"""
+    check_at_least("eta", eta, 0)
+    attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
+    examination = _examined(n_positions, eta)
+    return _of_models(
+        [_model(name, attraction=attraction, examination=examination) for name in ("PBM", "TPBM")], "drawn at random"
+    )
+
+
+def _rare_clicks(n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0) -> Instance:
+    """Like real queries, but nothing attracts with more than 0.02 (most), and little with half of it (all click models)"""
+    probability("most", most)
+    attraction = most * np.logspace(-1.5, 0, n_items)[np.random.default_rng(check_seed(seed)).permutation(n_items)]
+    like = _yandex_like(n_items, n_positions, seed)
+    models = [like.model(kind).with_items(attraction=attraction) for kind in like.models]
+    return _of_models(models, "drawn at random")
 
 
 def _lagree2016_small() -> Instance:
@@ -431,7 +461,9 @@ GENERATED: dict[str, Callable[..., Instance]] = {
     "li2019-chi-min": _li2019_chi_min,
     "li2019-switching": _li2019_switching,
     "linear": _linear,
+    "position-bias": _position_bias,
     "random-walk": _random_walk,
+    "rare-clicks": _rare_clicks,
     "uniform": _uniform,
     "yandex-like": _yandex_like,
 }

@@ -6,6 +6,7 @@ What `load_instance` accepts wherever an ``instance`` is asked for:
 * a synthetic instance of a paper, ``"lagree2016-small"``, some with arguments: ``"li2019-chi-min:i=3"``;
 * a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
+* either of them with other item ids, so that their order tells nothing: ``"yandex-98435:shuffle=1"``, where 1 is a seed;
 * a JSON file of your own, ``"folder/mine.json"``: what `Instance.save` writes, or just the ``to_dict()`` of one click
   model; or what stands in such a file, as a dict;
 * an `Instance` itself.
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_call, check_positions, short, unknown
+from ..checks import as_call, check_positions, check_seed, short, unknown
 from ..files import read_json, write_whole
 from ..notebook import html_table
 from ..spaces import check_ranking
@@ -126,6 +128,25 @@ class Instance:
             raise ValueError(f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}")
         return self.models[name].with_positions(self.n_positions if n_positions is None else n_positions)
 
+    def shuffled(self, seed: int) -> Instance:
+        """The same with other item ids, in random order: what an id or the production list's order would tell is lost.
+
+        Args:
+            seed: of the order.
+
+        Raises:
+            ValueError: the users meet other candidates in every session, in random order already.
+
+        Example:
+            >>> instance = load_instance("kveton2015:n_items=4").shuffled(0)
+            >>> instance.model("CM").attraction
+            array([0.05, 0.2 , 0.2 , 0.05])
+        """
+        order = np.random.default_rng(check_seed(seed)).permutation(self.n_items)
+        initial = None if self.initial_ranking is None else np.argsort(order)[self.initial_ranking]
+        models = {kind: model.relabelled(order) for kind, model in self.models.items()}
+        return replace(self, models=models, initial_ranking=initial)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the instance to a JSON file, which `load_instance` reads back; no half-written file is left."""
         entries = {
@@ -179,13 +200,11 @@ def load_instance(name: AnyInstance) -> Instance:
         raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {short(name)}")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
-    base, colon, arguments = name.partition(":")
+    base, _, arguments = name.partition(":")
     if base in GENERATED:
-        return generate(name, base, arguments)
+        return generate(name, GENERATED[base], arguments)
     if base in _shipped():
-        if colon:
-            raise ValueError(f"the instance {base!r} takes no arguments, got {arguments!r}")
-        return _read(FOLDER / f"{base}.json")
+        return generate(name, partial(_read, FOLDER / f"{base}.json"), arguments)
     raise ValueError(unknown("instance", base, list_instances()) + "; a file must end with .json")
 
 

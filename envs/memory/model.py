@@ -122,6 +122,14 @@ class CascadeMDP(Users):
         del arguments["model"]
         return CascadeMDP(**arguments)
 
+    def relabelled(self, order: Lists) -> CascadeMDP:
+        arguments = self.to_dict() | {
+            "attraction": self.attraction[:, order],
+            "transition": self.transition[:, np.append(order, self.n_items)],
+            "click_rewards": self.click_rewards[:, order],
+        }
+        return self.from_dict(arguments)
+
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Lives:
         """As `Users.course`: one life after the other.
 

@@ -1,4 +1,4 @@
-"""The command line: ``clickgym list``, ``show``, ``run``, ``merge``, ``study``, ``fit``, ``features``, ``evaluate``,
+"""The command line: ``clickgym list``, ``show``, ``run``, ``merge``, ``study``, ``bench``, ``fit``, ``features``, ``evaluate``,
 ``decide`` and ``report``.
 
 Each command is a file: it parses, calls one Python function, and prints. What they raise is told here, and only here.
@@ -19,6 +19,7 @@ from ...envs import KernelError, SessionError
 from ...envs.files import FileError
 from ..formats import one_line
 from ..loop import WorkerError
+from .bench import bench
 from .console import bold, interruptible, one_line_warnings
 from .decide import decide
 from .evaluate import evaluate
@@ -139,7 +140,7 @@ def _offline_names() -> dict[str, str]:
 
 
 app.command("list", cls=_Command)(list_)
-for command in (show, run, merge, study, evaluate, decide, fit, features, report):
+for command in (show, run, merge, study, bench, evaluate, decide, fit, features, report):
     app.command(cls=_Command)(command)
 
 

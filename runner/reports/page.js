@@ -1,4 +1,3 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const form = document.getElementById("controls");
 const darkSystem = matchMedia("(prefers-color-scheme: dark)");
@@ -139,18 +138,6 @@ function around(type, values) {
 const number = (value, digits) => value.toLocaleString("en-US", { maximumSignificantDigits: digits });
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;"); // plotly reads some HTML in its texts
 
-function sort(header) {
-  const table = header.closest("table"), body = table.tBodies[0], column = header.cellIndex;
-  const down = header.ariaSort === "ascending";
-  for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
-  header.ariaSort = down ? "descending" : "ascending";
-  const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
-  const compare = (a, b) => key(a).localeCompare(key(b), "en", { numeric: false });
-  const numeric = header.classList.contains("number");
-  const rows = [...body.rows].sort((a, b) => (numeric ? key(a) - key(b) : compare(a, b)));
-  body.append(...(down ? rows.toReversed() : rows));
-}
-
 async function copy() {
   const command = document.getElementById("command");
   try {
@@ -178,7 +165,6 @@ for (const button of document.querySelectorAll("[data-agents]")) {
     show();
   });
 }
-for (const button of document.querySelectorAll("thead button")) button.addEventListener("click", () => sort(button.closest("th")));
 for (const button of document.querySelectorAll(".save")) {
   const chart = button.closest("figure").querySelector(".chart");
   button.addEventListener("click", () => Plotly.downloadImage(chart, { format: "svg", filename: "regret", width: 800, height: 500 }));

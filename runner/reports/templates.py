@@ -13,10 +13,10 @@ from ..formats import duration, regret_text
 __all__ = ["templates"]
 
 
-def templates() -> jinja2.Environment:
-    """The templates of this folder: what is put into them is text, whatever characters a user's names have."""
+def templates(*folders: Path) -> jinja2.Environment:
+    """The templates of this folder and of others: what is put into them is text, whatever characters a user's names have."""
     pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -13,6 +13,7 @@ from .runner import AgentError, Result, make_agent, run
 
 if TYPE_CHECKING:
     from . import offline
+    from .runner.bench.card import Scorecard, bench
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.record import record
     from .runner.replay import replay
@@ -26,8 +27,10 @@ __all__ = [
     "RecordVectorRegret",
     "Result",
     "Results",
+    "Scorecard",
     "__version__",
     "agents",
+    "bench",
     "envs",
     "list_agents",
     "list_environments",
@@ -45,6 +48,8 @@ __all__ = [
 # Only who uses these pays for the import of data frames.
 _LATER = {
     "Results": ".runner.reports.results",
+    "Scorecard": ".runner.bench.card",
+    "bench": ".runner.bench.card",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
