@@ -9,7 +9,7 @@ TYPES := build/types/clickgym
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-slow lint format types check pages notebooks bench clean
+.PHONY: help run test test-slow lint format types check pages site notebooks bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -51,7 +51,11 @@ check: lint types test  ## ruff, mypy and the tests
 pages: $(INSTALLED)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
 	$(BIN)/python docs/make_pages.py
 
-# Their packages are installed here and not before, so that `make run` need not wait for them.
+# The packages of the next two are installed here and not before, so that `make run` need not wait for them.
+site: $(INSTALLED)  ## the website, into build/site
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/python docs/site/build.py
+
 notebooks: $(INSTALLED)  ## the notebooks of examples/, executed; pages with their outputs in build/notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb

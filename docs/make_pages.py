@@ -37,16 +37,18 @@ def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
     environments = ENVIRONMENTS | CONTEXTUAL | MEMORY
     texts = {FOLDER / f"{name}.md": f"# {name}\n\n{page(name)}" for name in environments}
-    rows = [(f"[`{name}`](docs/environments/{name}.md)", environment.about) for name, environment in environments.items()]
+    rows = [(f"[`{name}`](environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents = [
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
         for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | LEARNERS).items()
     ]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = _fill(readme, "environments", ("id", "users"), rows)
-    readme = _between(readme, "teaches", _teaches())
-    readme = _fill(readme, "agents", ("name", "source", "made for", "is told"), agents)
-    made = {ROOT / "README.md": readme, DOCS / "rl.md": _learners()}
+    readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
+    made = {
+        readme: _between(readme.read_text(encoding="utf-8"), "teaches", _teaches()),
+        listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
+        named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
+        DOCS / "rl.md": _learners(),
+    }
     return texts | made | _studies() | _when_rl_pays() | _leaderboard()
 
 
@@ -125,7 +127,11 @@ def _when_rl_pays() -> dict[Path, str]:
 def _leaderboard() -> dict[Path, str]:
     """The leaderboard in the page that explains it, and as a page of its own, to be sorted and filtered."""
     text = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
-    rows = [(f"`{row[0]}`", *row[1:]) for row in map(row_of, leaderboard())]
+    # The interval stays in one line.
+    rows = [
+        (f"`{agent}`", overall.replace(" ", "\N{NO-BREAK SPACE}"), *rest)
+        for agent, overall, *rest in map(row_of, leaderboard())
+    ]
     text = _fill(text, "leaderboard", HEADER, rows)
     counts = {"": Counter(task.ability for task in tasks()), "quick": Counter(task.ability for task in tasks(quick=True))}
     dropped = Counter(task.ability for task in candidates()) - counts[""]
@@ -137,22 +143,25 @@ def _leaderboard() -> dict[Path, str]:
     return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html()}
 
 
-TEACHES = """\
-- Those that sample beat those that are optimistic: `BCMPTS` ({BCMPTS} overall) and `PBMTS` ({PBMTS}) where examination is
-  told, `PBMHB` ({PBMHB}) and `CascadeTS` ({CascadeTS}) where nothing is; `CascadeKLUCB` has {CascadeKLUCB}.
-- Not to be told how users examine costs little: `PBMHB` scores {PBMHB standard} in `standard`, `PBMTS` {PBMTS standard}.
-- Who expects change must detect it: `GLRCascadeKLUCB` scores {GLRCascadeKLUCB change} in `change` and
-  {GLRCascadeKLUCB standard} in `standard`; forgetting (`CascadeSWUCB`) {CascadeSWUCB change} and {CascadeSWUCB standard};
-  `CascadeKLUCB` {CascadeKLUCB change} and {CascadeKLUCB standard}.
-- Safe is slow: `BubbleRank` shows hardly anything that `safety` forbids ({BubbleRank safety}) and scores
-  {BubbleRank standard} in `standard`. Algorithms of batches (`BatchRank` {BatchRank standard}, `MergeRank`
-  {MergeRank standard}) still explore where others have learned.
-- Where clicks change users only planning helps: `CascadeVI` scores {CascadeVI memory} in `memory`, a bandit per state
-  {PerState memory}, the best of the others {best memory}."""
+PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
+TEACHES = f"""\
+- Those that sample beat those that are optimistic: `BCMPTS` (<BCMPTS> overall) and `PBMTS` (<PBMTS>) where examination is told,
+  `PBMHB` (<PBMHB>) and `CascadeTS` (<CascadeTS>) where nothing is; `CascadeKLUCB` has <CascadeKLUCB>. Not to be told how users
+  examine [costs little]({PAGE}/studies/unknown-examination.md): `PBMHB` scores <PBMHB standard> in `standard`, `PBMTS`
+  <PBMTS standard>.
+- Who expects change [must detect it]({PAGE}/studies/nonstat-detect.md): `GLRCascadeKLUCB` scores <GLRCascadeKLUCB change> in
+  `change` and <GLRCascadeKLUCB standard> in `standard`; forgetting (`CascadeSWUCB`) <CascadeSWUCB change> and
+  <CascadeSWUCB standard>; `CascadeKLUCB` <CascadeKLUCB change> and <CascadeKLUCB standard>.
+- Safe is slow: `BubbleRank` shows [hardly anything]({PAGE}/studies/why-violations.md) that `safety` forbids
+  (<BubbleRank safety>) and scores <BubbleRank standard> in `standard`.
+- Algorithms of batches (`BatchRank` <BatchRank standard>, `MergeRank` <MergeRank standard>) still explore where others have
+  learned; BatchRank's figures [are not those of its printed algorithm]({PAGE}/studies/zoghi-fig2.md).
+- Where clicks change users [only planning helps]({PAGE}/when_rl_pays.md): `CascadeVI` scores <CascadeVI memory> in `memory`, a
+  bandit per state <PerState memory>, the best of the others <best memory>."""
 
 
 def _teaches() -> str:
-    """What the leaderboard teaches, in five lines, each score from the results that ship."""
+    """What the leaderboard teaches, in five points, each score from the results that ship."""
     standings = {place.agent: place.standing for place in leaderboard()}
 
     def score(found: re.Match[str]) -> str:
@@ -163,7 +172,7 @@ def _teaches() -> str:
         standing = standings[agent]
         return f"{(standing.abilities[ability] if ability else standing.overall).value:z.2f}"
 
-    return re.sub(r"{([\w ]+)}", score, TEACHES)
+    return re.sub(r"<([\w ]+)>", score, TEACHES)
 
 
 def figures() -> Iterator[tuple[Path, Figure]]:

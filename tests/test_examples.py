@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from clickgym.runner.cli.app import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCOREBOARD = (ROOT / "docs" / "scoreboard.md").read_text(encoding="utf-8")
 
 needs_rl = pytest.mark.skipif(find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"')
 
@@ -37,9 +38,9 @@ def example(name, *arguments, cwd):
     return done.stdout
 
 
-def test_quickstart_prints_what_the_readme_shows(tmp_path):
+def test_quickstart_prints_what_the_page_shows(tmp_path):
     out = example("quickstart.py", cwd=tmp_path)
-    shown = re.search(r"```text\n(PBMRank-v0 ·.*?)```", README, flags=re.DOTALL)
+    shown = re.search(r"```text\n(PBMRank-v0 ·.*?)```", SCOREBOARD, flags=re.DOTALL)
     assert shown
     assert out.splitlines() == shown[1].splitlines()
 
@@ -64,8 +65,9 @@ def test_custom_agent(tmp_path):
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
-def test_the_custom_agent_of_the_readme_works():
-    code = re.search(r"```python\n([^`]*class \w+\(Agent\).*?)```", README, flags=re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/own_agent.md"])
+def test_the_custom_agent_of_the_page_works(page):
+    code = re.search(r"```python\n([^`]*class \w+\(Agent\).*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert code
     names = {}
     exec(code[1], names)
@@ -145,6 +147,8 @@ def test_documentation_pages_are_up_to_date():
         *made,
         ROOT / "README.md",
         docs / "rl.md",
+        docs / "agents.md",
+        docs / "environments.md",
         docs / "studies.md",
         docs / "when_rl_pays.md",
         docs / "leaderboard.md",
@@ -154,16 +158,28 @@ def test_documentation_pages_are_up_to_date():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 
 
-def test_the_readme_names_everything_there_is():
-    for name in [*ENVIRONMENTS, *CONTEXTUAL, *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
-        assert f"`{name}`" in README
+def test_the_tables_name_everything_there_is():
+    agents, environments = ((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("agents", "environments"))
+    assert all(f"`{name}`" in agents for name in [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS])
+    assert all(f"`{name}`" in environments for name in [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY])
     assert str(sum(name.startswith("yandex-9") for name in list_instances())) in README
+    assert f"{len(AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS)} bandit algorithms" in README
 
 
-def test_make_run_is_the_command_of_the_readme():
+def test_the_readme_is_short_and_its_links_are_absolute():
+    """So that the page of the package shows them; each leads to a file of the repository."""
+    assert len(README.splitlines()) <= 120
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert all(link.startswith("https://") for link in links)
+    for link in links:
+        own, _, path = link.partition("/main/")
+        assert "clickgym/clickgym" not in own or (ROOT / path).exists(), link
+
+
+def test_make_run_is_the_command_of_the_scoreboard():
     commands = [
         re.search(r"clickgym (run(?:.*\\\n)*.*)", text)[1].replace("\\", "").split()
-        for text in ((ROOT / "Makefile").read_text(encoding="utf-8"), README)
+        for text in ((ROOT / "Makefile").read_text(encoding="utf-8"), SCOREBOARD)
     ]
     assert commands[0] == commands[1]
 
@@ -171,16 +187,8 @@ def test_make_run_is_the_command_of_the_readme():
 @pytest.mark.parametrize(
     "page",
     [
-        "README.md",
         "CONTRIBUTING.md",
-        "docs/README.md",
-        "docs/command_line.md",
-        "docs/contextual.md",
-        "docs/off_policy.md",
-        "docs/own_models_and_agents.md",
-        "docs/from_log_to_decision.md",
-        "docs/report.md",
-        "docs/rl.md",
+        *(file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "docs").glob("*.md"))),
     ],
 )
 def test_links_lead_somewhere(page):

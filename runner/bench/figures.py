@@ -19,7 +19,8 @@ DARK = 0.75
 def leaderboard_figure() -> Figure:
     """Every agent that plays at least half of the tasks, from the highest overall score down, with its scores."""
     places = [place for place in leaderboard() if place.many and place.agent != "Oracle"]
-    columns = ["overall", *(name for name in ABILITIES if any(name in place.standing.abilities for place in places))]
+    learners = [place for place in places if place.agent != "Random"]
+    columns = ["overall", *(name for name in ABILITIES if any(name in place.standing.abilities for place in learners))]
     scores = np.full((len(places), len(columns)), np.nan)
     for row, place in enumerate(places):
         found = {"overall": place.standing.overall} | dict(place.standing.abilities)

@@ -1,0 +1,191 @@
+"""Build the website: collect the pages, make those of agents and of the API from the package, and let Sphinx write HTML.
+
+make site
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+
+import clickgym
+from clickgym import agents, envs, offline
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.runner.bench.leaderboard import leaderboard
+from clickgym.runner.bench.score import tasks
+from clickgym.runner.catalogue import list_agents
+from clickgym.runner.formats import markdown_table
+from clickgym.runner.studies import STUDIES
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
+ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
+    "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
+    "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
+    "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
+    "speed.md": "benchmarks/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+EVERYONE = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
+
+
+def collect(source: Path) -> None:
+    """Copy the pages that are written by hand or by `make pages`, their links turned to where things are in the site."""
+    files = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*") if path.is_file()}
+    kept = {
+        place: path
+        for place, path in files.items()
+        if path.suffix in (".md", ".png", ".svg", ".html") and not place.startswith(("site/", "README.md"))
+    }
+    kept |= {place: ROOT / path for place, path in ELSEWHERE.items()}
+    places = {path.relative_to(ROOT).as_posix(): place for place, path in kept.items()} | {"docs/README.md": "index.md"}
+    for place, path in kept.items():
+        target = source / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            target.write_text(relinked(path, place, places), encoding="utf-8")
+        else:
+            shutil.copy(path, target)
+
+
+def relinked(path: Path, place: str, places: Mapping[str, str]) -> str:
+    """A page with links that lead to other pages of the site, or to the repository.
+
+    Raises:
+        ValueError: a link leads nowhere.
+    """
+
+    def turn(found: re.Match[str]) -> str:
+        link, anchor = found[2], found[3] or ""
+        there = normpath((PurePosixPath(path.relative_to(ROOT).as_posix()).parent / link).as_posix())
+        if there in places:
+            return f"{found[1]}{relpath(places[there], str(PurePosixPath(place).parent))}{anchor})"
+        if there == "docs/environments":
+            return f"{found[1]}{relpath('environments.md', str(PurePosixPath(place).parent))})"
+        if not (ROOT / there).exists():
+            raise ValueError(f"{path}: the link {link} leads nowhere")
+        return f"{found[1]}{REPOSITORY}{there}{anchor})"
+
+    return re.sub(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)", turn, path.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------------------------------------------- pages made from the package
+
+
+def agent_page(name: str) -> str:
+    """An agent: its docstring, what it is told, how fast it is, and where it stands."""
+    about = next(row for row in list_agents().rows if row["name"] == name)
+    facts = [("source", about["paper"]), ("made for", about["click_models"]), ("is told", about["told"] or "nothing")]
+    times = dict(speeds())
+    facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
+    parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]
+    place = next((place for place in leaderboard() if place.agent == name), None)
+    if place is not None:
+        number = sum(other.many for other in leaderboard()[: leaderboard().index(place) + 1])
+        rank = f"Number {number} of {sum(other.many for other in leaderboard())}: overall" if place.many else "Overall"
+        scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
+        told = f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(tasks())} tasks."
+        parts += [
+            "## In the [leaderboard](../leaderboard.md)",
+            told,
+            "\n".join(markdown_table([("ability", "score"), *scores])),
+        ]
+    studied = [
+        f"- [{key}](../studies/{key}.md): {study.title}"
+        for key, study in STUDIES.items()
+        if any(name == agent.partition(":")[0] for part in study.parts for agent in part.agents)
+        and (ROOT / "docs" / "studies" / f"{key}.md").exists()
+    ]
+    if studied:
+        parts += ["## In the studies", "\n".join(studied)]
+    return "\n\n".join(parts) + "\n"
+
+
+def speeds() -> Iterator[tuple[str, str]]:
+    """The times of the first column of the table of growth."""
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    yield from re.findall(r"^\| (\w+) +\| +([\d.]+ µs) \| +[\d.]+ µs \| +[\d.]+ µs \|$", text, flags=re.MULTILINE)
+
+
+def _documented(module: str, name: str) -> str:
+    thing = getattr(sys.modules[module], name)
+    directive = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
+    members = "\n   :members:\n   :show-inheritance:" if directive == "autoclass" and module != "clickgym.agents" else ""
+    return f"```{{eval-rst}}\n.. {directive}:: {module}.{name}{members}\n```"
+
+
+def api_page(module: str) -> str:
+    """Every public name of a package; agents have pages of their own."""
+    package = sys.modules[module]
+    parts = [f"# {module}", (inspect.getdoc(package) or "").partition("\n")[0]]
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if module == "clickgym.agents" and name in EVERYONE:
+            parts.append(f"- [`{name}`](../agents/{name}.md)")
+        elif module == "clickgym" and name in envs.__all__:
+            parts.append(f"- [`{name}`](clickgym.envs.md#{name.lower()})")
+        elif isinstance(thing, Mapping):
+            parts += [f"## {name}", f"A mapping, by name: {', '.join(f'`{key}`' for key in thing)}."]
+        elif not inspect.ismodule(thing) and name != "__version__":
+            parts += [f"## {name}", _documented(module, name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write(source: Path) -> None:
+    """All pages that are made from the package, and the tables of contents."""
+    for folder in ("agents", "api"):
+        (source / folder).mkdir(exist_ok=True)
+    for name in EVERYONE:
+        (source / "agents" / f"{name}.md").write_text(agent_page(name), encoding="utf-8")
+    for package in (clickgym, envs, agents, offline):
+        (source / "api" / f"{package.__name__}.md").write_text(api_page(package.__name__), encoding="utf-8")
+    contents = {
+        "environments.md": [f"environments/{name}" for name in (ENVIRONMENTS | CONTEXTUAL | MEMORY)],
+        "agents.md": [f"agents/{name}" for name in EVERYONE],
+        "studies.md": [f"studies/{path.stem}" for path in sorted((source / "studies").glob("*.md"))],
+    }
+    for page, entries in contents.items():
+        with (source / page).open("a", encoding="utf-8") as file:
+            file.write("\n" + toctree(entries, hidden=True))
+    listed = source / "agents.md"
+    linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    listed.write_text(linked, encoding="utf-8")
+    shutil.copy(HERE / "index.md", source)
+    shutil.copytree(HERE / "static", source / "static")
+
+
+def toctree(entries: list[str], *, hidden: bool) -> str:
+    """A table of contents."""
+    return "\n".join(["```{toctree}", *([":hidden:"] if hidden else []), "", *entries, "```", ""])
+
+
+def main() -> int:
+    """Build; the code of Sphinx is returned, which is not 0 on any warning."""
+    parser = argparse.ArgumentParser(description="Build the website.")
+    parser.add_argument("out", type=Path, nargs="?", default=ROOT / "build" / "site")
+    out = parser.parse_args().out
+    source = out.parent / f"{out.name}-source"
+    for folder in (source, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    source.mkdir(parents=True)
+    collect(source)
+    write(source)
+    from sphinx.cmd.build import main as sphinx  # only the build needs it, not the tests of what is collected
+
+    code = sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), str(source), str(out)])
+    board = out / "leaderboard.html"  # its link to the page that can be sorted opens that page, and does not save it
+    board.write_text(board.read_text(encoding="utf-8").replace(' download=""', ""), encoding="utf-8")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

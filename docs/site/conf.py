@@ -1,0 +1,47 @@
+"""How Sphinx builds the website; `build.py` beside it writes the pages that are made from the package."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from docstrings import readable
+
+project = "clickgym"
+author = copyright = "the clickgym developers"
+version = release = version_of("clickgym")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+nb_execution_mode = "auto"  # what has no outputs
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+default_role = "py:obj"  # a name in single backticks, as docstrings here have them
+autodoc_typehints = "none"  # the Args say it in words
+autodoc_member_order = "bysource"
+napoleon_use_ivar = True
+napoleon_custom_sections = ["Source", "Warns"]
+# Languages of code that have no colours; names that several classes have.
+suppress_warnings = ["misc.highlighting_failure", "ref.python"]
+
+html_theme = "furo"
+html_title = f"clickgym {version}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "source_repository": "https://github.com/clickgym/clickgym/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "light_css_variables": {"color-brand-primary": "#0a58a6", "color-brand-content": "#0a58a6"},
+    "dark_css_variables": {"color-brand-primary": "#7ab8f5", "color-brand-content": "#7ab8f5"},
+}
+
+
+def _turned(app, what, name, thing, options, lines):
+    lines[:] = readable(lines)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _turned, priority=1)
