@@ -46,7 +46,7 @@ def test_quickstart_prints_what_the_page_shows(tmp_path):
 
 
 def test_the_quickstart_of_the_readme_runs(capsys):
-    code = re.search(r"## Quickstart.*?```python\n(.*?)```", README, flags=re.DOTALL)
+    code = re.search(r"## Two commands.*?```python\n(.*?)```", README, flags=re.DOTALL)
     assert code
     exec(code[1].replace("1_000_000", "1_000"), {})
     assert "TopRank lost" in capsys.readouterr().out

@@ -29,7 +29,7 @@ from ..sweep import Callback, check_workers
 from .leaderboard import HEADER, Place, place_of, row_of
 from .play import play, suited
 from .reference import processor, reference
-from .score import Estimate, Standing, anchors, improvement, scored, standing, tasks
+from .score import APART, HOW, Estimate, Standing, anchors, improvement, scored, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 __all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
@@ -84,6 +84,10 @@ class Scorecard:
                 found.append(Comparison(str(name), *result))
         return sorted(found, key=lambda each: -each.improvement.value)
 
+    def n_tasks(self, ability: str) -> int:
+        """How many tasks of an ability it has played."""
+        return self.table.filter(col("ability") == ability)["task"].n_unique()
+
     @property
     def command(self) -> str:
         """What to type for the same card."""
@@ -114,9 +118,15 @@ class Scorecard:
         sentences = [
             f"{self.agent} scores {overall} over {n_tasks} of {len(tasks(self.quick))} tasks; 0 is random, 1 the best agent of "
             f"the reference in each task. It is the better one in more than half of the pairs of runs against {len(ahead)} of "
-            f"{len(self.comparisons)} agents."
+            f"the {len(self.comparisons)} agents that share tasks with it."
         ]
-        order = sorted(abilities, key=lambda ability: -abilities[ability].value)
+        if self.quick:
+            sentences.append(
+                f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands for an "
+                "ability. Without --quick it is what others can be told."
+            )
+        counted = [ability for ability in abilities if ability not in APART] or list(abilities)
+        order = sorted(counted, key=lambda ability: -abilities[ability].value)
         if len(order) > 1:
             best, worst = order[0], order[-1]
             sentences.append(
@@ -149,8 +159,10 @@ class Scorecard:
 
     def to_markdown(self) -> str:
         """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-        by_ability = [("ability", "score (95 % interval)", "what it is about")]
-        by_ability += [(name, str(each), ABILITIES[name]) for name, each in self.standing.abilities.items()]
+        by_ability = [("ability", "score (95 % interval)", "tasks", "what it is about")]
+        by_ability += [
+            (name, str(each), str(self.n_tasks(name)), ABILITIES[name]) for name, each in self.standing.abilities.items()
+        ]
         compared = [("agent", "probability of improvement (95 % interval)", "common tasks")]
         compared += [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
         rows = [("ability", "task", "loss", "random", "best of the reference", "score")]
@@ -161,7 +173,7 @@ class Scorecard:
         parts = [
             f"# Scorecard of {self.agent}", *self.summary,
             f"clickgym {version('clickgym')}, protocol {VERSION}, fingerprint {fingerprint()}: `{self.command}`",
-            "## Abilities", _table(by_ability),
+            "## Abilities", _table(by_ability), HOW,
             "## Its line of the leaderboard", _table([HEADER, row_of(self.place)]),
             "## Against the agents of the reference", _table(compared),
             "## Tasks", "Losses are means over runs: regret, or in safety the number of lists.", _table(rows),
@@ -193,8 +205,11 @@ class Scorecard:
         return "\n".join(textwrap.fill(sentence, 100) for sentence in self.summary)
 
     def _repr_html_(self) -> str:
-        rows = [(name, each.value, each.low, each.high, ABILITIES[name]) for name, each in self.standing.abilities.items()]
-        return html_table(" ".join(self.summary), rows, ("ability", "score", "from", "to", "about"), most=None)
+        rows = [
+            (name, each.value, each.low, each.high, self.n_tasks(name), ABILITIES[name])
+            for name, each in self.standing.abilities.items()
+        ]
+        return html_table(" ".join(self.summary), rows, ("ability", "score", "from", "to", "tasks", "about"), most=None)
 
 
 def bench(

@@ -9,25 +9,17 @@ from typing import TYPE_CHECKING
 from ..formats import clock
 from ..reports.templates import templates
 from .leaderboard import leaderboard
-from .score import Estimate, tasks
+from .score import HOW, Estimate, tasks
 from .tasks import ABILITIES, RUNS, VERSION, fingerprint
 
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["HOW", "leaderboard_html", "scorecard_html"]
+__all__ = ["leaderboard_html", "scorecard_html"]
 
 FOLDER = Path(__file__).parent
 END = 1.25
 """Where the axis of the bars ends."""
-
-HOW = (
-    "A score of 0 is what uniformly random lists lose, 1 what the best agent of the reference lost in that task, on seeds of "
-    "its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent that beats the best "
-    "has more than 1. The score of an ability is the interquartile mean over its tasks and runs, the overall score the mean "
-    "over the abilities that an agent plays, without contextual and memory, which are for agents of their own. Intervals are "
-    "95 % intervals of a bootstrap over runs within each task."
-)
 
 
 def scorecard_html(card: Scorecard) -> str:

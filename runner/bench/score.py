@@ -33,7 +33,7 @@ from scipy.stats import trim_mean
 from .tasks import ABILITIES, Task, candidates
 
 __all__ = [
-    "ANCHORS", "APART", "DATA", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "improvement",
+    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "improvement",
     "interquartile_mean", "scored", "standing", "tasks",
 ]  # fmt: skip
 
@@ -42,6 +42,14 @@ ANCHORS = DATA / "anchors.json"
 LISTED = ("Oracle", "Fixed", "BubbleRank")
 """Agents that are told a list."""
 APART = ("contextual", "memory")
+HOW = (
+    "A score of 0 is what uniformly random lists lose, 1 what the best agent of the reference lost in that task, on seeds of "
+    "its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent that beats the best "
+    "has more than 1. The score of an ability is the interquartile mean over its tasks and runs, the overall score the mean "
+    "over the abilities that an agent plays, without contextual and memory, which are for agents of their own. Intervals are "
+    "95 % intervals of a bootstrap over runs within each task."
+)
+"""The rules in short, for those who read scores."""
 DIFFER = 3.0
 REPLICATES = 1000
 TRIMMED = 0.25

@@ -71,9 +71,10 @@ def bench(
         card = bench_(agent, out=out, quick=quick, n_jobs=jobs, callback=progress)
     files = card.save(out)
     overall, abilities, _ = card.standing
-    columns = [Column("ability"), Column("score (95 % interval)"), Column("what it is about", rank=1, words=True)]
-    rows = [(name.replace("_", " "), str(score), ABILITIES[name]) for name, score in abilities.items()]
-    print_table(console, columns, [*rows, ("overall", str(overall), "")], title=f"Scorecard of {card.agent}")
+    columns = [Column("ability"), Column("score (95 % interval)"), Column("tasks", rank=2, right=True)]
+    columns.append(Column("what it is about", rank=1, words=True))
+    rows = [(name.replace("_", " "), str(score), str(card.n_tasks(name)), ABILITIES[name]) for name, score in abilities.items()]
+    print_table(console, columns, [*rows, ("overall", str(overall), "", "")], title=f"Scorecard of {card.agent}")
     console.print()
     for sentence in card.summary:
         say(console, sentence)

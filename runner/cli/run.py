@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -48,7 +48,7 @@ def run(
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
-    engine: Annotated[Any, typer.Option(
+    engine: Annotated[str, typer.Option(
         metavar="|".join(ENGINES), help="The compiled loop, or one session at a time in Python; the numbers are the same.",
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
@@ -102,7 +102,7 @@ def run(
         else:
             sweep(
                 envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-                engine=engine, metrics=metrics or (), callback=progress, tensorboard=tensorboard,
+                engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
     write_report(out, output(as_json), bounds=bounds, instances=instance or ())
     if as_json:

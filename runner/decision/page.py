@@ -110,7 +110,7 @@ def command_of(decision: Decision) -> str:
     ):  # fmt: skip
         if value != usual:
             words.append(f"--{option} {value}")
-    return " ".join(words)
+    return " ".join([*words, "--out DIR"])
 
 
 def _quoted(word: str) -> str:

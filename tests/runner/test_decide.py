@@ -231,7 +231,7 @@ def test_the_command_writes_a_page_and_what_it_rests_on(file, capsys):
     assert load_instance(out / "instance.json").estimation["items"] == ["a", "b", "c", "d"]
     found = json.loads((out / "decision.json").read_text(encoding="utf-8"))
     assert found["recommended"] == ["d", "c", "b"]
-    assert found["command"] == "clickgym decide log.csv --query shoes --agents TopRank --horizon 2000 --runs 1"
+    assert found["command"] == "clickgym decide log.csv --query shoes --agents TopRank --horizon 2000 --runs 1 --out DIR"
     page = (out / "decision.html").read_text(encoding="utf-8")
     assert "<h1>Show the proposed list</h1>" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
