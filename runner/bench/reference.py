@@ -31,6 +31,8 @@ __all__ = ["RESULTS", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
+COSTLY = ("SAC", "TD3")
+"""Generic RL that is left out, for it would cost as much as all else together."""
 COMMAND = "python -m clickgym.runner.bench.reference results/reference"
 KEPT = ["task", "ability", "env", "instance", "agent", "run", "horizon", "loss", "seconds"]
 
@@ -77,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     console = Console(stderr=True)
     tables = {}
-    for name in given.agents or [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS]:
+    known = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS]
+    for name in given.agents or [name for name in known if name not in COSTLY]:
         learner = name in LEARNERS  # whose sessions cost a thousand times those of a compiled agent
         tasks = suited(name, [task for task in candidates() if task.quick or not learner])
         runs = QUICK_RUNS if learner else RUNS
