@@ -157,7 +157,7 @@ TEACHES = f"""\
 - Algorithms of batches (`BatchRank` <BatchRank standard>, `MergeRank` <MergeRank standard>) still explore where others have
   learned; BatchRank's figures [are not those of its printed algorithm]({PAGE}/studies/zoghi-fig2.md).
 - Where clicks change users [who plans ahead wins]({PAGE}/when_rl_pays.md): `CascadeVI` scores <CascadeVI memory> in `memory`,
-  `MaskablePPO` <MaskablePPO memory> (in `--quick`), a bandit per state <PerState memory>, the best of the others <best memory>."""
+  `MaskablePPO` <MaskablePPO memory> (in `--quick`), a bandit per state <PerState memory>, the best other <best memory>."""
 
 
 def _teaches() -> str:

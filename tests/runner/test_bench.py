@@ -158,7 +158,7 @@ def artificial(scores, agent="A"):
     return polars.DataFrame(rows, ["ability", "task", "agent", "run", "score"], orient="row")
 
 
-ONE = {"standard a": [0.1, 0.2, 0.9], "standard b": [0.5, 0.6, 0.7], "change c": [0.3, 0.3, 0.4]}
+ONE = {"standard a": [0.1, 0.2, 0.95], "standard b": [0.5, 0.6, 0.7], "change c": [0.3, 0.3, 0.4]}
 
 
 def test_an_ability_is_the_interquartile_mean_over_tasks_and_runs_and_overall_the_mean_over_abilities():
