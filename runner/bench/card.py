@@ -122,8 +122,8 @@ class Scorecard:
         ]
         if self.quick:
             sentences.append(
-                f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands for "
-                "an ability. Without --quick it is what others can be told."
+                f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands "
+                "for an ability. Without --quick it is what others can be told."
             )
         counted = [ability for ability in abilities if ability not in APART] or list(abilities)
         order = sorted(counted, key=lambda ability: -abilities[ability].value)
