@@ -20,8 +20,8 @@ from clickgym.envs.pages import page
 from clickgym.runner.bench.figures import leaderboard_figure
 from clickgym.runner.bench.leaderboard import HEADER, leaderboard, row_of
 from clickgym.runner.bench.pages import leaderboard_html
-from clickgym.runner.bench.score import tasks
-from clickgym.runner.bench.tasks import ABILITIES, candidates
+from clickgym.runner.bench.score import anchors, tasks
+from clickgym.runner.bench.tasks import ABILITIES, VERSION, candidates
 from clickgym.runner.formats import markdown_table, markdown_text
 from clickgym.runner.studies import STUDIES
 from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
@@ -140,7 +140,33 @@ def _leaderboard() -> dict[Path, str]:
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
     text = _between(_fill(text, "abilities", header, abilities), "teaches", _teaches())
-    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html()}
+    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(), DOCS / "tasks.md": _tasks()}
+
+
+def _tasks() -> str:
+    """The page of the tasks of the scorecard, each with its anchors."""
+    rows = [("environment", "instance", "what it measures", "random", "best", "whose")]
+    parts = [
+        "# The tasks of the scorecard",
+        f"Those that count in version {VERSION} of the [protocol](leaderboard.md), by ability: an environment and an instance, "
+        "as `clickgym run` takes them, what random lists lose, what the best agent of the reference loses, and who that is.",
+    ]
+    for ability, about in ABILITIES.items():
+        own = [
+            (
+                f"`{task.env}`",
+                f"`{task.instance}`",
+                task.about,
+                f"{anchor.random:,.4g}",
+                f"{anchor.best:,.4g}",
+                f"`{anchor.agent}`",
+            )
+            for task in tasks()
+            if task.ability == ability
+            for anchor in [anchors()[task.name]]
+        ]
+        parts += [f"## {ability}", f"{about[0].upper()}{about[1:]}.", "\n".join(markdown_table([*rows, *own]))]
+    return "\n\n".join(parts) + "\n"
 
 
 PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"

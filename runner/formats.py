@@ -7,7 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["clock", "duration", "finite", "folded", "markdown_table", "markdown_text", "one_line", "regret_text", "wait"]
+__all__ = [
+    "amount",
+    "clock",
+    "duration",
+    "finite",
+    "folded",
+    "markdown_table",
+    "markdown_text",
+    "one_line",
+    "regret_text",
+    "wait",
+]
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -25,6 +36,16 @@ def regret_text(mean: float, half_width: float | None) -> str:
     while half_width and half_width * 10**digits < 10 and digits < 3:
         digits += 1
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
+
+
+def amount(value: float) -> str:
+    """A number that is read for its size.
+
+    Example:
+        >>> amount(21174.3), amount(94.361), amount(0.0)
+        ('21,174', '94.4', '0')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
 
 
 def duration(nanoseconds: float) -> str:

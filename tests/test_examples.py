@@ -152,6 +152,7 @@ def test_documentation_pages_are_up_to_date():
         docs / "studies.md",
         docs / "when_rl_pays.md",
         docs / "leaderboard.md",
+        docs / "tasks.md",
         docs / "leaderboard.html",
     }
     for file, text in pages.items():

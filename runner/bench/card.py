@@ -21,7 +21,7 @@ from rich.console import Console
 from ...envs.checks import check_flag
 from ...envs.files import make_folder, write_whole
 from ...envs.notebook import html_table
-from ..formats import markdown_table
+from ..formats import amount, markdown_table
 from ..labels import AgentLike, by_label
 from ..make import agent_maker
 from ..progress import Progress
@@ -167,7 +167,7 @@ class Scorecard:
         compared += [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
         rows = [("ability", "task", "loss", "random", "best of the reference", "score")]
         rows += [
-            (ability, about, f"{loss:,.4g}", f"{random:,.4g}", f"{best:,.4g} ({agent})", f"{score:.2f}")
+            (ability, about, amount(loss), amount(random), f"{amount(best)} ({agent})", f"{score:z.2f}")
             for ability, about, loss, random, best, agent, score in self.of_tasks
         ]
         parts = [

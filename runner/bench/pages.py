@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..formats import clock
+from ..formats import amount, clock
 from ..reports.templates import templates
 from .leaderboard import leaderboard
 from .score import HOW, Estimate, tasks
@@ -48,6 +48,6 @@ def _bar(score: Estimate) -> dict[str, float]:
 
 def _render(template: str, **values: object) -> str:
     pages = templates(FOLDER)
-    pages.filters["clock"] = clock
+    pages.filters |= {"amount": amount, "clock": clock}
     shared = {"abilities": ABILITIES, "how": HOW, "version": version("clickgym"), "protocol": VERSION}
     return pages.get_template(template).render(**(shared | {"fingerprint": fingerprint()} | values)) + "\n"
