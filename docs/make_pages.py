@@ -157,8 +157,8 @@ def _tasks() -> str:
                 f"`{task.env}`",
                 f"`{task.instance}`",
                 task.about,
-                f"{anchor.random:,.4g}",
-                f"{anchor.best:,.4g}",
+                amount(anchor.random),
+                amount(anchor.best),
                 f"`{anchor.agent}`",
             )
             for task in tasks()
