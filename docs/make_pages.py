@@ -22,7 +22,7 @@ from clickgym.runner.bench.leaderboard import HEADER, leaderboard, row_of
 from clickgym.runner.bench.pages import leaderboard_html
 from clickgym.runner.bench.score import anchors, tasks
 from clickgym.runner.bench.tasks import ABILITIES, VERSION, candidates
-from clickgym.runner.formats import markdown_table, markdown_text
+from clickgym.runner.formats import amount, markdown_table, markdown_text
 from clickgym.runner.studies import STUDIES
 from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym.runner.studies.run import page as study_page
