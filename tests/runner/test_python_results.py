@@ -119,7 +119,7 @@ def test_pairs_are_those_of_the_test(results, folder):
 
 
 def test_the_figure_is_that_of_the_command_line_and_a_frame_knows_no_command(folder, tmp_path):
-    assert clickgym.Results(folder).plot()._supxlabel.get_text().startswith("clickgym 0.")
+    assert clickgym.Results(folder).plot()._supxlabel.get_text().startswith(f"clickgym {clickgym.__version__}: clickgym run")
     figure = clickgym.Results(read_results(folder)[0]).plot()
     assert figure._supxlabel is None
     assert [axes.get_title() for axes in figure.axes] == ENVS
