@@ -22,7 +22,9 @@ from clickgym.runner.bench.leaderboard import HEADER, leaderboard, row_of
 from clickgym.runner.bench.pages import leaderboard_html
 from clickgym.runner.bench.score import anchors, tasks
 from clickgym.runner.bench.tasks import ABILITIES, VERSION, candidates
-from clickgym.runner.formats import amount, markdown_table, markdown_text
+from clickgym.runner.formats import amount, duration, markdown_table, markdown_text, regret_text
+from clickgym.runner.reports.exports import to_markdown
+from clickgym.runner.reports.results import Results
 from clickgym.runner.studies import STUDIES
 from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym.runner.studies.run import page as study_page
@@ -30,7 +32,7 @@ from clickgym.runner.studies.run import page as study_page
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FOLDER = DOCS / "environments"
-RESULTS, PAGES = DOCS / "results", DOCS / "studies"
+RESULTS, PAGES, SWEEPS = DOCS / "results", DOCS / "studies", DOCS / "sweeps"
 
 
 def pages() -> dict[Path, str]:
@@ -47,9 +49,14 @@ def pages() -> dict[Path, str]:
         readme: _between(readme.read_text(encoding="utf-8"), "teaches", _teaches()),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
-        DOCS / "rl.md": _learners(),
     }
-    return texts | made | _studies() | _when_rl_pays() | _leaderboard()
+    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _leaderboard()
+
+
+@cache
+def sweeps() -> dict[str, Results]:
+    """What `clickgym run` wrote into the folders that ship, by the name of their figure."""
+    return {folder.name: Results(folder) for folder in sorted(SWEEPS.iterdir())}
 
 
 @cache
@@ -57,6 +64,34 @@ def settings() -> dict[str, list[Setting]]:
     """Every study on each set of queries whose results ship, judged."""
     shipped = [name for name in STUDIES if (RESULTS / f"{name}.parquet").exists()]
     return {name: by_setting(name, read_study(name, RESULTS)) for name in shipped}
+
+
+def _sweeps() -> dict[Path, str]:
+    """The pages that show sweeps, with their tables; that of generic reinforcement learning has those of its defaults, too."""
+    first = sweeps()["first"]
+    scoreboard, contextual = DOCS / "scoreboard.md", DOCS / "contextual.md"
+    return {
+        scoreboard: _between(
+            scoreboard.read_text(encoding="utf-8"), "results", to_markdown(first.frame, first.timings, first.config)
+        ),
+        contextual: _fill(contextual.read_text(encoding="utf-8"), "sweep", *_regrets(sweeps()["contextual"])),
+        DOCS / "rl.md": _fill(_learners(), "sweep", *_regrets(sweeps()["rl"])),
+    }
+
+
+def _regrets(results: Results) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Head and rows of a table of final regrets, environments side by side, in the order of the first."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in results.table().iter_rows(named=True):
+        rows.setdefault(row["agent"], {})[row["env"]] = row
+    envs = results.config["envs"]
+    header = ("agent", *(f"regret, `{env.rpartition('instance=')[2]}`" for env in envs), "a session takes")
+    table = []
+    for agent, of_env in rows.items():
+        times = [duration(row["ns_per_session"]) for row in sorted(of_env.values(), key=lambda row: row["ns_per_session"])]
+        regrets = (regret_text(of_env[env]["regret"], of_env[env]["regret_ci95"]) for env in envs)
+        table.append((f"`{agent}`", *regrets, " to ".join(dict.fromkeys(times))))
+    return header, table
 
 
 def _studies() -> dict[Path, str]:
@@ -172,9 +207,8 @@ def _tasks() -> str:
 PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
 TEACHES = f"""\
 - Those that sample beat those that are optimistic: `BCMPTS` (<BCMPTS> overall) and `PBMTS` (<PBMTS>) where examination is told,
-  `PBMHB` (<PBMHB>) and `CascadeTS` (<CascadeTS>) where nothing is; `CascadeKLUCB` has <CascadeKLUCB>. Not to be told how users
-  examine [costs little]({PAGE}/studies/unknown-examination.md): `PBMHB` scores <PBMHB standard> in `standard`, `PBMTS`
-  <PBMTS standard>.
+  `PBMHB` (<PBMHB>) and `CascadeTS` (<CascadeTS>) where nothing is; `CascadeKLUCB` has <CascadeKLUCB>. Not to be told
+  [costs little]({PAGE}/studies/unknown-examination.md): in `standard` `PBMHB` has <PBMHB standard>, `PBMTS` <PBMTS standard>.
 - Who expects change [must detect it]({PAGE}/studies/nonstat-detect.md): `GLRCascadeKLUCB` scores <GLRCascadeKLUCB change> in
   `change` and <GLRCascadeKLUCB standard> in `standard`; forgetting (`CascadeSWUCB`) <CascadeSWUCB change> and
   <CascadeSWUCB standard>; `CascadeKLUCB` <CascadeKLUCB change> and <CascadeKLUCB standard>.
@@ -202,8 +236,10 @@ def _teaches() -> str:
 
 
 def figures() -> Iterator[tuple[Path, Figure]]:
-    """The leaderboard, and the figure of every study on each set of queries, by their files."""
+    """The leaderboard, the figures of sweeps, and that of every study on each set of queries, by their files."""
     yield DOCS / "leaderboard.png", leaderboard_figure()
+    for name, results in sweeps().items():
+        yield DOCS / f"{name}.png", results.plot()
     for found in settings().values():
         for setting in found:
             yield PAGES / f"{figure_name(setting, found)}.png", draw(setting)

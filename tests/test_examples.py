@@ -147,6 +147,8 @@ def test_documentation_pages_are_up_to_date():
         *made,
         ROOT / "README.md",
         docs / "rl.md",
+        docs / "scoreboard.md",
+        docs / "contextual.md",
         docs / "agents.md",
         docs / "environments.md",
         docs / "studies.md",

@@ -10,18 +10,21 @@ import numpy as np
 import polars
 import pytest
 from matplotlib.testing.compare import compare_images
+from polars.testing import assert_frame_equal
 
 from clickgym.agents import CascadeKLUCB, MergeRank, TopRank, kl_ucb, merge_rank
-from clickgym.envs import CascadeModel, PositionBasedModel
+from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.envs.kernels import inner
 from clickgym.runner import shipped
 from clickgym.runner.cli.app import main
+from clickgym.runner.reports.results import Results
 from clickgym.runner.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.runner.studies import STUDIES
 from clickgym.runner.studies.study import Curves
+from clickgym.runner.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "results"
+RESULTS, SWEEPS = ROOT / "docs" / "results", ROOT / "docs" / "sweeps"
 STEPS = [1, 50, 99, 100]
 
 
@@ -158,9 +161,24 @@ def test_results_that_ship_are_of_studies_and_small():
     assert sum(file.stat().st_size for file in RESULTS.iterdir()) < 3_000_000
 
 
+@pytest.mark.parametrize("name", [folder.name for folder in sorted(SWEEPS.iterdir())])
+def test_sweeps_that_ship_come_out_again(name):
+    """A run of each compiled agent, before users that need no further data."""
+    shipped = Results(SWEEPS / name)
+    compiled = shipped.timings.filter(polars.col("engine") == "compiled")["agent"].unique(maintain_order=True).to_list()
+    assert compiled
+    assert sum(file.stat().st_size for file in (SWEEPS / name).iterdir()) < 400_000
+    if not all(env in ENVIRONMENTS for env in shipped.config["envs"]):
+        pytest.skip("its users are made of data that do not ship")
+    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"])
+    there = shipped.frame.filter(polars.col("agent").is_in(compiled), run=0)
+    assert_frame_equal(again, there.select(again.columns), check_row_order=False)
+
+
 def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
     drawn = dict(runpy.run_path(str(ROOT / "docs" / "make_pages.py"))["figures"]())
-    assert set(drawn) == {*(ROOT / "docs" / "studies").glob("*.png"), ROOT / "docs" / "leaderboard.png"}
+    named = {ROOT / "docs" / f"{name}.png" for name in ("leaderboard", *(folder.name for folder in SWEEPS.iterdir()))}
+    assert set(drawn) == {*(ROOT / "docs" / "studies").glob("*.png"), *named}
     for file, figure in drawn.items():
         figure.savefig(tmp_path / file.name, dpi=110)
         assert compare_images(str(file), str(tmp_path / file.name), tol=1.0) is None, "make pages makes it new"
