@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -19,16 +20,16 @@ from polars import col
 from rich.console import Console
 
 from ...envs.checks import check_flag
-from ...envs.files import make_folder, write_whole
+from ...envs.files import make_folder, read_json, write_whole
 from ...envs.notebook import html_table
 from ..formats import amount, markdown_table
-from ..labels import AgentLike, by_label
+from ..labels import PUBLISHED, AgentLike, by_label
 from ..make import agent_maker
 from ..progress import Progress
 from ..sweep import Callback, check_workers
 from .leaderboard import HEADER, Place, place_of, row_of
 from .play import play, suited
-from .reference import processor, reference
+from .reference import machine, reference
 from .score import APART, HOW, Estimate, Standing, anchors, improvement, scored, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
@@ -90,8 +91,11 @@ class Scorecard:
 
     @property
     def command(self) -> str:
-        """What to type for the same card."""
-        return f"clickgym bench {self.agent}{' --quick' if self.quick else ''} --out DIR"
+        """What to type for the same card; in Python, where the agent has no name that others can type."""
+        if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
+            return f"clickgym bench {self.agent}{' --quick' if self.quick else ''} --out DIR"
+        agent = "agent" if ":" in self.agent else f"{{{self.agent!r}: agent}}"
+        return f"clickgym.bench({agent}{', quick=True' if self.quick else ''}, out=DIR)"
 
     @property
     def place(self) -> Place:
@@ -153,7 +157,7 @@ class Scorecard:
         """The mean scores of ``misspecified`` under the click models that it names, and under the others."""
         rows = self.table.filter(col("ability") == "misspecified")
         model = col("env").str.strip_suffix("Rank-v0")
-        own = model.is_in(self.click_models.replace(",", " ").split())
+        own = model.is_in(re.findall(r"\w+", self.click_models))
         means = [rows.filter(chosen)["score"].mean() for chosen in (own, ~own)]
         return means[0], means[1]  # type: ignore[return-value]  # of floats
 
@@ -262,34 +266,36 @@ def bench(
     with tempfile.TemporaryDirectory() as temporary, told as listener:
         folder = Path(temporary if out is None else out)
         if out is not None:
-            _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()})
+            config = _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()}, quick)
         runs = QUICK_RUNS if quick else RUNS
         table = play(label, made, chosen, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block)
         if out is not None:
-            _close(folder, quick, table)
+            finished = dict.fromkeys([*config["finished"], _kind(quick)])
+            write_whole(folder / CONFIG, json.dumps(config | {"finished": [*finished]}, indent=1) + "\n")
     return Scorecard(label, tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any"), quick, scored(table))
 
 
-def _open(folder: Path, config: dict[str, Any]) -> None:
-    """Refuse a folder that is about something else, before anything is played into it."""
+def _kind(quick: bool) -> str:
+    return "quick" if quick else "full"
+
+
+def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
+    """Refuse a folder that is about something else, before anything is played into it; note which machine plays, if one does.
+
+    Returns:
+        What stands in the folder beside ``config``: ``machines``, and what is ``finished``.
+    """
     file = folder / CONFIG
-    if file.exists():
-        before = json.loads(file.read_text(encoding="utf-8"))
-        for key, value in config.items():
-            if before.get(key) != value:
-                raise ValueError(
-                    f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder"
-                )
+    before = read_json(file) if file.exists() else config
+    for key, value in config.items():
+        if before.get(key) != value:
+            raise ValueError(f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder")
+    now = {"machines": [], "finished": [], **before}
+    if not {"full", _kind(quick)} & set(now["finished"]):
+        now["machines"] = [*dict.fromkeys([*now["machines"], machine()])]
     make_folder(folder)
-    write_whole(file, json.dumps(config, indent=1) + "\n")
-
-
-def _close(folder: Path, quick: bool, table: polars.DataFrame) -> None:
-    """Add what those need who verify the folder."""
-    file = folder / CONFIG
-    config = json.loads(file.read_text(encoding="utf-8"))
-    config |= {"quick": quick, "processor": processor(), "clickgym": version("clickgym"), "rows": table.height}
-    write_whole(file, json.dumps(config, indent=1) + "\n")
+    write_whole(file, json.dumps(now, indent=1) + "\n")
+    return now
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ import polars
 from polars import col
 
 from ...agents import Learner
-from ..labels import AgentLike, UnsuitedError
+from ..labels import AgentLike, UnsuitedError, own_label
 from ..loop import playable
 from ..make import agent_maker, make_agent
 from ..results import Trial, read_results
@@ -44,7 +44,7 @@ def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     return [
         task
         for task in tasks
-        if (agent in REFERENCE or (task.ability == "contextual") == by_features) and _accepts((made, given), task)
+        if (own_label(agent) in REFERENCE or (task.ability == "contextual") == by_features) and _accepts((made, given), task)
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -27,7 +28,7 @@ from .play import blocks, play, suited
 from .score import ANCHORS, DATA, LISTED, interquartile_mean, scored
 from .tasks import ANCHOR_SEED, QUICK_RUNS, RUNS, SEED, VERSION, Task, candidates, fingerprint
 
-__all__ = ["RESULTS", "main", "processor", "reference"]
+__all__ = ["RESULTS", "machine", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
@@ -62,6 +63,11 @@ def reference() -> polars.DataFrame:
 def processor() -> str:
     """What compiled arithmetic depends on: the kind of processor."""
     return str(binding.get_host_cpu_name())
+
+
+def machine() -> str:
+    """The kind of processor, and the operating system, whose mathematical functions are called."""
+    return f"{processor()} {platform.system()}"
 
 
 # ------------------------------------------------------------------------------------------------------------------ making

@@ -7,7 +7,8 @@ session of random lists. (On a linear scale everything that learns at all is abo
 
 *Anchors.* An anchor is the interquartile mean over the runs of an agent. Agents that are told a list set none (`LISTED`):
 `Oracle` knows the best one, `Fixed` and `BubbleRank` begin with one that may be it; in ``safety``, which is about just that
-list, all but `Oracle` may. Tasks whose anchors differ less than threefold are dropped.
+list, all but `Oracle` may. Generic RL, which plays few tasks and runs, sets none. Tasks whose anchors differ less than
+threefold are dropped.
 
 *Together.* The score of an ability is the interquartile mean over its tasks and runs; the overall score is the mean over the
 abilities that an agent plays, without those that are for agents of their own (`APART`), unless it plays nothing else. Intervals
@@ -131,7 +132,9 @@ def scored(table: polars.DataFrame) -> polars.DataFrame:
     for (name,), rows in table.group_by(["task"], maintain_order=True):
         anchor = anchors()[str(name)]
         if anchor.kept:
-            score = anchor.score(rows["loss"].to_numpy(), rows["horizon"][0])
+            # As the results that ship are kept, so that equal runs tie.
+            loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
+            score = anchor.score(loss, rows["horizon"][0])
             frames.append(rows.with_columns(score=polars.Series(score)))
     return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
 

@@ -1,8 +1,8 @@
 """Playing some of a submitted folder again, to see whether its numbers come out.
 
-On the same processor with the same versions of what computes, they must be equal bit for bit. Elsewhere a last digit may turn
-a random choice, and all that follows, so that a run is another of the same kind: then the scores of all cells are compared by
-Wilcoxon's signed-rank test, two-sided, of the null hypothesis that submitted and new scores are exchangeable in each cell. A
+On the same kind of machine with the same versions of what computes, they must be equal bit for bit. Elsewhere a last digit may
+turn a random choice, and all that follows, so that a run is another of the same kind: then the scores of all cells are compared
+by Wilcoxon's signed-rank test, two-sided, of the null hypothesis that submitted and new scores are exchangeable in each cell. A
 correct folder is called wrong with a probability of at most `LEVEL`.
 """
 
@@ -11,28 +11,49 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars
 from scipy.stats import wilcoxon
 
+from ...envs.checks import check_seed
 from ...envs.files import read_json
 from ..labels import AgentLike
+from ..make import agent_maker
 from ..results import read_results
 from .card import CONFIG, PLAYS
-from .play import blocks, play_one
-from .reference import processor
-from .score import scored, tasks
-from .tasks import VERSION, fingerprint
+from .play import blocks, play_one, suited
+from .reference import machine
+from .score import Standing, scored, standing, tasks
+from .tasks import QUICK_RUNS, RUNS, VERSION, fingerprint
 
-__all__ = ["LEVEL", "Verdict", "read_submission", "verify"]
+__all__ = ["LEVEL", "Submission", "Verdict", "read_submission", "verify"]
 
 LEVEL = 0.01
-SHARE = 0.1
-COMPUTES = ("numpy", "numba", "clickgym")
-"""The packages on whose versions the last digit may hang."""
+SHARE, AT_LEAST = 0.1, 20
+DECIDES = 8
+"""Of fewer runs that differ the smallest p-value of the test is not below the level: 2 / 2⁷ is not, 2 / 2⁸ is."""
+COMPUTES = ("numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
+"""The packages on whose versions, with that of this one, the last digit may hang."""
+
+
+class Submission(NamedTuple):
+    """What a folder says.
+
+    Attributes:
+        agent: what it calls the agent.
+        quick: whether it is of the tasks of ``--quick`` alone.
+        table: one row for each task and run, with ``ability``, ``horizon`` and ``loss``.
+        made: the machines and the versions of packages that had a part in it, as pairs.
+    """
+
+    agent: str
+    quick: bool
+    table: polars.DataFrame
+    made: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -41,36 +62,44 @@ class Verdict:
 
     Attributes:
         agent: as the folder calls it.
-        table: ``task``, ``run``, ``submitted`` and ``again``, the losses.
-        differences: what is not as it was, the processor and versions of packages; where there are none, all must be equal.
-        p: of the test; nan where numbers must be equal.
+        table: ``task``, ``run``, ``submitted`` and ``again``, the losses of what was played again.
+        differences: what is not as it was, machine and versions of packages; where there are none, all must be equal.
+        p: of the test; nan where numbers must be equal, or where too few differ for a test.
+        seed: of the choice of runs.
+        standing: what the submitted runs are worth, all of them.
     """
 
     agent: str
     table: polars.DataFrame
     differences: tuple[str, ...]
     p: float
+    seed: int
+    standing: Standing
 
     @property
-    def right(self) -> bool:
-        """Whether the folder holds what its agent does."""
-        return self._equal == self.table.height or self.p >= LEVEL
+    def right(self) -> bool | None:
+        """Whether the folder holds what its agent does; None where that cannot be told."""
+        if self._equal == self.table.height or not self.differences:
+            return self._equal == self.table.height
+        return None if math.isnan(self.p) else self.p >= LEVEL
 
     @property
     def _equal(self) -> int:
         return int((self.table["submitted"] == self.table["again"]).sum())
 
     def __str__(self) -> str:
-        told = f"{self._equal} of {self.table.height} runs of {self.agent} came out equal"
+        told = f"{self._equal} of {self.table.height} runs of {self.agent}, chosen by seed {self.seed}, came out equal"
+        wrong = "NOT what this agent does"
         if not self.differences:
-            return f"{told}, where all must: {'verified' if self.right else 'NOT what this agent does'}"
+            return f"{told}, where all must: {'verified' if self.right else wrong}"
         others = f"not as they were: {', '.join(self.differences)}"
         tested = "" if math.isnan(self.p) else f"; Wilcoxon's test p = {self.p:.3g}, level {LEVEL}"
-        return f"{told} ({others}){tested}: {'no objection' if self.right else 'NOT what this agent does'}"
+        judged = {True: "no objection", False: wrong, None: f"cannot tell, for fewer than {DECIDES} differ"}
+        return f"{told} ({others}){tested}: {judged[self.right]}"
 
 
-def read_submission(folder: str | os.PathLike[str]) -> tuple[str, polars.DataFrame, dict[str, str]]:
-    """The agent of a folder that `bench` wrote, its runs, and the processor and the versions that made them.
+def read_submission(folder: str | os.PathLike[str]) -> Submission:
+    """What a folder says that `bench` wrote; executes nothing of it.
 
     Raises:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
@@ -80,54 +109,88 @@ def read_submission(folder: str | os.PathLike[str]) -> tuple[str, polars.DataFra
         config = read_json(folder / CONFIG)
     except FileNotFoundError:
         raise ValueError(f"{folder} holds no {CONFIG}; expected a folder that clickgym bench --out wrote") from None
-    if "rows" not in config:
-        raise ValueError(f"{folder} is unfinished; clickgym bench {config.get('agent')} --out {folder} goes on with it")
+    if not config.get("finished"):
+        raise ValueError(f"{folder} is unfinished; the same clickgym bench {config.get('agent')} goes on with it")
     for key, value in (("protocol", VERSION), ("fingerprint", fingerprint())):
         if config.get(key) != value:
             raise ValueError(f"{folder} is of {key} {config.get(key)!r}; this version of clickgym has {value!r}")
-    frames, versions = [], {"processor": config["processor"], "clickgym": config["clickgym"]}
+    frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
+    made = {("machine", str(one)) for one in config.get("machines", [])}
     for name, block in blocks(tasks()).items():
         if (folder / PLAYS / name).exists():
-            table, _, made = read_results(folder / PLAYS / name)
-            versions |= {package: made["versions"][package] for package in COMPUTES if package in made["versions"]}
+            table, _, sweep = read_results(folder / PLAYS / name)
+            for part in sweep.get("parts", [sweep]):
+                versions = {"clickgym": part["clickgym"]} | part["versions"]
+                made |= {(package, versions[package]) for package in ("clickgym", *COMPUTES) if package in versions}
             first = block[0]
             named = polars.format("{} {} {}", polars.lit(first.ability), "env", "instance").alias("task")
-            frames.append(table.select(named, "run", horizon="step", loss=first.measure))
-    return config["agent"], polars.concat(frames), versions
+            ability = polars.lit(first.ability).alias("ability")
+            frames.append(table.select(named, ability, "run", horizon="step", loss=first.measure))
+    return Submission(str(config["agent"]), "full" not in config["finished"], polars.concat(frames), tuple(sorted(made)))
 
 
 def verify(
     folder: str | os.PathLike[str],
     *,
     agent: AgentLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Verdict:
-    """Play a random tenth of the runs of a folder again.
+    """Look whether a folder holds all runs, and play a random tenth of them again, at least twenty.
 
-    It executes the code of whoever made the agent.
+    It executes the code of whoever made the agent. What is not looked at: the card in the folder; its numbers are those of
+    ``standing``.
 
     Args:
         folder: what `bench` was given as ``out``.
         agent: the agent itself; None takes what the folder names, ``"module:Class"``, from the working folder.
-        seed: of the choice.
+        seed: of the choice; None draws one, so that nobody can know the choice before.
 
     Raises:
-        ValueError: the folder is none, or is unfinished.
+        ValueError: the folder is none, is unfinished, or lacks runs; or there is no agent of the name that it has.
     """
-    label, submitted, versions = read_submission(folder)
-    here = {"processor": processor()} | {package: version(package) for package in COMPUTES}
-    differences = tuple(f"{name} {then}, here {here[name]}" for name, then in versions.items() if here[name] != then)
-    cells = submitted.sample(max(1, round(SHARE * submitted.height)), seed=seed)
-    named, made = {task.name: task for task in tasks()}, label if agent is None else agent
-    again = [play_one(label, made, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
+    label, quick, table, made = read_submission(folder)
+    seed = int(np.random.default_rng().integers(2**32)) if seed is None else check_seed(seed)
+    played = label if agent is None else agent
+    try:
+        agent_maker(played)
+    except ValueError as error:
+        if agent is not None:
+            raise
+        raise ValueError(f"{error}; where {label!r} is a name given in Python: verify({str(folder)!r}, agent=...)") from None
+    named = {task.name: task for task in tasks(quick)}
+    runs = QUICK_RUNS if quick else RUNS
+    due = [(task.name, run) for task in suited(played, named.values()) for run in range(runs)]
+    there = {(task, run): loss for task, run, loss in table.select("task", "run", "loss").iter_rows()}
+    lacking = [pair for pair in due if pair not in there]
+    if lacking or not due:
+        first = f", the first of them run {lacking[0][1]} of {lacking[0][0]!r}" if lacking else ""
+        raise ValueError(f"{folder} lacks {len(lacking)} of the {len(due)} runs that {label} has to play{first}")
+    demanded = polars.DataFrame(due, ["task", "run"], orient="row").cast({"run": table.schema["run"]})
+    submitted = table.join(demanded, on=["task", "run"], how="semi", maintain_order="left")
+    cells = submitted.sample(min(max(AT_LEAST, round(SHARE * submitted.height)), submitted.height), seed=seed)
+    again = [play_one(label, played, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
     both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(again))
+    here = {name: machine() if name == "machine" else _installed(name) for name, _ in made}
+    differences = tuple(f"{name} {then}, here {here[name]}" for name, then in made if here[name] != then)
     return Verdict(
-        label, both.select("task", "run", "submitted", "again"), differences, _compared(both) if differences else math.nan
+        label,
+        both.select("task", "run", "submitted", "again"),
+        differences,
+        _compared(both) if differences else math.nan,
+        seed,
+        standing(scored(submitted)),
     )
 
 
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
 def _compared(both: polars.DataFrame) -> float:
-    """The p-value of the test, over the scores of both."""
+    """The p-value of the test, over the scores of both; nan where too few differ."""
     scores = [scored(both.select("task", "horizon", loss=name))["score"].to_numpy() for name in ("submitted", "again")]
     difference = scores[0] - scores[1]
-    return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    return float(wilcoxon(difference).pvalue) if np.count_nonzero(difference) >= DECIDES else math.nan

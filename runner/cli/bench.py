@@ -28,7 +28,7 @@ def bench(
         "--quick", help="Only a few of the tasks, and fewer runs: for agents in plain Python, and for generic RL.",
     )] = False,
     verify: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Play nothing new: play a random tenth of this folder again. Runs the code of its agent!",
+        metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. Runs the code of its agent!",
         show_default=False,
     )] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
@@ -50,15 +50,15 @@ def bench(
     """
     console = output()
     if verify is not None:
-        if agent is not None or out is not None or quick:
+        if agent is not None or out is not None or quick or jobs != -1:
             raise ValueError("--verify plays the agent that the folder names, and writes nothing; give it alone")
         from ..bench.verify import read_submission
         from ..bench.verify import verify as verify_
 
-        name = read_submission(verify)[0]
-        say(errors(), f"The code of {name} is executed now, as its author wrote it.", "bold")
+        say(errors(), f"The code of {read_submission(verify).agent} is executed now, as its author wrote it.", "bold")
         verdict = verify_(verify)
         say(console, f"{verdict}.", "bold")
+        say(console, f"Its runs make an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
         raise typer.Exit(0 if verdict.right else 1)
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import json
 import math
+import shutil
+import subprocess
+import sys
 from importlib.metadata import version
 
 import numpy as np
@@ -17,11 +21,12 @@ import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CascadeSWUCB, TopRank
 from clickgym.envs import load_instance
+from clickgym.envs.files import sealed
 from clickgym.runner.bench import card as cards
 from clickgym.runner.bench import verify as verifying
 from clickgym.runner.bench.leaderboard import leaderboard
 from clickgym.runner.bench.play import blocks, play, play_one, suited
-from clickgym.runner.bench.reference import CARD, RESULTS, processor, reference
+from clickgym.runner.bench.reference import CARD, RESULTS, machine, processor, reference
 from clickgym.runner.bench.score import (
     ANCHORS,
     LISTED,
@@ -34,8 +39,9 @@ from clickgym.runner.bench.score import (
     standing,
     tasks,
 )
-from clickgym.runner.bench.tasks import ABILITIES, FINGERPRINT, QUICK_RUNS, RUNS, candidates, fingerprint
+from clickgym.runner.bench.tasks import ABILITIES, FINGERPRINT, QUICK_RUNS, RUNS, SEED, candidates, fingerprint
 from clickgym.runner.shipped import read_shipped, stale
+from clickgym.runner.sweep import sweep
 
 # --------------------------------------------------------------------------------------------------------- the protocol
 
@@ -43,6 +49,14 @@ from clickgym.runner.shipped import read_shipped, stale
 def test_the_protocol_is_frozen():
     """A change of a task, of its users or of its horizon makes version 2, with results of its own."""
     assert fingerprint() == FINGERPRINT
+
+
+def test_production_lists_and_anchors_are_frozen():
+    """What a fingerprint of users does not hold: the lists that `safety` compares with, and what scores are made of."""
+    lists = [load_instance(task.instance).initial_ranking for task in candidates()]
+    plain = [None if ranking is None else [int(item) for item in ranking] for ranking in lists]
+    sums = [hashlib.sha256(content).hexdigest()[:16] for content in (json.dumps(plain).encode(), ANCHORS.read_bytes())]
+    assert sums == ["add1324819df46b2", "aa3a9c6ef9f5177f"]
 
 
 def test_each_task_has_a_name_a_sentence_and_an_ability_of_its_own():
@@ -329,41 +343,146 @@ def test_a_true_folder_is_verified_and_its_code_is_announced_first(submitted, mo
     assert "verified" in told.out
 
 
-def polish(submission):
-    """Every loss half of what it was."""
-    agent, table, versions = submission
-    return agent, table.with_columns(polars.col("loss") * 0.5), versions
-
-
-def test_polished_numbers_are_found_out(submitted, monkeypatch, capsys):
+@pytest.fixture
+def polished(submitted, tmp_path, monkeypatch):
+    """The folder with every loss half of what it was, and whole by its checksums."""
     monkeypatch.chdir(submitted)
-    monkeypatch.setattr(verifying, "read_submission", lambda folder, read=verifying.read_submission: polish(read(folder)))
-    verdict = verifying.verify("mine")
-    assert not verdict.right
+    folder = tmp_path / "polished"
+    shutil.copytree("mine", folder)
+    for file in (folder / "plays").glob("*/results.parquet"):
+        halves = polars.col("regret", "^violations$") * 0.5
+        file.write_bytes(sealed(polars.read_parquet(file, memory_map=False).with_columns(halves)))
+    return folder
+
+
+def elsewhere(folder, to, **changes):
+    """The folder as if another machine had made it."""
+    shutil.copytree(folder, to)
+    config = json.loads((to / "bench.json").read_text(encoding="utf-8"))
+    (to / "bench.json").write_text(json.dumps(config | {"machines": ["another"]} | changes))
+    return to
+
+
+def test_polished_numbers_are_found_out(polished):
+    verdict = verifying.verify(polished)
+    assert verdict.right is False
     assert "NOT what this agent does" in str(verdict)
 
 
-def test_elsewhere_a_test_decides(submitted, monkeypatch):
-    """On another processor: equal numbers are no objection, numbers twice as good in all cells are one (36 cells, so that the
-    smallest p-value of Wilcoxon's test is far below the level)."""
+def test_which_runs_are_played_again_nobody_knows_before(submitted, monkeypatch):
     monkeypatch.chdir(submitted)
-    monkeypatch.setattr(verifying, "processor", lambda: "another")
-    monkeypatch.setattr(verifying, "SHARE", 1.0)
-    verdict = verifying.verify("mine")
+    one, other = (verifying.verify("mine") for _ in range(2))
+    assert one.seed != other.seed
+    assert not one.table.equals(other.table)
+    assert f"chosen by seed {one.seed}" in str(one)
+    assert verifying.verify("mine", seed=one.seed).table.equals(one.table)
+    assert len(one.table) == verifying.AT_LEAST
+
+
+def test_a_folder_that_lacks_runs_is_refused(submitted, tmp_path, monkeypatch):
+    monkeypatch.chdir(submitted)
+    for lacking in ("safety*", "cold_start*"):
+        shutil.copytree("mine", tmp_path / lacking)
+        for folder in (tmp_path / lacking / "plays").glob(lacking):
+            shutil.rmtree(folder)
+        with pytest.raises(ValueError, match=rf"lacks \d of the 32 runs .* has to play.* run 0 of '{lacking[:-1]}"):
+            verifying.verify(tmp_path / lacking)
+
+
+def test_runs_beyond_those_of_the_protocol_do_not_count(submitted, tmp_path, monkeypatch):
+    """Those with other numbers, which might be the lucky ones of many."""
+    monkeypatch.chdir(submitted)
+    shutil.copytree("mine", tmp_path / "more")
+    name, block = next(iter(blocks(tasks(quick=True)).items()))
+    label, instances = "newcomer:Mine", [task.instance for task in block]
+    folder, horizon = tmp_path / "more" / "plays" / name, block[0].horizon
+    sweep([block[0].env], [label], horizon, 4, instances=instances, out=folder, checkpoints=[horizon], seed=SEED)
+    assert verifying.read_submission(tmp_path / "more").table.height > 32
+    verdict = verifying.verify(tmp_path / "more", seed=0)
     assert verdict.right
-    assert any("processor" in each for each in verdict.differences)
-    monkeypatch.setattr(verifying, "read_submission", lambda folder, read=verifying.read_submission: polish(read(folder)))
-    verdict = verifying.verify("mine")
-    assert not verdict.right
+    assert verdict.standing == verifying.verify("mine", seed=0).standing
+
+
+def test_elsewhere_a_test_decides(submitted, polished, tmp_path, monkeypatch):
+    """Equal numbers are no objection; numbers twice as good in all of 20 cells are one, with p = 2 / 2^20."""
+    verdict = verifying.verify(elsewhere("mine", tmp_path / "true"))
+    assert verdict.right
+    assert "no objection" in str(verdict)
+    assert any("machine another, here" in each for each in verdict.differences)
+    verdict = verifying.verify(elsewhere(polished, tmp_path / "false"))
+    assert verdict.right is False
     assert verdict.p < verifying.LEVEL
+
+
+def test_elsewhere_few_runs_that_differ_decide_nothing(polished, tmp_path, monkeypatch):
+    monkeypatch.setattr(verifying, "AT_LEAST", verifying.DECIDES - 1)
+    verdict = verifying.verify(elsewhere(polished, tmp_path / "few"))
+    assert verdict.right is None
+    assert "cannot tell, for fewer than 8 differ" in str(verdict)
+
+
+def test_every_machine_and_version_that_had_a_part_is_known(submitted, tmp_path, monkeypatch):
+    """Also where the last call played nothing, or one sweep was made by other versions."""
+    monkeypatch.chdir(submitted)
+    folder = elsewhere("mine", tmp_path / "parts", finished=[])
+    config = next((folder / "plays").glob("*/config.json"))
+    before = json.loads(config.read_text(encoding="utf-8"))
+    clickgym.bench("newcomer:Mine", out=folder, quick=True)
+    made = verifying.read_submission(folder).made
+    assert {value for name, value in made if name == "machine"} == {"another", machine()}
+    clickgym.bench("newcomer:Mine", out=elsewhere("mine", tmp_path / "read"), quick=True)
+    assert ("machine", machine()) not in verifying.read_submission(tmp_path / "read").made
+    before["parts"][0]["versions"]["numpy"] = "1.0"
+    before.pop("checksum")
+    config.write_text(json.dumps(before))
+    assert {value for name, value in verifying.read_submission(folder).made if name == "numpy"} == {"1.0", version("numpy")}
+
+
+def test_a_finished_folder_stays_whole_where_its_agent_has_changed(submitted, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(submitted)
+    shutil.copytree("mine", tmp_path / "mine")
+    (tmp_path / "newcomer.py").write_text("from clickgym.agents import CascadeUCB1\n\n\nclass Mine(CascadeUCB1):\n    pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "clickgym", "bench", "newcomer:Mine", "--quick", "--out", "mine"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "holds results of another configuration" in done.stderr
+    assert verifying.read_submission(tmp_path / "mine").table.height == 32
+
+
+def test_equal_runs_tie_with_those_that_ship():
+    card = clickgym.bench({"mine": "Fixed"}, quick=True)
+    [against] = [each for each in card.comparisons if each.agent == "Fixed"]
+    assert against.improvement.value == 0.5
+
+
+def test_click_models_are_known_in_every_list_of_them():
+    card = clickgym.bench("CascadeKLUCB", quick=True)
+    rows = polars.DataFrame({"ability": ["misspecified"] * 2, "env": ["CMRank-v0", "PBMRank-v0"], "score": [0.75, 0.25]})
+    assert dataclasses.replace(card, table=rows)._by_click_model() == (0.75, 0.25)
+
+
+def test_an_agent_that_nobody_can_type_is_passed_in_python(tmp_path, capsys):
+    card = clickgym.bench({"mine": "Random"}, quick=True, out=tmp_path)
+    assert card.command == "clickgym.bench({'mine': agent}, quick=True, out=DIR)"
+    assert dataclasses.replace(card, agent="__main__:Mine").command == "clickgym.bench(agent, quick=True, out=DIR)"
+    assert main(["bench", "--verify", str(tmp_path)]) == 2
+    assert "verify('" in capsys.readouterr().err
+    assert verifying.verify(tmp_path, agent="Random").right
 
 
 def test_a_folder_that_is_none_or_unfinished_is_said_to_be(tmp_path, capsys):
     assert main(["bench", "--verify", str(tmp_path)]) == 2
     assert "holds no bench.json; expected a folder that clickgym bench --out wrote" in capsys.readouterr().err
+    for content, message in (("{", "bench.json is not JSON"), ("[]", "holds a list; expected a JSON object")):
+        (tmp_path / "bench.json").write_text(content)
+        for words in (["bench", "--verify", str(tmp_path)], ["bench", "TopRank", "--quick", "--out", str(tmp_path)]):
+            assert main(words) == 2
+            assert message in capsys.readouterr().err
     (tmp_path / "bench.json").write_text('{"agent": "TopRank"}')
     assert main(["bench", "--verify", str(tmp_path)]) == 2
-    assert "is unfinished; clickgym bench TopRank" in capsys.readouterr().err
+    assert "is unfinished; the same clickgym bench TopRank" in capsys.readouterr().err
 
 
 def test_bad_words_are_refused(capsys):
@@ -371,6 +490,7 @@ def test_bad_words_are_refused(capsys):
         (["bench"], "expected an agent and a folder"),
         (["bench", "TopRank"], "expected an agent and a folder"),
         (["bench", "TopRank", "--verify", "x"], "give it alone"),
+        (["bench", "--verify", "x", "--jobs", "1"], "give it alone"),
         (["bench", "TopRnk", "--out", "x"], "did you mean 'TopRank'"),
     ):
         assert main(words) == 2
