@@ -112,7 +112,9 @@ class StableBaselines(Learner):
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its own session and of no
        other, so that rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
        discount is 1: an episode is one list, whose reward comes at its end. Before users with a memory an episode is the
-       life of a user, whose state is observed, and the discount the probability that a session is followed by another.
+       life of a user, whose state is observed, and the discount γ the probability that a session is followed by another. An
+       episode also ends with that probability, so that the future counts by γ²: learning is faster than with a discount of 1
+       (``PPO:gamma=1.0``), and what is learned looks half as far ahead (docs/when_rl_pays.md has what that costs).
     2. Regret is counted online, over all training sessions: the first of each stream, then the second of each, and so on.
        There is no evaluation phase, and exploration is paid for.
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
@@ -391,7 +393,8 @@ _AS_PPO = {name: setting._replace(why="as for PPO, and not tried otherwise") for
 class RecurrentPPO(StableBaselines):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
-    Sessions are independent and the discount is 0, so that there is little for it to remember; it is here to be compared.
+    Sessions of different users are independent, and the state of users with a memory is observed, so that there is little for it
+    to remember; it is here to be compared.
     """
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
