@@ -19,7 +19,7 @@ from scipy.stats import ttest_1samp
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CascadeSWUCB, TopRank
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CascadeSWUCB, Random, TopRank
 from clickgym.envs import load_instance
 from clickgym.envs.files import sealed
 from clickgym.runner.bench import card as cards
@@ -129,7 +129,7 @@ def test_agents_play_what_they_are_made_for():
     assert played("TopRank") == set(ABILITIES) - {"contextual"}
     assert played("LinearTS") == {"contextual"}
     assert played("CascadeVI") == {"memory"}
-    assert played("Random") == set(ABILITIES)
+    assert played("Random") == played(Random) == set(ABILITIES)
     assert "change" not in played("PPO")
 
 
