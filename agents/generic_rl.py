@@ -393,8 +393,8 @@ _AS_PPO = {name: setting._replace(why="as for PPO, and not tried otherwise") for
 class RecurrentPPO(StableBaselines):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
-    Sessions of different users are independent, and the state of users with a memory is observed, so that there is little for it
-    to remember; it is here to be compared.
+    Sessions of different users are independent, and the state of users with a memory is observed, so that there is little for
+    it to remember; it is here to be compared.
     """
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
