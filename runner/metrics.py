@@ -29,7 +29,8 @@ Env = ClickEnv | ClickVectorEnv
 
 class Metric(NamedTuple):
     """A metric: its description, its kernel, the function that builds the kernel's context, whether that holds where
-    candidates change from session to session, and which fields of it are arrays of the present round."""
+    candidates or the states of users change from session to session, and which fields of it are arrays of the present
+    round."""
 
     description: str
     kernel: Callable[..., float]
@@ -295,10 +296,11 @@ class Metrics:
             ValueError: the environment lacks what a metric needs.
         """
         if isinstance(env, Env):
-            if isinstance(env.model, ContextualModel):
-                for name in self.summed:
-                    if not METRICS[name].contextual:
-                        raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+            for name in self.summed:
+                if isinstance(env.model, ContextualModel) and not METRICS[name].contextual:
+                    raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+                if isinstance(env.model, CascadeMDP) and not METRICS[name].contextual:
+                    raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
             return tuple(METRICS[name].context(env) for name in self.summed)
         return tuple(_context_of_guest(name, env) for name in self.summed)
 

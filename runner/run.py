@@ -152,8 +152,8 @@ def run(
             give the same lists, clicks and regret, bit for bit. A `Learner` brings its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
             ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before; before users with
-            a memory ``"users"``, how many have come; before users by grades ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and
-            ``"held_out_ndcg"``.
+            a memory ``"users"``, how many have come, and of the others ``"any_click"`` and ``"window_regret"``; before users by
+            grades ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and ``"held_out_ndcg"``.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
         tensorboard: a folder to which a `Learner` logs its losses and its regret per session (one with ``protocol="meta"`` the
             losses of its training); None writes nothing.

@@ -9,10 +9,13 @@ import pytest
 import clickgym
 from clickgym.agents import DQN, PPO, MaskablePPO
 from clickgym.envs import ItemByItemVector
+from clickgym.envs.wrappers.regret import Meter
+from clickgym.runner.metrics import Metrics
 
 pytest.importorskip("sb3_contrib")
 
 from clickgym.runner.learners.observed_state import ObservedState
+from clickgym.runner.learners.play import play_learner
 
 ENV = "CascadeMDPRank-v0"
 
@@ -68,6 +71,16 @@ def test_the_discount_is_the_probability_that_the_user_comes_back(learner, power
     assert agent.model.gamma == pytest.approx(0.9**power)
     assert result.regret[-1] > 0
     assert result.steps[-1] == 640
+
+
+def test_metrics_of_users_who_stay_the_same_are_refused_before_it_learns():
+    agent, env = PPO(12, 4, seed=0), gym.make(ENV)
+    with pytest.raises(ValueError, match="'optimal_lists' needs the same users in every session"):
+        clickgym.run(agent, env, 100, seed=0, metrics=["optimal_lists"])
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="'ndcg' needs the same users in every session"):
+        play_learner(agent, env, Meter([100]), Metrics(["ndcg"]))
+    assert agent.model is None
 
 
 def test_training_on_a_family_is_refused():

@@ -362,6 +362,20 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
         clickgym.run("TopRank", "CMRank-v0", 10, metrics=["users"])
 
 
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if not metric.contextual])
+def test_what_needs_the_same_users_is_refused_where_they_have_a_memory(name, engine, tmp_path):
+    """V* is another in each state: the first one told nothing of the lists after it."""
+    env = gym.make("CascadeMDPRank-v0")
+    message = f"'{name}' needs the same users in every session; those of <ClickEnv<CascadeMDPRank-v0>> have a memory"
+    with pytest.raises(ValueError, match=message):
+        clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
+    assert env.unwrapped._steps == 0
+    with pytest.raises(ValueError, match=message):
+        clickgym.sweep(["CascadeMDPRank-v0"], ["TopRank"], 10, 1, out=tmp_path / "out", engine=engine, metrics=[name])
+    assert not (tmp_path / "out").exists()
+
+
 def test_metrics_by_grade_say_what_they_lack():
     env = ContextualClickEnv(judged_users())
     with pytest.raises(ValueError, match=r"'held_out_ndcg' needs queries held out"):
