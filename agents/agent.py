@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, as_call, check_count, check_positions, check_within, generator, numbers
+from ..envs.checks import as_array, as_call, check_count, check_flag, check_positions, check_within, generator, numbers
 from ..envs.files import parse_json, read_arrays, write_whole
 from ..envs.kernels import specialise, static_kernels
 
@@ -113,6 +113,9 @@ class CompiledAgent(Agent):
     growing: ClassVar[frozenset[str]] = frozenset()
     """State arrays that `make_room` replaces by longer ones."""
 
+    flags: ClassVar[tuple[str, ...]] = ()
+    """Attributes beside the state that are saved, each True or False; one that a file lacks stays as in a new agent."""
+
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
@@ -184,6 +187,7 @@ class CompiledAgent(Agent):
                 name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.hyperparameters.items()
             },
             "generator": self.rng.bit_generator.state,
+            **{name: getattr(self, name) for name in self.flags},
         }
         arrays = {f"state_{name}": value for name, value in self._arrays().items()}
 
@@ -227,6 +231,8 @@ class CompiledAgent(Agent):
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
             agent.ranking[:] = arrays["ranking"]
+            for name in agent.flags:
+                setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
             renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write
             agent._restore({name.removeprefix("state_"): value for name, value in arrays.items()}, renewed)
         except FileNotFoundError:
@@ -302,6 +308,8 @@ class StateAgent(CompiledAgent):
     a ``(3,)`` int64 array: the user's state, 1 in the first session of a user and else 0, and the sessions left where their
     number is fixed, else -1. An observation is a mapping with ``"state"``.
     """
+
+    flags = ("_is_first",)
 
     def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed, **hyperparameters: Any) -> None:
         self._is_first = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -141,6 +142,53 @@ def test_a_loaded_agent_goes_on_where_it_was(spec, tmp_path):
         assert all(own.state is state for own, state in zip(twin.agents, twin.state.of, strict=True))
     results = [clickgym.run(one, clickgym.runner.make.make_env(ENV), 2000, seed=1) for one in (agent, twin)]
     np.testing.assert_array_equal(results[0].regret, results[1].regret)
+
+
+def play_by_hand(agent, n, between=lambda agent: agent):
+    """``n`` sessions; ``between`` is called before each list and before its clicks, and returns who goes on."""
+    env, lists = clickgym.runner.make.make_env(ENV), []
+    observation, _ = env.reset(seed=3)
+    for _ in range(n):
+        agent = between(agent)
+        ranking, before = agent.rank(observation), observation
+        agent = between(agent)
+        observation, reward, over, _, _ = env.step(ranking)
+        agent.update(before, ranking, observation["clicks"], reward)
+        lists.append(ranking.tolist())
+        if over:
+            observation, _ = env.reset()
+            agent.leave()
+    return agent, lists
+
+
+@pytest.mark.parametrize("spec", ["PerState", "CascadeVI"])
+def test_an_agent_saved_in_mid_life_goes_on_exactly(spec, tmp_path):
+    """The session after loading is no user's first: what is counted of it, and every list, is as without."""
+
+    def loaded(agent):
+        agent.save(tmp_path / "agent.npz")
+        return CompiledAgent.load(tmp_path / "agent.npz")
+
+    agents = [clickgym.make_agent(spec, clickgym.runner.make.make_env(ENV), seed=0) for _ in range(2)]
+    (agent, lists), (twin, others) = play_by_hand(agents[0], 60), play_by_hand(agents[1], 60, loaded)
+    assert lists == others
+    for name, array in agent._arrays().items():
+        np.testing.assert_array_equal(twin._arrays()[name], array, err_msg=name)
+
+
+def test_files_that_do_not_tell_whether_a_session_is_the_first_open(tmp_path):
+    agent, _ = play_by_hand(CascadeVI(12, 4, n_states=4, mean_sessions=20, click_rewards=np.ones((4, 12)), seed=0), 1)
+    agent.save(tmp_path / "agent.npz")
+    with np.load(tmp_path / "agent.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    description = json.loads(str(arrays["description"]))
+    assert description.pop("_is_first") is agent._is_first is False
+    for told, expected in (({}, True), ({"_is_first": True}, True), ({"_is_first": False}, False)):
+        np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | told)})
+        assert CascadeVI.load(tmp_path / "agent.npz")._is_first is expected
+    np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": 2})})
+    with pytest.raises(ValueError, match="damaged: .*_is_first is 2; expected True or False"):
+        CascadeVI.load(tmp_path / "agent.npz")
 
 
 def test_what_they_refuse_is_named():
