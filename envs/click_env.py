@@ -286,16 +286,20 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
     are truncated together.
 
+    ⚠ Users who leave do not set the clock back: with ``max_episode_steps`` their law is not that of `ClickEnv` under a time
+    limit, which counts the sessions of each user. Whoever has just come is truncated with the others, with ``NEXT_STEP``
+    even in the step that brings him, and has no session then.
+
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
             has number b mod n, and an optimum of its own.
-        max_episode_steps: truncate all streams after so many sessions; None never does.
-        autoreset_mode: what follows a truncation: ``AutoresetMode.NEXT_STEP`` (the next ``step`` ignores its actions and
-            resets) or ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new stream, and
-            the last one as ``final_obs``).
+        max_episode_steps: truncate all streams after so many steps, whoever has left in between; None never does.
+        autoreset_mode: what follows a truncation, and on a stream a user who has left: ``AutoresetMode.NEXT_STEP`` (the next
+            ``step`` ignores the actions of these streams, and resets them) or ``AutoresetMode.SAME_STEP`` (the same ``step``
+            returns the first observation of the new stream, and the last one as ``final_obs``).
 
     Attributes:
         models, instances: the users and the names of the n instances; ``model`` and ``instance`` are the first.
@@ -403,7 +407,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """Show one list on each stream.
 
         Args:
-            actions: ``(B, K)`` integers, each row K distinct item ids.
+            actions: ``(B, K)`` integers, each row K distinct item ids; with ``NEXT_STEP`` anything on streams that ended with
+                the last step.
 
         Returns:
             Clicks ``(B, K)``, rewards ``(B,)``, terminations, truncations, and infos with the arrays ``expected_reward``,
@@ -419,10 +424,11 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if self._truncated:  # NEXT_STEP: this call is the reset
             observations, infos = self._restart()
             return observations, np.zeros(size), nobody, nobody.copy(), infos
-        rankings = self._checked(actions)
+        begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
+        resets = begins is not nobody and bool(begins.any())
+        rankings = self._checked(self._without(actions, begins) if resets else actions)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
@@ -435,7 +441,6 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
         regret = optimum - expectation
-        resets = begins is not nobody and bool(begins.any())
         if resets:
             for nothing in (clicks, rewards, regret, expectation):
                 nothing[begins] = 0
@@ -503,6 +508,16 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def _repr_html_(self) -> str:
         facts = {"num_envs": self.num_envs, **_facts(self)} | {"instance": ", ".join(dict.fromkeys(self.instances))}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
+
+    def _without(self, actions: Any, ignored: NDArray[np.bool_]) -> Any:
+        """Actions with a list that nobody meets in place of those that are ignored; of a wrong shape they stay as they are."""
+        lists = np.tile(np.arange(self.model.n_positions), (self.num_envs, 1))
+        if ignored.all():
+            return lists
+        given = as_array("actions", actions).copy()
+        if given.shape == lists.shape:
+            given[ignored] = lists[ignored]
+        return given
 
     def _checked(self, actions: Any) -> NDArray[np.int64]:
         rankings = as_array("actions", actions)

@@ -228,6 +228,36 @@ def test_streams_are_the_scalar_environment(mode):
             over = False
 
 
+def test_actions_after_a_user_has_left_are_ignored():
+    """In the step that brings the next one: bad lists, of some streams or of all, change nothing; those of others count."""
+    users, good = some_users(1, 3, 4, 2, mean_sessions=2.0), np.tile([0, 1], (3, 1))
+    envs, twins = (ClickVectorEnv(users, 3) for _ in range(2))
+    envs.reset(seed=0)
+    twins.reset(seed=0)
+    ended, some, everybody = np.zeros(3, bool), 0, 0
+    for _ in range(300):
+        actions = good.copy()
+        actions[ended] = [[7, 7]]
+        some, everybody = some + (0 < ended.sum() < 3), everybody + ended.all()
+        if 0 < ended.sum() < 3:
+            with pytest.raises(ValueError, match=f"environment {np.flatnonzero(~ended)[0]}: bad ranking"):
+                envs.step(np.full((3, 2), 7))
+            for other in (actions.astype(float), actions.astype(str)):
+                with pytest.raises(TypeError, match="expected integer item ids"):
+                    envs.step(other)
+            with pytest.raises(ValueError, match="actions have shape"):
+                envs.step(actions[:, :1])
+        results = [envs.step(None if ended.all() else actions), twins.step(good)]
+        np.testing.assert_equal(*results)
+        ended = results[0][2]
+    assert some > 100
+    assert everybody > 0
+    envs = gym.make_vec("CascadeMDPRank-v0", num_envs=2, instance="clickbait:mean_sessions=1")
+    envs.reset(seed=0)
+    assert envs.step(np.tile([0, 1, 2, 3], (2, 1)))[2].all()
+    assert not envs.step(np.zeros((2, 4), int))[2].any()
+
+
 def test_many_streams_end_one_by_one_and_are_counted_once():
     """The recorded sessions are those that were played, whatever the mode."""
     users = some_users(2, 3, 4, 2, mean_sessions=4.0)
