@@ -155,10 +155,11 @@ def recipes() -> dict[Any, Call]:
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
     add(envs.load_instance, name="yandex-9982")
-    for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction, envs.ItemByItem):
+    for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
     for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction):
         add(wrapper, env=vector(), items=[3, 1, 0, 2])
+    add(envs.ItemByItem, env=scalar(), items=[3, 1, 0, 2], across_lists=True)
     add(envs.ItemByItemVector, env=vector(), items=[3, 1, 0, 2], across_lists=True)
     history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
     add(envs.HistoryObservation, env=scalar(), **history)

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import check_flag, recorded
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
+from ..memory.model import CascadeMDP
 
 __all__ = [
     "EnumeratedAction",
@@ -234,6 +235,16 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
+def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
+    """Refuse lists as episodes where users have a memory: a policy would learn that nothing follows a list."""
+    if not check_flag("across_lists", across_lists) and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
+        raise ValueError(
+            f"a list changes the future of the users of {env}, who have a memory, so that it can be no episode of its own: "
+            "give across_lists=True"
+        )
+    return bool(across_lists)
+
+
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """A list is an episode of K steps, each of which chooses the item of the next position, from the top down.
 
@@ -248,6 +259,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     Args:
         env: an environment whose action space is a `RankedList`.
         items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell something.
+        across_lists: let an episode be that of ``env``, not a list: where a list changes the future of its user, as users
+            with a memory. The next list begins with the last item of this one, and `reset` begins a new stream.
 
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own keys), and ``placed``
@@ -256,7 +269,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the item.
+        ValueError: ``items`` is not a permutation; the users have a memory, and ``across_lists`` is not given; in ``step``, a
+            forbidden choice, naming the item.
         gymnasium.error.ResetNeeded: in ``step``, when no list is under way.
 
     Example:
@@ -272,9 +286,10 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
     """
 
-    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+    def __init__(self, env: gym.Env, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+        self._across_lists = _check_across_lists(env, across_lists)
         self._draft = Draft(env.action_space, items)
-        RecordConstructorArgs.__init__(self, items=recorded(items))
+        RecordConstructorArgs.__init__(self, items=recorded(items), across_lists=self._across_lists)
         gym.Wrapper.__init__(self, env)
         self.action_space = Discrete(self._draft.n_items)
         self.observation_space = _with_draft(env.observation_space, self._draft)
@@ -289,7 +304,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             The observation; and the info of the new stream, or an empty one.
         """
         info: dict[str, Any] = {}
-        if self._ended or seed is not None or options:
+        if self._ended or self._across_lists or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -304,7 +319,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
         Returns:
             The observation; 0 and an empty info, but on the last item the reward and the info of the session; whether the list
-            is complete; whether the sessions were truncated.
+            is complete, or with ``across_lists`` the user has left; whether the sessions were truncated.
         """
         if not self._under_way:
             raise gym.error.ResetNeeded("call reset() first: it begins a list")
@@ -312,9 +327,11 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         if not self._draft.complete:
             return self._observe(), 0.0, False, False, {}
         self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
-        self._under_way = False
         self._ended = ended or truncated
-        return self._observe(), float(reward), True, truncated, info
+        self._under_way = self._across_lists and not self._ended
+        if self._under_way:
+            self._draft.clear()
+        return self._observe(), float(reward), ended if self._across_lists else True, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """``(L,)`` which choices are allowed now."""
@@ -341,7 +358,7 @@ class ItemByItemVector(VectorWrapper):
 
     Raises:
         TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on another autoreset mode, and in
-            ``step`` where only some streams ended.
+            ``step`` where only some streams ended and ``across_lists`` is not given.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -357,7 +374,7 @@ class ItemByItemVector(VectorWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
         super().__init__(env)
         check_autoreset_mode(env)
-        self._across_lists = check_flag("across_lists", across_lists)
+        self._across_lists = _check_across_lists(env, across_lists)
         if across_lists and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
             raise ValueError("across_lists needs a vector environment with autoreset mode SAME_STEP")
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
@@ -375,7 +392,7 @@ class ItemByItemVector(VectorWrapper):
             The observations; and the infos of the new streams, or none.
         """
         infos: dict[str, Any] = {}
-        if self._ended or seed is not None or options:
+        if self._ended or self._across_lists or seed is not None or options:
             self._observations, infos = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -413,7 +430,8 @@ class ItemByItemVector(VectorWrapper):
             self._end(infos, ended)
             return self._observe(), np.asarray(rewards, np.float64), terminations, truncations, infos
         if ended.any() != ended.all():
-            raise ValueError(f"the streams must end together; those that ended: {np.flatnonzero(ended).tolist()}")
+            which = np.flatnonzero(ended).tolist()
+            raise ValueError(f"the streams must end together; those that ended: {which}; across_lists=True lets each end alone")
         self._ended = bool(ended.any())
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             infos = self._next_lists(infos)

@@ -29,6 +29,7 @@ from clickgym.envs import (
     LehmerVectorAction,
     PositionBasedModel,
     RecordRegret,
+    RecordVectorRegret,
     ScoresAction,
     ScoresVectorAction,
     check_ranking,
@@ -587,6 +588,62 @@ def test_streams_that_end_apart_are_refused():
         envs.step([action, action])
     with pytest.raises(ValueError, match=r"the streams must end together; those that ended: \[0\]"):
         envs.step([2, 2])
+
+
+def remembering(mode="SameStep", **arguments):
+    return gym.make_vec("CascadeMDPRank-v0", 3, instance="clickbait:mean_sessions=3", autoreset_mode=mode, **arguments)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ItemByItem(gym.make("CascadeMDPRank-v0")),
+        lambda: ItemByItem(RecordRegret(gym.make("CascadeMDPRank-v0"))),
+        lambda: ItemByItemVector(remembering()),
+        lambda: ItemByItemVector(remembering("NextStep")),
+        lambda: ItemByItemVector(RecordVectorRegret(remembering())),
+    ],
+)
+def test_a_list_is_no_episode_of_users_with_a_memory(make):
+    with pytest.raises(ValueError, match=r"CascadeMDP.* who have a memory.*: give across_lists=True"):
+        make()
+
+
+def test_streams_of_users_with_a_memory_that_hide_them_are_told_the_same():
+    envs = ItemByItemVector(SyncVectorEnv([lambda: gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=2")] * 2))
+    envs.reset(seed=0)
+    lists = [[action] * 2 for _ in range(20) for action in (0, 1, 2, 3, 9)]
+    with pytest.raises(ValueError, match=r"must end together; .*; across_lists=True lets each end alone"):
+        list(map(envs.step, lists))
+
+
+def test_item_by_item_a_life_is_an_episode():
+    """The sessions of the environment by lists; a new user comes where one has left, and where `reset` is called."""
+    inner = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=3")
+    env, plain, ends = ItemByItem(inner, across_lists=True), gym.make(inner.spec), 0
+    observation, _ = env.reset(seed=7)
+    plain.reset(seed=7)
+    for n in range(60):
+        assert not observation["placed"].any()
+        for item in (3, 1, 0):
+            observation, reward, *over, info = env.step(item)
+            assert (reward, over, info) == (0.0, [False, False], {})
+        observation, reward, terminated, truncated, info = env.step(2)
+        expected, paid, left, _, told = plain.step([3, 1, 0, 2])
+        assert (reward, terminated, truncated, observation["state"]) == (paid, left, False, expected["state"])
+        assert observation["clicks"].tolist() == expected["clicks"].tolist()
+        assert info == told
+        assert observation["placed"].argmax(axis=1).tolist() == ([3, 1, 0, 2] if left else [0] * 4)
+        if left:
+            ends += 1
+            with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+                env.step(0)
+        if left or n % 7 == 0:
+            observation, info = env.reset()
+            expected, told = plain.reset()
+            assert (observation["state"], info["optimal_reward"]) == (expected["state"], told["optimal_reward"])
+    assert ends > 10
+    assert gym.make(env.spec).get_wrapper_attr("_across_lists")
 
 
 def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
