@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class PerState(StateAgent):
         n_items: L.
         n_positions: K.
         n_states: S; ``make_agent`` fills it in.
-        agent: the name of a compiled agent that sees no features, as ``"CascadeKLUCB"``.
+        agent: the name of a compiled agent that sees no features and is told nothing, as ``"CascadeKLUCB"``.
         horizon: T of all sessions together, for an agent that takes one.
         seed: seeds all of them.
         **hyperparameters: of that agent.
@@ -80,7 +80,7 @@ class PerState(StateAgent):
             if not issubclass(known, (ContextualAgent, StateAgent)) and not known.told
         }
         if agent not in able:
-            raise ValueError(unknown("agent", agent, able))
+            raise ValueError(self._why_not(agent, able))
         self._class: type[CompiledAgent] = able[agent]
         self._given = dict(hyperparameters)
         own = inspect.signature(self._class).parameters.get("horizon")
@@ -91,6 +91,21 @@ class PerState(StateAgent):
         super().__init__(n_items, n_positions, n_states, seed, agent=agent, horizon=horizon, **hyperparameters)
         self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)  # type: ignore[misc, method-assign]
         self.update_kernel = specialise(_update, update=self._class.update_kernel)  # type: ignore[misc, method-assign]
+
+    @staticmethod
+    def _why_not(agent: str, able: Iterable[str]) -> str:
+        """Why an agent cannot be that of each state: it is not made for it, or not known."""
+        from . import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+
+        told = {name: ", ".join(known.told) for name, known in AGENTS.items()}
+        unable = (
+            {name: f"it is told {what}, which users with a memory do not have" for name, what in told.items() if what}
+            | dict.fromkeys(CONTEXTUAL_AGENTS, "it ranks by features, which only contextual environments have")
+            | dict.fromkeys([*STATE_AGENTS, *LEARNERS], "it sees the state by itself")
+        )
+        if agent in unable:
+            return f"{agent} cannot be the agent of each state: {unable[agent]}"
+        return unknown("agent", agent, able)
 
     def _initial_state(self) -> State:
         seeds = self.rng.integers(2**63, size=self.n_states).tolist()

@@ -40,10 +40,10 @@ class _History:
             )
         n_items, n_positions = lists.n_items, lists.n_positions
         if clicks != MultiBinary(n_positions):
-            raise TypeError(
-                f"a history is kept of clicks, MultiBinary({n_positions}), but observations are {clicks}: put wrappers of "
-                f"observations outside; and where each session has other candidates, an item has no history"
-            )
+            why = "put wrappers of observations outside; and where each session has other candidates, an item has no history"
+            if isinstance(clicks, Dict) and "state" in clicks.spaces:
+                why = "users with a memory click otherwise in each state, so that an item has no single history"
+            raise TypeError(f"a history is kept of clicks, MultiBinary({n_positions}), but observations are {clicks}: {why}")
         last = check_count("last", last, 0)
         self._numbers = np.argsort(order_of_items(items, n_items, streams), axis=-1)
         self._per_position = check_flag("per_position", per_position)

@@ -187,14 +187,17 @@ def test_files_that_do_not_tell_whether_a_session_is_the_first_open(tmp_path):
         np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | told)})
         assert CascadeVI.load(tmp_path / "agent.npz")._is_first is expected
     np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": 2})})
-    with pytest.raises(ValueError, match="damaged: .*_is_first is 2; expected True or False"):
+    with pytest.raises(ValueError, match=r"damaged: .*_is_first is 2; expected True or False"):
         CascadeVI.load(tmp_path / "agent.npz")
 
 
 def test_what_they_refuse_is_named():
     for bad, message in (
-        ({"agent": "PDGD"}, "unknown agent 'PDGD'"),
-        ({"agent": "PBMUCB"}, "unknown agent 'PBMUCB'"),
+        ({"agent": "PDGD"}, "PDGD cannot be the agent of each state: it ranks by features"),
+        ({"agent": "PBMUCB"}, "PBMUCB cannot be the agent of each state: it is told examination, which users with a memory"),
+        ({"agent": "PPO"}, "PPO cannot be the agent of each state: it sees the state by itself"),
+        ({"agent": "CascadeVI"}, "CascadeVI cannot be the agent of each state: it sees the state by itself"),
+        ({"agent": "TopRnk"}, "unknown agent 'TopRnk'; did you mean 'TopRank'"),
         ({"agent": "TopRank"}, "PerState of TopRank needs a horizon"),
         ({"n_states": 0}, "n_states is 0"),
     ):

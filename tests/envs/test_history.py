@@ -192,6 +192,13 @@ def test_what_hides_lists_or_clicks_is_refused():
         HistoryObservation(gym.make("ContextualPBMRank-v0"))
     with pytest.raises(TypeError, match="and where each session has other candidates, an item has no"):
         HistoryVectorObservation(gym.make_vec("ContextualPBMRank-v0", 2))
+    for make in (
+        lambda: HistoryObservation(gym.make("CascadeMDPRank-v0")),
+        lambda: HistoryVectorObservation(gym.make_vec("CascadeMDPRank-v0", 2)),
+    ):
+        with pytest.raises(TypeError, match=r"'state'.*: users with a memory click otherwise in each state") as caught:
+            make()
+        assert "candidates" not in str(caught.value)
     with pytest.raises(ValueError, match=r"autoreset_mode is AutoresetMode.DISABLED"):
         HistoryVectorObservation(SyncVectorEnv([lambda: ClickEnv(MODEL)], autoreset_mode=AutoresetMode.DISABLED))
 
