@@ -432,7 +432,8 @@ def test_every_machine_and_version_that_had_a_part_is_known(submitted, tmp_path,
     assert {value for name, value in made if name == "machine"} == {"another", machine()}
     clickgym.bench("newcomer:Mine", out=elsewhere("mine", tmp_path / "read"), quick=True)
     assert ("machine", machine()) not in verifying.read_submission(tmp_path / "read").made
-    before["parts"][0]["versions"]["numpy"] = "1.0"
+    [part] = before["parts"]
+    before["parts"] = [part | {"versions": part["versions"] | {"numpy": "1.0"}}, part]
     before.pop("checksum")
     config.write_text(json.dumps(before))
     assert {value for name, value in verifying.read_submission(folder).made if name == "numpy"} == {"1.0", version("numpy")}
