@@ -111,7 +111,8 @@ def test_a_sentence_breaks_between_words_only():
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
-def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, tmp_path):
+def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # into which `fit` writes
     words = {
         "report": ["report", str(results)],
         "fit": ["fit", str(log_file), "--model", "PBM", "SDBN", "--out", "q.json"],
