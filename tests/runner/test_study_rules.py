@@ -10,8 +10,9 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
+from clickgym.offline import Judgements, contextual_instance
 from clickgym.runner.make import make_env
-from clickgym.runner.studies import STUDIES, he2020, lagree2016, li2019_bubble, li2019_cascade, study, zoghi2017
+from clickgym.runner.studies import STUDIES, he2020, lagree2016, li2019_bubble, li2019_cascade, pdgd, study, zoghi2017
 from clickgym.runner.studies.run import judge, plan, project, words
 from clickgym.runner.studies.study import Curves, Estimate, estimate
 
@@ -659,3 +660,32 @@ def test_the_best_alpha_of_each_length_is_told():
 
 def test_the_grid_of_alpha_is_that_of_the_page():
     assert he2020.SPECS["C2UCB"] == ("C2UCB", "C2UCB:alpha=0", "C2UCB:alpha=0.1", "C2UCB:alpha=0.3", "C2UCB:alpha=1")
+
+
+# ------------------------------------------------------------------------------------------------------ users by grades
+
+
+def rankers(**offline):
+    """Curves before all users: each agent's offline NDCG rises from 0.3 to what is given, by its name."""
+    env = pdgd.IN_CLICKS
+    one = curves(*(rows(env, agent, lambda steps, end=end: np.where(steps > 1, end, 0.3), pdgd.OFFLINE)
+                   for agent, end in offline.items()))  # fmt: skip
+    return {f"pdgd-{users}": one for users in pdgd.USERS}
+
+
+@pytest.mark.parametrize(("told", "naive", "expected"), [(0.8, 0.6, ("yes", "no")), (0.6, 0.8, ("no", "yes"))])
+def test_who_is_told_how_lists_are_examined_does_not_take_clicks_for_attraction(told, naive, expected):
+    evidence = rankers(PDGD=0.7, UBMLinUCB=told, LinearTS=naive, C2UCB=naive)
+    wanted = ("agents that take clicks for attraction", "UBM-LinUCB, which is told")
+    found = [each.find(evidence).verdict for text in wanted for each in STUDIES["pdgd"].statements if text in each.text]
+    assert tuple(found) == expected
+
+
+def test_documents_without_users_by_grades_are_refused_and_not_replaced(tmp_path):
+    path, names = tmp_path / "mine.json", tuple("abcdefgh")
+    users, items = np.divmod(np.arange(64), 8)
+    ratings = Judgements(users, items, np.random.default_rng(0).integers(1, 6, 64), names, names)
+    contextual_instance(ratings, n_items=4, n_positions=2, dimension=2).save(path)
+    with pytest.raises(ValueError, match=r"mine.json has no users by grades; make it by clickgym features FILE --users"):
+        pdgd.documents([str(path)])
+    assert pdgd.documents(["yandex-9", "judged:seed=3"]) == ["judged:seed=0", "judged:seed=3"]
