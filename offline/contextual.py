@@ -48,6 +48,7 @@ from ..envs.checks import (
     probability,
     unknown,
 )
+from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
@@ -109,7 +110,8 @@ def contextual_instance(
         models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM; None
             takes UBM, or with ``users`` what these are, DBN.
         users: simulated users by grades of relevance, a key of `clickgym.envs.GRADED_USERS`, in place of attraction from labels
-            (``floor``, ``linear``) and of ``examination``.
+            (``floor``, ``linear``) and of ``examination``. They tell as few grades apart, 2, 3 or 5, as have the highest of all
+            judgements, those left out and held out included.
         n_items: L, candidates in each session.
         n_positions: K.
         linear: replace the labels' attraction by the linear function of the features that fits it best.
@@ -172,6 +174,7 @@ def contextual_instance(
                 )
         if judgements.features is None:
             raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
+        n_grades = _number_of_grades(judgements, held_out)
     judgements, further = _folds(judgements, held_out, seed)
 
     kept = np.ones(len(judgements), np.bool_)
@@ -226,12 +229,13 @@ def contextual_instance(
             n_items=n_items,
             n_positions=n_positions,
             held_out=held,
-        )
+        ).of_grades(n_grades)
         attractions = simulated.attractions
     theta, explained = _linear_fit(of_users, items, candidates, attractions)
     shared: dict[str, Any] = {"items": items, "users": of_users, "candidates": candidates}
     if users is not None:
-        made, source = [simulated], f"of {users.replace('_', ' ')} users, {explained:.0%} of its variance linear in them"
+        whose = f"{users.replace('_', ' ')} users by {n_grades} grades"
+        made, source = [simulated], f"of {whose}, {explained:.0%} of its variance linear in them"
     elif linear:
         made, source = [LinearModel(base, theta, **shared) for base in bases], "linear in them"
     else:
@@ -298,6 +302,13 @@ def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> t
         for of in (~apart, apart)
     )
     return first, second
+
+
+def _number_of_grades(judgements: Judgements, held_out: Judgements | float) -> int:
+    """Of how many grades the users are: as all labels need, so that they stay the same whatever is left out or held out."""
+    given = {"labels": judgements} | ({"labels held out": held_out} if isinstance(held_out, Judgements) else {})
+    grades = [integers(name, fold.labels, (None,), 0, MOST_GRADES, whole=True) for name, fold in given.items()]
+    return fewest_grades(max(int(of.max()) for of in grades))
 
 
 def _by_user(entry_users: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:

@@ -13,7 +13,8 @@ for information retrieval*, Information Retrieval 16, 2013; Oosterhuis and de Ri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +52,7 @@ GRADED_USERS: dict[str, dict[int, tuple[Probabilities, Probabilities]]] = {
 """By name and number of grades: the probabilities of a click, and of stopping after one, from grade 0 up."""
 
 MOST_GRADES = max(max(tables) for tables in GRADED_USERS.values())
+NUMBERS_OF_GRADES = tuple(GRADED_USERS["perfect"])  # the others have tables of the same sizes
 
 
 def _click_and_stop(behaviour: str, highest: int) -> NDArray[np.float64]:
@@ -59,6 +61,11 @@ def _click_and_stop(behaviour: str, highest: int) -> NDArray[np.float64]:
         raise ValueError(unknown("behaviour", behaviour, GRADED_USERS))
     tables = GRADED_USERS[behaviour]
     return np.array(tables[min(n_grades for n_grades in tables if n_grades > highest)])
+
+
+def fewest_grades(highest: int) -> int:
+    """Of how many grades the smallest of the tables is that have the highest grade."""
+    return min(n_grades for n_grades in NUMBERS_OF_GRADES if n_grades > highest)
 
 
 def graded_model(grades: ArrayLike, behaviour: str, *, n_positions: int) -> DynamicBayesianModel:
@@ -97,7 +104,7 @@ class GradedModel(LabelledModel):
         items: ``(N, d)`` features of the documents; ``‖x‖₂ ≤ 1`` for all that are candidates.
         candidates: for each query the numbers of its documents, at least L.
         grades: for each query the grades of these, whole numbers from 0 to 4. There are 2, 3 or 5 grades: as few as have the
-            highest of them, those held out included.
+            highest of them, those held out included; `of_grades` makes them more.
         n_items: L, documents to choose from in a session, drawn from those of its query.
         n_positions: K.
         held_out: queries that no session is about, on which what was learned is measured (`held_out_ndcg`): a mapping with
@@ -142,12 +149,54 @@ class GradedModel(LabelledModel):
         attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))
         super().__init__(base, candidates, attraction, items, satisfaction=satisfaction)
 
+    @property
+    def n_grades(self) -> int:
+        """How many grades the users tell apart."""
+        return len(self.click_by_grade)
+
+    @property
+    def _fewest_grades(self) -> int:
+        """How many these grades need."""
+        judged = self.grades + ([] if self.held_out is None else self.held_out.grades)
+        return fewest_grades(max(int(given.max()) for given in judged))
+
+    def of_grades(self, n_grades: int) -> Self:
+        """The same documents before users who tell so many grades apart, for a higher one may have been left out.
+
+        Args:
+            n_grades: 2, 3 or 5, and no fewer than these grades need.
+
+        Raises:
+            ValueError: there is no table of so many, or it lacks one of these grades.
+
+        Example:
+            >>> GradedModel("perfect", [[1.0]] * 2, [[0, 1]], [[0, 1]], n_items=2, n_positions=1).of_grades(5).attractions
+            [array([0. , 0.2])]
+        """
+        offered = [number for number in NUMBERS_OF_GRADES if number >= self._fewest_grades]
+        if check_count("n_grades", n_grades) not in offered:
+            raise ValueError(f"n_grades is {n_grades}; expected {' or '.join(map(str, offered))}, as these grades need")
+        if n_grades == self.n_grades:
+            return self
+        # Not in the constructor: what it reaches is part of the digest of results that ship.
+        click, stop = _click_and_stop(self.behaviour, n_grades - 1)
+        made = copy(self)
+        made.click_by_grade = click
+        attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))
+        LabelledModel.__init__(made, self.base, self.candidates, attraction, self.items, satisfaction=satisfaction)
+        return made
+
     def before(self, behaviour: str) -> GradedModel:
         """The same documents before users of another behaviour."""
-        return GradedModel(**(self._arguments() | {"behaviour": behaviour}))
+        return GradedModel(**(self._arguments() | {"behaviour": behaviour})).of_grades(self.n_grades)
 
     def with_positions(self, n_positions: int) -> GradedModel:
-        return GradedModel(**(self._arguments() | {"n_positions": n_positions}))
+        return GradedModel(**(self._arguments() | {"n_positions": n_positions})).of_grades(self.n_grades)
+
+    @classmethod
+    def described(cls, n_grades: int | None = None, **parameters: Any) -> Self:
+        made = cls(**parameters)
+        return made if n_grades is None else made.of_grades(n_grades)
 
     def _arguments(self) -> dict[str, Any]:
         return {
@@ -163,7 +212,9 @@ class GradedModel(LabelledModel):
     def to_dict(self) -> dict[str, Any]:
         lists = {"candidates": _lists(self.candidates), "grades": _lists(self.grades)}
         held_out = None if self.held_out is None else {key: _lists(of) for key, of in self.held_out._asdict().items()}
-        return {"model": self.name()} | self._arguments() | {"items": self.items.tolist(), **lists, "held_out": held_out}
+        # Only where it is news: descriptions without it, and their digests, stay as they were.
+        more = {} if self.n_grades == self._fewest_grades else {"n_grades": self.n_grades}
+        return {"model": self.name()} | self._arguments() | {"items": self.items.tolist(), **lists, "held_out": held_out} | more
 
     def held_out_ndcg(self, best: Callable[[NDArray[np.float64]], NDArray[np.int64]], cutoff: int = 10) -> float:
         """The mean NDCG of lists over the queries held out: of a document of grade g the gain ``2^g - 1``, at position k the

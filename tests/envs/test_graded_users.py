@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from clickgym.envs import GRADED_USERS, GradedModel, graded_model, load_instance
+from clickgym.envs import GRADED_USERS, GradedModel, Users, graded_model, load_instance
 from clickgym.offline import Judgements, contextual_instance
 from clickgym.runner.cli.app import main
 
@@ -87,6 +87,56 @@ def test_an_instance_from_judged_documents_saves_and_opens(tmp_path):
     assert env.unwrapped.model.kind == "GradedModel of DBN"
 
 
+def with_a_top_grade(grade, size=2):
+    """As `judged`, and a query of few documents, the last of them the only one of its grade."""
+    known = judged()
+    queries, documents = known.user_labels, tuple(f"d{i}" for i in range(len(known) + size))
+    users, grades = np.append(known.users, [len(queries)] * size), np.append(known.labels, [0] * (size - 1) + [grade])
+    features = sparse.vstack([known.features, sparse.csr_array(np.ones((size, 2)))]).tocsr()
+    return Judgements(users, np.arange(len(documents)), grades, (*queries, "few"), documents, features)
+
+
+def test_the_users_are_those_of_all_judgements(tmp_path):
+    """Whatever is left out for having too few documents, or held out, in this file or in another."""
+    documents, sizes = with_a_top_grade(4), {"users": "navigational", "n_positions": 2}
+    five = list(GRADED_USERS["navigational"][5][0])
+    several = [{"n_items": 2}, {"n_items": 3}, *({"n_items": 2, "held_out": 0.5, "seed": seed} for seed in range(4))]
+    for arguments in several:
+        instance = contextual_instance(documents, **sizes, **arguments)
+        assert "of navigational users by 5 grades" in instance.description
+        assert instance.model("GradedModel of DBN").click_by_grade.tolist() == five
+    few = contextual_instance(judged(), **sizes, n_items=3, held_out=documents)
+    assert few.model("GradedModel of DBN").click_by_grade.tolist() == five
+
+    instance = contextual_instance(documents, **sizes, n_items=3)
+    instance.save(tmp_path / "users.json")
+    model = load_instance(tmp_path / "users.json").model("GradedModel of DBN", 3)
+    assert (model.n_grades, model.n_positions, max(map(max, model.grades))) == (5, 3, 2)
+    for other in (model, model.before("perfect").before("navigational")):
+        assert other.to_dict() == instance.model("GradedModel of DBN", 3).to_dict()
+        assert other.click_by_grade.tolist() == five
+    with pytest.raises(ValueError, match=r"labels\[31\] is 5.0; expected an integer from 0 to 4"):
+        contextual_instance(with_a_top_grade(5), **sizes, n_items=3)
+
+
+def test_the_number_of_grades_is_written_where_the_grades_do_not_tell_it():
+    """So that files of before open, with the users that they had, and keep their digests."""
+    documents = {"items": np.eye(3), "candidates": [[0, 1, 2]], "grades": [[0, 2, 1]], "n_items": 3, "n_positions": 2}
+    known = GradedModel("perfect", **documents)
+    same, more = known.of_grades(3), known.of_grades(5)
+    assert known.to_dict() == same.to_dict() == {key: more.to_dict()[key] for key in known.to_dict()}
+    assert more.to_dict().keys() - known.to_dict().keys() == {"n_grades"}
+    for model, attraction in ((known, [0.0, 1.0, 0.5]), (more, [0.0, 0.4, 0.2])):
+        assert Users.from_dict(model.to_dict()) == model
+        assert model.attractions[0].tolist() == attraction
+        assert model.mean.attraction.tolist() == pytest.approx([np.mean(attraction)] * 3)
+    for wrong in (2, 4, 6, True, 3.0, "3"):
+        with pytest.raises(ValueError, match=f"n_grades is {wrong!r}; expected"):
+            known.of_grades(wrong)
+        with pytest.raises(ValueError, match=f"n_grades is {wrong!r}; expected"):
+            Users.from_dict(known.to_dict() | {"n_grades": wrong})
+
+
 def test_features_within_queries_go_from_0_to_1():
     documents = judged()
     plain = contextual_instance(documents, users="perfect", n_items=3, n_positions=2, normalise="query").model(
@@ -132,5 +182,7 @@ def test_the_command_makes_users_by_grades(tmp_path, capsys):
     out = tmp_path / "nav.json"
     command = ["features", str(tmp_path / "docs.txt"), "--users", "navigational", "--candidates", "4", "--positions", "3"]
     assert main([*command, "--normalise", "query", "--held-out", "0.25", "--out", str(out)]) == 0
-    assert "1 queries held out" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "of navigational users by 3 grades" in said
+    assert "1 queries held out" in said
     assert isinstance(load_instance(out).model("GradedModel of DBN"), GradedModel)
