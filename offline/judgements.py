@@ -28,7 +28,8 @@ class Judgements:
         items: ``(E,)`` the item, as an index into ``item_labels``; a user judges an item at most once.
         labels: ``(E,)`` numbers from 0, the more the better.
         user_labels, item_labels: what the indices stand for.
-        features: ``(N, d)`` features of the N items, where they have any.
+        features: ``(N, d)`` features of the N items, where they have any: finite numbers in a sparse array of SciPy, of any
+            format; kept by rows (CSR), as floats.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -64,8 +65,15 @@ class Judgements:
         }
         for name, values in arrays.items():
             object.__setattr__(self, name, values)
-        if self.features is not None and not sparse.issparse(self.features):
-            raise ValueError(f"features is {short(self.features)}; expected a sparse array of SciPy")
+        if self.features is not None:
+            if not sparse.issparse(self.features) or self.features.ndim != 2 or self.features.dtype.kind not in "biuf":
+                raise ValueError(f"features is {short(self.features)}; expected a sparse array (N, d) of numbers, of SciPy")
+            features = sparse.csr_array(self.features, dtype=np.float64)
+            if not np.isfinite(features.data).all():
+                place = int(np.argmin(np.isfinite(features.data)))
+                row, column = np.searchsorted(features.indptr, place, "right") - 1, features.indices[place]
+                raise ValueError(f"features[{row}, {column}] is {features.data[place]}; expected a finite number")
+            object.__setattr__(self, "features", features)
         pairs = self.users.astype(np.int64) * len(self.item_labels) + self.items
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("a user judges an item twice")

@@ -227,6 +227,24 @@ def test_an_instance_from_documents(reduce):
         np.testing.assert_allclose(model.items[:, 1:], expected, atol=1.1e-6)
 
 
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
+def test_features_are_the_same_in_every_sparse_format(kind, dtype):
+    documents = some_documents()
+    x = documents.features.astype(dtype)
+    labels, names = documents.labels, (documents.user_labels, documents.item_labels)
+    made = [
+        Judgements(documents.users, documents.items, labels, *names, given)
+        for given in (sparse.csr_array(x.toarray(), dtype=np.float64), x.asformat(kind))
+    ]
+    known, model = (
+        contextual_instance(of, users="perfect", n_items=6, n_positions=3).model("GradedModel of DBN") for of in made
+    )
+    assert (made[1].features.format, made[1].features.dtype) == ("csr", np.float64)
+    np.testing.assert_array_equal(model.items, known.items)
+    np.testing.assert_array_equal(x.toarray(), documents.features.toarray().astype(dtype))
+
+
 def test_who_judged_too_little_is_left_out():
     documents = some_documents()
     kept = np.ones(len(documents), bool)

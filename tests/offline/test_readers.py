@@ -792,6 +792,11 @@ def test_queries_by_size(tmp_path):
         ({"labels": [1.0]}, r"labels has shape \(1,\); expected \(2,\)"),
         ({"items": [1, 1]}, "a user judges an item twice"),
         ({"features": sparse.csr_array((3, 1))}, r"features has shape \(3, 1\); expected 2 rows"),
+        ({"features": np.eye(2)}, r"features is .*; expected a sparse array \(N, d\) of numbers"),
+        ({"features": sparse.coo_array(np.ones(2))}, r"expected a sparse array \(N, d\) of numbers"),
+        ({"features": sparse.csr_array([[1j], [0]])}, r"expected a sparse array \(N, d\) of numbers"),
+        ({"features": sparse.csr_array([[1.0, 2.0], [0.0, np.nan]])}, r"features\[1, 1\] is nan; expected a finite number"),
+        ({"features": sparse.csc_array([[0.0, 2.0], [-np.inf, 0]])}, r"features\[1, 0\] is -inf; expected a finite number"),
     ],
 )
 def test_wrong_judgements_are_named(changed, message):
