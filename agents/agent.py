@@ -23,6 +23,7 @@ Seed = int | np.random.SeedSequence | None
 
 LARGEST_FEATURE = 1e6
 """Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
+FEATURE = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
 
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
@@ -274,7 +275,8 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` their rows, the largest score first; equal ones in their order.
         """
-        given = numbers("features", features, (None, self.n_features), -LARGEST_FEATURE, LARGEST_FEATURE)
+        shape = (None, self.n_features)
+        given = numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=FEATURE)
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
@@ -297,8 +299,7 @@ class ContextualAgent(CompiledAgent):
             features = np.array(given, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
                 return features
-        expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
-        return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
+        return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=FEATURE)
 
 
 class StateAgent(CompiledAgent):

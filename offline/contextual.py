@@ -122,7 +122,8 @@ def contextual_instance(
         dimension: of the singular value decomposition (ratings have twice that many features and a constant) or of the code.
         most_rated: of ratings, keep only so many items, those with the most; None keeps all.
         held_out: for simulated users: documents of further queries, or the share of the queries, drawn by ``seed``, that no
-            session is about, for `GradedModel.held_out_ndcg`. Features beyond those of the judgements are left out.
+            session is about, for `GradedModel.held_out_ndcg`. Features beyond those of the judgements are left out; with
+            ``"largest"`` also those that are 0 in all of these.
         examination: the instance whose users' examination is taken: a name or a file.
         seed: of decomposition and autoencoder.
         name, origin: of the instance.
@@ -345,7 +346,8 @@ def _document_features(folds: Sequence[Judgements], normalise: str, reduce: str,
     else:
         largest = np.abs(judged[0]).max(axis=0).toarray().ravel()
         for features in judged:
-            features.data /= np.where(largest > 0, largest, 1.0)[features.indices]
+            # What is always 0 in the first fold has no scale, and nothing is learned of it: it becomes 0 in the others, too.
+            features.data /= np.where(largest > 0, largest, np.inf)[features.indices]
         scaled = judged
     if reduce == "svd":
         svd = TruncatedSVD(dimension, seed=seed).fit(scaled[0])

@@ -141,3 +141,5 @@ def test_a_matrix_without_digits_is_still_positive():
 def test_features_beyond_all_measure_are_refused(value):
     with pytest.raises(ValueError, match=r"features\[0, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"):
         C2UCB(2, 1, n_features=1).rank({"features": [[value], [0.0]]})
+    with pytest.raises(ValueError, match=r"features\[1, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"):
+        C2UCB(2, 1, n_features=1).best([[0.0], [value]])

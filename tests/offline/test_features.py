@@ -324,6 +324,32 @@ def test_tiny_features_are_divided_by_the_largest_without_overflow():
     np.testing.assert_allclose(model.items[:, 1:], [[0.5, 0], [0, 0.5], [0.5, 0.5]], atol=1.1e-6)
 
 
+@pytest.mark.parametrize("reduce", ["none", "svd", "autoencoder"])
+def test_a_feature_that_only_queries_held_out_have_is_left_out(reduce):
+    """It has no scale, and nothing is learned of it."""
+    if reduce == "autoencoder":
+        pytest.importorskip("torch")
+    documents = some_documents()
+    x = documents.features.toarray()
+    x[:, 3] = 0.0
+    without, further = (
+        Judgements(
+            documents.users, documents.items, documents.labels, documents.user_labels, documents.item_labels,
+            sparse.csr_array(given),
+        )
+        for given in (x, np.where(np.arange(7) == 3, -5e6, x))
+    )  # fmt: skip
+    made = [
+        contextual_instance(
+            without, users="perfect", n_items=6, n_positions=3, reduce=reduce, dimension=3, held_out=held_out
+        ).model("GradedModel of DBN")
+        for held_out in (without, further)
+    ]
+    np.testing.assert_array_equal(made[0].items, made[1].items)
+    agent = clickgym.agents.PDGD(6, 3, n_features=made[1].n_features, seed=0)
+    assert made[1].held_out_ndcg(agent.best) == made[0].held_out_ndcg(agent.best)
+
+
 # ----------------------------------------------------------------------------------------------------------- the command
 
 RATINGS = "userId,movieId,rating\n" + "".join(
