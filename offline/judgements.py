@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -156,7 +158,7 @@ def _label(name: str, text: str) -> float:
 
 
 VALUE = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-DOCUMENT = re.compile(rb"(\d+)(?:[ \t]+qid:(\d+))?((?:[ \t]+\d+:" + VALUE + rb")*)[ \t]*(?:#.*)?", re.DOTALL)
+DOCUMENT = re.compile(rb"(\d+(?:\.\d*)?)(?:[ \t]+qid:(\d+))?((?:[ \t]+\d+:" + VALUE + rb")*)[ \t]*(?:#.*)?", re.DOTALL)
 FEATURE = re.compile(rb"(\d+):(" + VALUE + rb")")
 
 
@@ -166,6 +168,7 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     A line is one document: its relevance label, a whole number from 0; perhaps ``qid:`` and the number of its query; its
     features as ``number:value``, the numbers from 1 and increasing, absent ones 0; perhaps a comment after ``#``. The documents
     of a query stand together. Where lines have no ``qid``, a second file tells how many belong to each query, a number a line.
+    Lines that are blank or only a comment are passed over, and so is a byte order mark.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
@@ -183,17 +186,17 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     path = Path(path)
     labels, queries = array("d"), array("i")
     values, columns, ends = array("d"), array("i"), array("q", [0])
+    lines = array("q")  # where each document stands
     query_index: dict[str, int] = {}
     named = False  # whether the lines name their queries
     known: list[bytes] = []  # the features' numbers of the line before, which in most files all lines have ...
     places = array("i")  # ... and their columns
-    number = 0
-    for number, line in read_lines(path):
+    for number, line in _filled_lines(path):
         try:
             document = DOCUMENT.fullmatch(line)
             if document is None:
                 raise Fault(f"expected 'label number:value number:value ...', got {excerpt(line)}")
-            if number == 1:
+            if not labels:
                 named = document[2] is not None
             if named != (document[2] is not None):
                 raise Fault(f"{'no qid' if named else 'a qid'}, unlike the lines before")
@@ -202,7 +205,11 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
                 if query_index.setdefault(query, len(query_index)) != len(query_index) - 1:
                     raise Fault(f"the documents of query {query} do not stand together")
                 queries.append(len(query_index) - 1)
-            labels.append(whole_number("label", document[1].decode(), 0))
+            label = document[1].decode()
+            if "." in label:  # 2.0 is 2
+                label = label.rstrip("0").removesuffix(".")
+            labels.append(whole_number("label", label, 0))
+            lines.append(number)
             numbered = document[3].replace(b":", b" ").split()
             given, told = numbered[::2], list(map(float, numbered[1::2]))
             if given != known or not math.isfinite(sum(told)):
@@ -230,9 +237,17 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
         starts = starts.astype(np.int32)
     features = sparse.csr_array((np.frombuffer(values), np.frombuffer(columns, np.int32), starts), shape)
     documents = np.arange(len(labels), dtype=np.int32)
-    return Judgements(
-        users, documents, np.frombuffer(labels), tuple(query_index), tuple(str(line + 1) for line in documents), features
-    )
+    return Judgements(users, documents, np.frombuffer(labels), tuple(query_index), tuple(map(str, lines)), features)
+
+
+def _filled_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """`read_lines` without those that are blank or only a comment, and without a byte order mark."""
+    for number, line in read_lines(path):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        text = line.lstrip(b" \t")
+        if text and not text.startswith(b"#"):
+            yield number, line
 
 
 def _checked_features(text: bytes) -> array[int]:
@@ -255,7 +270,7 @@ def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents:
     if not beside.is_file():
         raise ValueError(f"{path} does not name its queries by qid, and there is no file {beside} that tells their sizes")
     counts = array("q")
-    for number, line in read_lines(beside):
+    for number, line in _filled_lines(beside):
         try:
             counts.append(whole_number("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
         except Fault as fault:

@@ -301,7 +301,9 @@ def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str
 def whole_number(name: str, text: str, least: int) -> int:
     """A number written as 1 to 9 digits; else a `Fault`, as from the functions below."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
-        raise Fault(f"{name} is not a whole number from {least}", f"{name} is {text!r}; expected a whole number from {least}")
+        limit = ", of at most 9 digits" if text.isdigit() and len(text) > 9 else ""
+        expected = f"a whole number from {least}"
+        raise Fault(f"{name} is not {expected}", f"{name} is {text!r}; expected {expected}{limit}")
     return int(text)
 
 

@@ -556,6 +556,7 @@ def slow_document(line):
     line = line.partition("#")[0]
     assert not line.startswith((" ", "\t"))
     label, *fields = [field for field in re.split("[ \t]+", line) if field]
+    label = re.sub("[.]0*$", "", label)
     assert len(number(label)) < 10
     query = None
     if fields and fields[0].startswith("qid:"):
@@ -572,8 +573,13 @@ def slow_document(line):
     return query, int(label), features
 
 
+def filled_lines_of(content):
+    lines = lines_of(content.removeprefix(b"\xef\xbb\xbf").decode("latin-1"))
+    return [line for line in lines if line.strip(" \t") and line.strip(" \t")[0] != "#"]
+
+
 def slow_letor(content):
-    documents = [slow_document(line) for line in lines_of(content.decode("latin-1"))]
+    documents = [slow_document(line) for line in filled_lines_of(content)]
     queries = [query for query, _, _ in documents]
     assert None not in queries
     assert len([query for query, _ in itertools.groupby(queries)]) == len(set(queries))
@@ -583,10 +589,10 @@ def slow_letor(content):
 
 def slow_sizes(content):
     """The sizes of the queries of a file with five documents, without qid."""
-    sizes = [int(number(line.strip(" \t"))) for line in lines_of(content.decode("latin-1"))]
+    sizes = [int(number(line.strip(" \t"))) for line in filled_lines_of(content)]
     assert sum(sizes) == 5
     assert min(sizes) > 0
-    assert all(len(line.strip(" \t")) < 10 for line in lines_of(content.decode("latin-1")))
+    assert all(len(line.strip(" \t")) < 10 for line in filled_lines_of(content))
     return sizes
 
 
@@ -620,9 +626,11 @@ session,query,position,item,clicked,feature_1,feature_2
 
 RATINGS = "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n1,1029,3,1260759179\n7,31,.5,851868750\n"
 LETOR = "2 qid:10 1:0.5 3:-1e-1 # doc = a\n0 qid:10 2:1\n1 qid:8 1:3. 2:0 4:+.5\n"
+REMARKS = "# written by\n\n2.0 qid:10 1:0.5 # doc = a\n \t\n0. qid:10 2:1\n\t# and\n1 qid:8 1:3.\n\n"
 STRICT_FORMATS = {
     "ratings": (lambda path: read_ratings(path), slow_ratings, judged, RATINGS),
     "documents": (lambda path: read_letor(path), slow_letor, documents_of, LETOR),
+    "documents and remarks": (lambda path: read_letor(path), slow_letor, documents_of, REMARKS),
     "sizes": (
         lambda path: read_letor(path.with_name("documents"), path),
         slow_sizes,
@@ -743,7 +751,14 @@ def test_a_malformed_rating_is_named(tmp_path, line, message):
         ("-1 qid:9 1:1", "line 4: expected 'label"),
         ("1 1:1", "line 4: no qid, unlike the lines before"),
         ("1 qid:10 1:1", "line 4: the documents of query 10 do not stand together"),
-        ("", "line 4: expected 'label"),
+        ("# doc = d\n\n1 1:1", "line 6: no qid, unlike the lines before"),
+        ("1.50 qid:9 1:1", "line 4: label is '1.5'; expected a whole number from 0"),
+        ("1e0 qid:9 1:1", "line 4: expected 'label"),
+        (
+            "1 qid:9 99999999999:1",
+            "line 4: a feature's number is '99999999999'; expected a whole number from 1, of at most 9 digits",
+        ),
+        ("9999999999 qid:9 1:1", "line 4: label is '9999999999'; expected a whole number from 0, of at most 9 digits"),
     ],
 )
 def test_a_malformed_document_is_named(tmp_path, line, message):
@@ -751,6 +766,25 @@ def test_a_malformed_document_is_named(tmp_path, line, message):
     path.write_text(LETOR + line + "\n")
     with pytest.raises(ValueError, match=re.escape(message)):
         read_letor(path)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("named", [True, False])
+def test_lines_without_documents_are_passed_over(tmp_path, mark, named):
+    """As scikit-learn's ``dump_svmlight_file`` and editors write them; documents are labelled by their lines all the same."""
+    text = REMARKS if named else re.sub(" qid:[0-9]+", "", REMARKS)
+    (tmp_path / "letor.txt").write_text(mark + text, encoding="utf-8")
+    (tmp_path / "letor.txt.query").write_text(f"{mark}2\r\n1\r\n\r\n", encoding="utf-8")
+    documents = read_letor(tmp_path / "letor.txt")
+    assert documents.labels.tolist() == [2, 0, 1]
+    assert documents.users.tolist() == [0, 0, 1]
+    assert documents.user_labels == (("10", "8") if named else ("1", "2"))
+    assert documents.item_labels == ("3", "5", "7")
+    np.testing.assert_array_equal(documents.features.toarray(), [[0.5, 0], [0, 1], [3, 0]])
+    for nothing in ("", "# only this\n", "\n\n"):
+        (tmp_path / "letor.txt").write_text(mark + nothing, encoding="utf-8")
+        with pytest.raises(ValueError, match="no document in the file"):
+            read_letor(tmp_path / "letor.txt")
 
 
 def test_ratings_in_parquet(tmp_path):
