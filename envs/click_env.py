@@ -511,12 +511,13 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _without(self, actions: Any, ignored: NDArray[np.bool_]) -> Any:
         """Actions with a list that nobody meets in place of those that are ignored; of a wrong shape they stay as they are."""
-        lists = np.tile(np.arange(self.model.n_positions), (self.num_envs, 1))
+        nobodys = np.arange(self.model.n_positions)
         if ignored.all():
-            return lists
-        given = as_array("actions", actions).copy()
-        if given.shape == lists.shape:
-            given[ignored] = lists[ignored]
+            return np.tile(nobodys, (self.num_envs, 1))
+        given = as_array("actions", actions)
+        if given.shape == (self.num_envs, len(nobodys)):
+            given = given.copy()
+            given[ignored] = nobodys
         return given
 
     def _checked(self, actions: Any) -> NDArray[np.int64]:
