@@ -23,7 +23,6 @@ Seed = int | np.random.SeedSequence | None
 
 LARGEST_FEATURE = 1e6
 """Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
-FEATURE = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
 
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
@@ -275,8 +274,7 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` their rows, the largest score first; equal ones in their order.
         """
-        shape = (None, self.n_features)
-        given = numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=FEATURE)
+        given = _features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
@@ -299,7 +297,7 @@ class ContextualAgent(CompiledAgent):
             features = np.array(given, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
                 return features
-        return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=FEATURE)
+        return _features(given, shape)
 
 
 class StateAgent(CompiledAgent):
@@ -343,6 +341,11 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
+
+
+def _features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
+    expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
+    return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 
 
 def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:

@@ -426,7 +426,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             return observations, np.zeros(size), nobody, nobody.copy(), infos
         begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
         resets = begins is not nobody and bool(begins.any())
-        rankings = self._checked(self._without(actions, begins) if resets else actions)
+        rankings = self._checked(actions, begins if resets else None)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         clicks = np.empty(rankings.shape, np.int8)
@@ -509,25 +509,21 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         facts = {"num_envs": self.num_envs, **_facts(self)} | {"instance": ", ".join(dict.fromkeys(self.instances))}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
-    def _without(self, actions: Any, ignored: NDArray[np.bool_]) -> Any:
-        """Actions with a list that nobody meets in place of those that are ignored; of a wrong shape they stay as they are."""
-        nobodys = np.arange(self.model.n_positions)
-        if ignored.all():
-            return np.tile(nobodys, (self.num_envs, 1))
-        given = as_array("actions", actions)
-        if given.shape == (self.num_envs, len(nobodys)):
-            given = given.copy()
-            given[ignored] = nobodys
-        return given
-
-    def _checked(self, actions: Any) -> NDArray[np.int64]:
-        rankings = as_array("actions", actions)
+    def _checked(self, actions: Any, ignored: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The actions as lists, each of them checked; in place of those that are ignored lists that nobody meets."""
         shape = (self.num_envs, self.model.n_positions)
+        if ignored is not None and ignored.all():
+            return np.tile(np.arange(self.model.n_positions), (self.num_envs, 1))
+        rankings = as_array("actions", actions)
         if rankings.shape != shape:
             raise ValueError(f"actions have shape {rankings.shape}; expected (num_envs, n_positions) = {shape}")
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        rankings = np.ascontiguousarray(rankings, np.int64)
+        if ignored is None:
+            rankings = np.ascontiguousarray(rankings, np.int64)
+        else:
+            rankings = np.array(rankings, np.int64, order="C")
+            rankings[ignored] = np.arange(self.model.n_positions)
         bad = first_bad_list(rankings, np.full(self.model.n_items, -1))
         if bad >= 0:
             try:

@@ -297,9 +297,11 @@ class Metrics:
         """
         if isinstance(env, Env):
             for name in self.summed:
-                if isinstance(env.model, ContextualModel) and not METRICS[name].contextual:
+                if METRICS[name].contextual:
+                    continue
+                if isinstance(env.model, ContextualModel):
                     raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-                if isinstance(env.model, CascadeMDP) and not METRICS[name].contextual:
+                if isinstance(env.model, CascadeMDP):
                     raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
             return tuple(METRICS[name].context(env) for name in self.summed)
         return tuple(_context_of_guest(name, env) for name in self.summed)

@@ -237,12 +237,13 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
 
 def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
     """Refuse lists as episodes where users have a memory: a policy would learn that nothing follows a list."""
-    if not check_flag("across_lists", across_lists) and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
+    across_lists = check_flag("across_lists", across_lists)
+    if not across_lists and isinstance(getattr(env.unwrapped, "model", None), CascadeMDP):
         raise ValueError(
             f"a list changes the future of the users of {env}, who have a memory, so that it can be no episode of its own: "
             "give across_lists=True"
         )
-    return bool(across_lists)
+    return across_lists
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):

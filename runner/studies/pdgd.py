@@ -49,15 +49,18 @@ def documents(queries: Sequence[str]) -> list[str]:
     Raises:
         ValueError: an instance has documents, but no users by grades.
     """
-    for query in queries:
-        if _judged(query) is None and any(isinstance(model, ContextualModel) for model in load_instance(query).models.values()):
+    made = []
+    for seed, query in enumerate(queries):
+        known = load_instance(query)
+        judged = _judged(known) is not None
+        if not judged and any(isinstance(model, ContextualModel) for model in known.models.values()):
             raise ValueError(f"{query} has no users by grades; make it by clickgym features FILE --users ... --held-out ...")
-    return [query if _judged(query) is not None else f"judged:seed={seed}" for seed, query in enumerate(queries)]
+        made.append(query if judged else f"judged:seed={seed}")
+    return made
 
 
-def _judged(query: str) -> GradedModel | None:
-    models = load_instance(query).models.values()
-    return next((model for model in models if isinstance(model, GradedModel)), None)
+def _judged(known: Instance) -> GradedModel | None:
+    return next((model for model in known.models.values() if isinstance(model, GradedModel)), None)
 
 
 def before(users: str, names: Sequence[str], folder: Path) -> list[str]:
@@ -65,7 +68,8 @@ def before(users: str, names: Sequence[str], folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name in names:
-        known, model = load_instance(name), _judged(name)
+        known = load_instance(name)
+        model = _judged(known)
         assert model is not None
         own = f"{known.name.replace(':', '-').replace('=', '-')}-{users}"
         shown = Instance(own, {model.kind: model.before(users)}, known.n_positions, known.description, known.origin)
