@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.agents import AGENTS, LEARNERS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.envs.pages import page
 from clickgym.runner.bench.figures import leaderboard_figure
@@ -23,6 +23,7 @@ from clickgym.runner.bench.pages import leaderboard_html
 from clickgym.runner.bench.score import anchors, tasks
 from clickgym.runner.bench.tasks import ABILITIES, VERSION, candidates
 from clickgym.runner.formats import amount, duration, markdown_table, markdown_text, regret_text
+from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.reports.results import Results
 from clickgym.runner.studies import STUDIES
@@ -42,7 +43,7 @@ def pages() -> dict[Path, str]:
     rows = [(f"[`{name}`](environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents = [
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
-        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | LEARNERS).items()
+        for name, agent in PUBLISHED.items()
     ]
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import envs
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.notebook import html_table
+from .labels import PUBLISHED
 from .metrics import DERIVED, LEARNED, METRICS
 
 __all__ = ["Catalogue", "Row", "list_agents", "list_environments", "list_instances", "list_metrics"]
@@ -64,7 +64,7 @@ def list_agents() -> Catalogue:
         >>> list_agents().rows[0]["told"]
         'ranking'
     """
-    agents: dict[str, Any] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
+    agents: Mapping[str, Any] = PUBLISHED
     return Catalogue(
         {
             "name": name,

@@ -10,18 +10,19 @@ import inspect
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 import clickgym
 from clickgym import agents, envs, offline
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.bench.leaderboard import leaderboard
 from clickgym.runner.bench.score import tasks
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.formats import markdown_table
+from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,6 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
 }
-EVERYONE = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 
 
 def collect(source: Path) -> None:
@@ -85,13 +85,13 @@ def agent_page(name: str) -> str:
     """An agent: its docstring, what it is told, how fast it is, and where it stands."""
     about = next(row for row in list_agents().rows if row["name"] == name)
     facts = [("source", about["paper"]), ("made for", about["click_models"]), ("is told", about["told"] or "nothing")]
-    times = dict(speeds())
+    times = speeds()
     facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
     parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]
     place = next((place for place in leaderboard() if place.agent == name), None)
     if place is not None:
-        number = sum(other.many for other in leaderboard()[: leaderboard().index(place) + 1])
-        rank = f"Number {number} of {sum(other.many for other in leaderboard())}: overall" if place.many else "Overall"
+        ranked = [other.agent for other in leaderboard() if other.many]
+        rank = f"Number {ranked.index(name) + 1} of {len(ranked)}: overall" if place.many else "Overall"
         scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
         told = f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(tasks())} tasks."
         parts += [
@@ -110,10 +110,11 @@ def agent_page(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def speeds() -> Iterator[tuple[str, str]]:
-    """The times of the first column of the table of growth."""
+@cache
+def speeds() -> dict[str, str]:
+    """The times of the first column of the table of growth, by agent."""
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    yield from re.findall(r"^\| (\w+) +\| +([\d.]+ µs) \| +[\d.]+ µs \| +[\d.]+ µs \|$", text, flags=re.MULTILINE)
+    return dict(re.findall(r"^\| (\w+) +\| +([\d.]+ µs) \| +[\d.]+ µs \| +[\d.]+ µs \|$", text, flags=re.MULTILINE))
 
 
 def _documented(module: str, name: str) -> str:
@@ -129,7 +130,7 @@ def api_page(module: str) -> str:
     parts = [f"# {module}", (inspect.getdoc(package) or "").partition("\n")[0]]
     for name in package.__all__:
         thing = getattr(package, name)
-        if module == "clickgym.agents" and name in EVERYONE:
+        if module == "clickgym.agents" and name in PUBLISHED:
             parts.append(f"- [`{name}`](../agents/{name}.md)")
         elif module == "clickgym" and name in envs.__all__:
             parts.append(f"- [`{name}`](clickgym.envs.md#{name.lower()})")
@@ -144,13 +145,13 @@ def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
     for folder in ("agents", "api"):
         (source / folder).mkdir(exist_ok=True)
-    for name in EVERYONE:
+    for name in PUBLISHED:
         (source / "agents" / f"{name}.md").write_text(agent_page(name), encoding="utf-8")
     for package in (clickgym, envs, agents, offline):
         (source / "api" / f"{package.__name__}.md").write_text(api_page(package.__name__), encoding="utf-8")
     contents = {
         "environments.md": [f"environments/{name}" for name in (ENVIRONMENTS | CONTEXTUAL | MEMORY)],
-        "agents.md": [f"agents/{name}" for name in EVERYONE],
+        "agents.md": [f"agents/{name}" for name in PUBLISHED],
         "studies.md": [f"studies/{path.stem}" for path in sorted((source / "studies").glob("*.md"))],
     }
     for page, entries in contents.items():

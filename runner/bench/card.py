@@ -30,7 +30,7 @@ from ..sweep import Callback, check_workers
 from .leaderboard import HEADER, Place, place_of, row_of
 from .play import play, suited
 from .reference import machine, reference
-from .score import APART, HOW, Estimate, Standing, anchors, improvement, scored, standing, tasks
+from .score import HOW, Estimate, Standing, anchors, counting, improvement, scored, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 __all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
@@ -129,8 +129,7 @@ class Scorecard:
                 f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands "
                 "for an ability. Without --quick it is what others can be told."
             )
-        counted = [ability for ability in abilities if ability not in APART] or list(abilities)
-        order = sorted(counted, key=lambda ability: -abilities[ability].value)
+        order = sorted(counting(abilities), key=lambda ability: -abilities[ability].value)
         if len(order) > 1:
             best, worst = order[0], order[-1]
             sentences.append(

@@ -18,8 +18,10 @@ from ..run import run
 from ..sweep import Callback, sweep
 from .tasks import SEED, Task
 
-__all__ = ["blocks", "play", "play_one", "suited"]
+__all__ = ["COLUMNS", "blocks", "columns_of", "play", "play_one", "suited"]
 
+COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "loss", "seconds"]
+"""Of a table of what was played."""
 REFERENCE = ("Random",)
 """Plays everything, as what a list is worth that knows nothing."""
 
@@ -65,6 +67,12 @@ def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
     for task in tasks:
         found.setdefault(f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
     return found
+
+
+def columns_of(ability: str) -> list[polars.Expr]:
+    """What a table of a sweep lacks: each row's ``task``, as `Task.name` has it, its ``ability`` and its ``horizon``."""
+    named = polars.format("{} {} {}", polars.lit(ability), "env", "instance").alias("task")
+    return [named, polars.lit(ability).alias("ability"), col("step").alias("horizon")]
 
 
 def play(
@@ -116,19 +124,7 @@ def play(
         played = table.join(timings.select("instance", "agent", "run", "seconds"), on=["instance", "agent", "run"]).filter(
             col("instance").is_in([task.instance for task in block]), col("run") < runs, col("agent") == label
         )
-        frames.append(
-            played.select(
-                polars.format("{} {} {}", polars.lit(first.ability), "env", "instance").alias("task"),
-                ability=polars.lit(first.ability),
-                env="env",
-                instance="instance",
-                agent="agent",
-                run="run",
-                horizon="step",
-                loss=first.measure,
-                seconds="seconds",
-            )
-        )
+        frames.append(played.with_columns(*columns_of(first.ability), loss=first.measure).select(COLUMNS))
     return polars.concat(frames)
 
 

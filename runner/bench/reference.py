@@ -19,12 +19,13 @@ from llvmlite import binding
 from polars import col
 from rich.console import Console
 
-from ...agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from ...agents import LEARNERS
 from ...envs.files import write_whole
+from ..labels import PUBLISHED
 from ..progress import Progress
 from ..results import read_results
 from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
-from .play import blocks, play, suited
+from .play import COLUMNS, blocks, columns_of, play, suited
 from .score import ANCHORS, DATA, LISTED, interquartile_mean, scored
 from .tasks import ANCHOR_SEED, QUICK_RUNS, RUNS, SEED, VERSION, Task, candidates, fingerprint
 
@@ -35,7 +36,6 @@ CARD = DATA / "README.md"
 COSTLY = ("SAC", "TD3")
 """Generic RL that is left out, for it would cost as much as all else together."""
 COMMAND = "python -m clickgym.runner.bench.reference results/reference"
-KEPT = ["task", "ability", "env", "instance", "agent", "run", "horizon", "loss", "seconds"]
 
 
 @cache
@@ -48,15 +48,8 @@ def reference() -> polars.DataFrame:
     """
     frames = []
     for each in read_shipped(RESULTS):
-        ability = each.part.partition("-")[0]
-        frames.append(
-            each.table.with_columns(
-                polars.format("{} {} {}", polars.lit(ability), "env", "instance").alias("task"),
-                col("loss", "seconds").cast(polars.Float64),
-                ability=polars.lit(ability),
-                horizon="step",
-            ).select(KEPT)
-        )
+        told = columns_of(each.part.partition("-")[0])
+        frames.append(each.table.with_columns(*told, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
     return scored(polars.concat(frames).sort("agent", maintain_order=True))
 
 
@@ -85,8 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     console = Console(stderr=True)
     tables = {}
-    known = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS]
-    for name in given.agents or [name for name in known if name not in COSTLY]:
+    for name in given.agents or [name for name in PUBLISHED if name not in COSTLY]:
         learner = name in LEARNERS  # whose sessions cost a thousand times those of a compiled agent
         tasks = suited(name, [task for task in candidates() if task.quick or not learner])
         runs = QUICK_RUNS if learner else RUNS

@@ -34,8 +34,8 @@ from scipy.stats import trim_mean
 from .tasks import ABILITIES, Task, candidates
 
 __all__ = [
-    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "improvement",
-    "interquartile_mean", "scored", "standing", "tasks",
+    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "counting",
+    "improvement", "interquartile_mean", "scored", "standing", "tasks",
 ]  # fmt: skip
 
 DATA = Path(__file__).parent / "data"
@@ -149,6 +149,12 @@ def interquartile_mean(values: Scores) -> Scores:
     return trim_mean(values, TRIMMED, axis=-1)
 
 
+def counting(abilities: Iterable[str]) -> list[str]:
+    """Those of an agent's abilities that count for what it is worth: all but those of `APART`, unless there are no others."""
+    abilities = list(abilities)
+    return [ability for ability in abilities if ability not in APART] or abilities
+
+
 def standing(table: polars.DataFrame) -> Standing:
     """What an agent is worth.
 
@@ -164,7 +170,7 @@ def standing(table: polars.DataFrame) -> Standing:
             drawn = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
             replicates[ability] = interquartile_mean(drawn)
             of_abilities[ability] = _estimate(float(interquartile_mean(value)), replicates[ability], scores.values())
-    counted = [ability for ability in of_abilities if ability not in APART] or list(of_abilities)
+    counted = counting(of_abilities)
     overall = float(np.mean([of_abilities[ability].value for ability in counted]))
     drawn = np.mean([replicates[ability] for ability in counted], axis=0)
     return Standing(_estimate(overall, drawn, _by_task(table).values()), of_abilities, table["task"].n_unique())

@@ -25,7 +25,7 @@ from ..labels import AgentLike
 from ..make import agent_maker
 from ..results import read_results
 from .card import CONFIG, PLAYS
-from .play import blocks, play_one, suited
+from .play import blocks, columns_of, play_one, suited
 from .reference import machine
 from .score import Standing, scored, standing, tasks
 from .tasks import QUICK_RUNS, RUNS, VERSION, fingerprint
@@ -122,10 +122,8 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
             for part in sweep.get("parts", [sweep]):
                 versions = {"clickgym": part["clickgym"]} | part["versions"]
                 made |= {(package, versions[package]) for package in ("clickgym", *COMPUTES) if package in versions}
-            first = block[0]
-            named = polars.format("{} {} {}", polars.lit(first.ability), "env", "instance").alias("task")
-            ability = polars.lit(first.ability).alias("ability")
-            frames.append(table.select(named, ability, "run", horizon="step", loss=first.measure))
+            task, ability, horizon = columns_of(block[0].ability)
+            frames.append(table.select(task, ability, "run", horizon, loss=block[0].measure))
     return Submission(str(config["agent"]), "full" not in config["finished"], polars.concat(frames), tuple(sorted(made)))
 
 
@@ -159,14 +157,15 @@ def verify(
         raise ValueError(f"{error}; where {label!r} is a name given in Python: verify({str(folder)!r}, agent=...)") from None
     named = {task.name: task for task in tasks(quick)}
     runs = QUICK_RUNS if quick else RUNS
-    due = [(task.name, run) for task in suited(played, named.values()) for run in range(runs)]
-    there = {(task, run): loss for task, run, loss in table.select("task", "run", "loss").iter_rows()}
-    lacking = [pair for pair in due if pair not in there]
-    if lacking or not due:
-        first = f", the first of them run {lacking[0][1]} of {lacking[0][0]!r}" if lacking else ""
-        raise ValueError(f"{folder} lacks {len(lacking)} of the {len(due)} runs that {label} has to play{first}")
-    demanded = polars.DataFrame(due, ["task", "run"], orient="row").cast({"run": table.schema["run"]})
-    submitted = table.join(demanded, on=["task", "run"], how="semi", maintain_order="left")
+    pairs = [(task.name, run) for task in suited(played, named.values()) for run in range(runs)]
+    if not pairs:
+        raise ValueError(f"{label} can play none of the {len(named)} tasks")
+    due = polars.DataFrame(pairs, {"task": str, "run": int}, orient="row")
+    lacking = due.join(table, on=["task", "run"], how="anti", maintain_order="left")
+    for task, run in lacking.head(1).iter_rows():
+        first = f"the first of them run {run} of {task!r}"
+        raise ValueError(f"{folder} lacks {lacking.height} of the {due.height} runs that {label} has to play, {first}")
+    submitted = table.join(due, on=["task", "run"], how="semi", maintain_order="left")
     cells = submitted.sample(min(max(AT_LEAST, round(SHARE * submitted.height)), submitted.height), seed=seed)
     again = [play_one(label, played, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
     both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(again))
