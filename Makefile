@@ -43,7 +43,7 @@ format: $(INSTALLED)  ## put right what ruff can
 # Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
 types: $(INSTALLED)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
-	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents runner offline,../../../$(name)) $(TYPES)
+	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents runner offline lab,../../../$(name)) $(TYPES)
 	$(BIN)/mypy $(TYPES)
 
 check: lint types test  ## ruff, mypy and the tests

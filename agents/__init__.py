@@ -1,105 +1,18 @@
-"""What ranks: the interface of agents and the published algorithms."""
+"""What ranks: the interface of agents and the published algorithms; no click model and no session lies here."""
 
 from .agent import Agent as Agent
 from .agent import CompiledAgent as CompiledAgent
 from .agent import ContextualAgent as ContextualAgent
 from .agent import StateAgent as StateAgent
-from .baselines import EpsilonGreedy as EpsilonGreedy
-from .baselines import Fixed as Fixed
-from .baselines import Oracle as Oracle
-from .baselines import Random as Random
-from .batch_rank import BatchRank as BatchRank
-from .bubble_rank import BubbleRank as BubbleRank
-from .cascade import CascadeTS as CascadeTS
-from .cascade import CascadeUCB1 as CascadeUCB1
-from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
-from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
-from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
-from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
 from .cascade_vi import CascadeVI as CascadeVI
 from .frozen_policy import FrozenPolicy as FrozenPolicy
-from .generic_rl import A2C as A2C
-from .generic_rl import DQN as DQN
-from .generic_rl import PPO as PPO
-from .generic_rl import SAC as SAC
-from .generic_rl import TD3 as TD3
-from .generic_rl import MaskablePPO as MaskablePPO
-from .generic_rl import RecurrentPPO as RecurrentPPO
-from .generic_rl import StableBaselines as StableBaselines
-from .grab import GRAB as GRAB
-from .grab import SGRAB as SGRAB
-from .kl_ucb import DCMKLUCB as DCMKLUCB
-from .kl_ucb import CascadeKLUCB as CascadeKLUCB
 from .learner import Learner as Learner
-from .linear import C2UCB as C2UCB
-from .linear import CMLinUCB as CMLinUCB
-from .linear import DCMLinUCB as DCMLinUCB
-from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
-from .linear import LinearTS as LinearTS
-from .linear import PBMLinUCB as PBMLinUCB
-from .linear import UBMLinUCB as UBMLinUCB
-from .merge_rank import MergeRank as MergeRank
-from .pbmhb import PBMHB as PBMHB
-from .pdgd import PDGD as PDGD
 from .per_state import PerState as PerState
-from .pie import PIE as PIE
-from .position_based import PBMPIE as PBMPIE
-from .position_based import PBMUCB as PBMUCB
-from .position_based_ts import BCMPTS as BCMPTS
-from .position_based_ts import PBMTS as PBMTS
-from .ranked_bandits import RankedExp3 as RankedExp3
-from .ranked_bandits import RankedKLUCB as RankedKLUCB
-from .ranked_bandits import RankedUCB1 as RankedUCB1
-from .top_rank import TopRank as TopRank
-from .uni_rank import UniRank as UniRank
-
-AGENTS: dict[str, type[CompiledAgent]] = {
-    agent.__name__: agent
-    for agent in (
-        Fixed,
-        Random,
-        Oracle,
-        EpsilonGreedy,
-        CascadeUCB1,
-        CascadeKLUCB,
-        CascadeTS,
-        DCMKLUCB,
-        PIE,
-        RankedExp3,
-        RankedUCB1,
-        RankedKLUCB,
-        BatchRank,
-        MergeRank,
-        TopRank,
-        GRAB,
-        SGRAB,
-        UniRank,
-        BubbleRank,
-        CascadeDUCB,
-        CascadeSWUCB,
-        GLRCascadeUCB,
-        GLRCascadeKLUCB,
-        PBMUCB,
-        PBMPIE,
-        PBMTS,
-        BCMPTS,
-        PBMHB,
-    )
-}
-"""The published algorithms by name."""
-
-CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
-}
-"""The published algorithms that rank by features, by name; they need a contextual environment."""
+from .published import *  # noqa: F403
+from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in (PerState, CascadeVI)}
 """The agents that see the state of users with a memory, by name."""
-
-LEARNERS: dict[str, type[StableBaselines]] = {
-    learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
-}
-"""Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
 
 __all__ = [
     "AGENTS",

@@ -13,9 +13,18 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, as_call, check_count, check_flag, check_positions, check_within, generator, numbers
-from ..envs.files import parse_json, read_arrays, write_whole
-from ..envs.kernels import specialise, static_kernels
+from ..core.checks import (
+    as_array,
+    as_call,
+    check_count,
+    check_flag,
+    check_positions,
+    check_within,
+    generator,
+    numbers,
+)
+from ..core.files import parse_json, read_arrays, write_whole
+from ..core.kernels import specialise, static_kernels
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 
 __all__ = ["assign", "lead"]
 

@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, check_positions, probability
-from ..envs.kernels import kernel
+from ..core.checks import as_array, check_positions, probability
+from ..core.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, show, shuffle_front

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_horizon
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_horizon
+from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 

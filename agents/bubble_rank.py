@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, check_between, check_horizon, check_positions
-from ..envs.kernels import inner, kernel
+from ..core.checks import as_array, check_between, check_horizon, check_positions
+from ..core.kernels import inner, kernel
 from ..envs.spaces import named_ranking
 from .agent import CompiledAgent, Seed
 

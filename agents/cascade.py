@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import unknown
-from ..envs.kernels import kernel
+from ..core.checks import unknown
+from ..core.kernels import kernel
 from .agent import CompiledAgent, Seed
 from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least, check_between, check_count, check_horizon
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_at_least, check_between, check_count, check_horizon
+from ..core.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, rank_by_index, show

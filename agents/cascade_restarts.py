@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_between, check_count, check_horizon, probability
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_between, check_count, check_horizon, probability
+from ..core.kernels import inner, kernel
 from . import kl_ucb
 from .agent import Seed
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, update_ucb1

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_count, numbers
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_at_least, check_count, numbers
+from ..core.kernels import inner, kernel
 from ..envs.scan import scan
 from .agent import Seed, StateAgent
 from .kernels import exploration, kl_upper

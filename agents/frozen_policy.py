@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_call, check_count, check_flag, check_positions, generator, unknown
+from ..core.checks import as_call, check_count, check_flag, check_positions, generator, unknown
 from ..envs.codecs import CODECS, Draft, flat_draft, next_left
 from ..envs.spaces import RankedList
 from .agent import Agent, Seed

@@ -22,8 +22,16 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..envs.checks import as_call, check_at_least, check_count, check_positions, generator, probability, unknown
-from ..envs.files import writing
+from ..core.checks import (
+    as_call,
+    check_at_least,
+    check_count,
+    check_positions,
+    generator,
+    probability,
+    unknown,
+)
+from ..core.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
 

@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_count, check_horizon
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_count, check_horizon
+from ..core.kernels import inner, kernel
 from .agent import Seed
 from .assignment import assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 
 __all__ = [
     "kl",

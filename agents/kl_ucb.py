@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_positions
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_at_least, check_positions
+from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent

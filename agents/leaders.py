@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 from .agent import CompiledAgent
 
 __all__ = ["LeaderAgent", "find_leader", "no_leaders"]

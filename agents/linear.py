@@ -26,8 +26,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import browsing_probabilities, check_at_least, check_positions, probability
-from ..envs.kernels import inner, kernel
+from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
+from ..core.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
 from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, show, shuffle_front
 from .position_based import check_examination

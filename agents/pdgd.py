@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_at_least
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_at_least
+from ..core.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
 from .kernels import rank_by_draw, show
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from ..envs.checks import unknown
-from ..envs.kernels import specialise
+from ..core.checks import unknown
+from ..core.kernels import specialise
 from .agent import CompiledAgent, ContextualAgent, Seed, StateAgent
+from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 
 __all__ = ["PerState"]
 
@@ -72,8 +73,6 @@ class PerState(StateAgent):
         seed: Seed = None,
         **hyperparameters: Any,
     ) -> None:
-        from . import AGENTS  # which has this class, too
-
         able = {
             name: known
             for name, known in AGENTS.items()
@@ -95,13 +94,12 @@ class PerState(StateAgent):
     @staticmethod
     def _why_not(agent: str, able: Iterable[str]) -> str:
         """Why an agent cannot be that of each state: it is not made for it, or not known."""
-        from . import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
-
+        seeing = [known.__name__ for known in StateAgent.__subclasses__()]
         told = {name: ", ".join(known.told) for name, known in AGENTS.items()}
         unable = (
             {name: f"it is told {what}, which users with a memory do not have" for name, what in told.items() if what}
             | dict.fromkeys(CONTEXTUAL_AGENTS, "it ranks by features, which only contextual environments have")
-            | dict.fromkeys([*STATE_AGENTS, *LEARNERS], "it sees the state by itself")
+            | dict.fromkeys([*seeing, *LEARNERS], "it sees the state by itself")
         )
         if agent in unable:
             return f"{agent} cannot be the agent of each state: {unable[agent]}"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_horizon
-from ..envs.kernels import kernel
+from ..core.checks import check_horizon
+from ..core.kernels import kernel
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, kl, rank_by_index, show

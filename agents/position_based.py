@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import check_at_least, check_count, check_horizon, probabilities
-from ..envs.kernels import inner, kernel
+from ..core.checks import check_at_least, check_count, check_horizon, probabilities
+from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, x_log_x
 

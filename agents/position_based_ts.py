@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_draw
 from .position_based import check_examination

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_between, check_horizon
-from ..envs.kernels import inner, specialise
+from ..core.checks import check_between, check_horizon
+from ..core.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
 from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb

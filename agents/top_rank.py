@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import check_between, check_horizon
-from ..envs.kernels import kernel
+from ..core.checks import check_between, check_horizon
+from ..core.kernels import kernel
 from .agent import CompiledAgent, Seed
 from .kernels import show, shuffle_front
 

@@ -85,7 +85,7 @@ def measured(log: Path, models: list[str]) -> tuple[list[str], str]:
     with tempfile.TemporaryDirectory() as folder:
         words = ["fit", str(log), "--model", *models, "--out", str(Path(folder, "query.json"))]
         program = (
-            "import resource, sys; from clickgym.runner.cli.app import main; code = main(sys.argv[1:]); "
+            "import resource, sys; from clickgym.command_line import main; code = main(sys.argv[1:]); "
             "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(code)"
         )
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -19,7 +19,7 @@ from report import publish, table
 
 import clickgym
 from clickgym.agents import UBMLinUCB
-from clickgym.envs.kernels import specialise
+from clickgym.core.kernels import specialise
 
 L, K = 20, 5
 FEATURES = (10, 15, 20, 25)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from report import publish, table
 
-from clickgym.runner.formats import clock
-from clickgym.runner.studies import STUDIES
-from clickgym.runner.studies.run import Plan, plan, project
+from clickgym.core.formats import clock
+from clickgym.lab.studies import STUDIES
+from clickgym.lab.studies.play import Plan, plan, project
 
 SESSIONS = 200_000
 REPEATS = 3

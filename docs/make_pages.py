@@ -15,20 +15,20 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clickgym.agents import AGENTS, LEARNERS
+from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.envs.pages import page
-from clickgym.runner.bench.figures import leaderboard_figure
-from clickgym.runner.bench.leaderboard import HEADER, leaderboard, row_of
-from clickgym.runner.bench.pages import leaderboard_html
-from clickgym.runner.bench.score import anchors, tasks
-from clickgym.runner.bench.tasks import ABILITIES, VERSION, candidates
-from clickgym.runner.formats import amount, duration, markdown_table, markdown_text, regret_text
+from clickgym.lab.bench.figures import leaderboard_figure
+from clickgym.lab.bench.leaderboard import HEADER, leaderboard, row_of
+from clickgym.lab.bench.pages import leaderboard_html
+from clickgym.lab.bench.score import anchors, tasks
+from clickgym.lab.bench.tasks import ABILITIES, VERSION, candidates
+from clickgym.lab.pages.environments import page
+from clickgym.lab.studies import STUDIES
+from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
+from clickgym.lab.studies.play import page as study_page
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.reports.results import Results
-from clickgym.runner.studies import STUDIES
-from clickgym.runner.studies.run import Setting, by_setting, draw, figure_name, findings, read_study
-from clickgym.runner.studies.run import page as study_page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

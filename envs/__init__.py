@@ -1,5 +1,6 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
+from ..core.kernels import KernelError, SessionError, kernel
 from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
@@ -10,7 +11,6 @@ from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
 from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from .kernels import KernelError, SessionError, kernel
 from .memory.model import CascadeMDP
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -12,19 +12,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array, as_call, check_count, check_seed, short, unknown
-from .files import check_memory
-from .kernels import KernelError, SessionError, cause
-from .notebook import html_table
+from ..core.checks import as_array, as_call, check_count, check_seed, short, unknown
+from ..core.files import check_memory
+from ..core.kernels import KernelError, SessionError, cause
+from ..core.notebook import html_table
+from .instances.instance import AnyInstance
 from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
 from .schedule import AnyTask, Course, Dealt
 from .session import first_bad_list, session
 from .spaces import RankedList, check_ranking
 from .users import Users
-
-if TYPE_CHECKING:
-    from .instances import AnyInstance
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
 

@@ -32,9 +32,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_positions
-from .kernels import specialise, static_kernels
-from .notebook import html_table
+from ..core.checks import check_positions
+from ..core.kernels import specialise, static_kernels
+from ..core.notebook import html_table
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array
+from ..core.checks import as_array
 from .spaces import RankedList, check_ranking, decode_lehmer
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_positions, probabilities, probability
+from ..core.checks import check_positions, probabilities, probability
+from ..core.kernels import kernel
 from .click_model import ANY_CLICK, CLICKS, SATISFACTION, ClickModel
-from .kernels import kernel
 
 __all__ = ["DynamicBayesianModel"]
 

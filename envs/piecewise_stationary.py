@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_count, integers, short
+from ..core.checks import check_count, integers, short
+from ..core.notebook import html_table
 from .click_model import ClickModel, click_model_of
-from .notebook import html_table
 from .users import REWARDS
 
 __all__ = ["PiecewiseStationaryModel"]

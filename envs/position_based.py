@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import check_positions, probabilities
+from ..core.checks import check_positions, probabilities
+from ..core.kernels import kernel
 from .click_model import CLICKS, ClickModel, match
-from .kernels import kernel
 
 __all__ = ["PositionBasedModel"]
 

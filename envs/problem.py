@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import check_positions, short, unknown
+from ..core.checks import check_positions, short, unknown
+from .instances.instance import AnyInstance, load_instance
 from .users import Users, users_class
 
 if TYPE_CHECKING:
     from .click_model import ClickModel
-    from .instances import AnyInstance
 
 __all__ = ["FORMS", "Problem"]
 
@@ -75,8 +75,6 @@ class Problem(NamedTuple):
             return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
         if isinstance(instance, list | tuple):
             raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")
-        from .instances import load_instance  # whose families are made of click models
-
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:
             names = ", ".join(name for name in _parameters(next(iter(kinds.values()))) if name != "n_positions")

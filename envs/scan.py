@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .kernels import kernel
+from ..core.kernels import kernel
 
 __all__ = ["best_scan", "scan"]
 

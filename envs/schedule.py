@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import ArrayLike, NDArray
 
-from .kernels import cause, inner
+from ..core.kernels import cause, inner
 from .session import sessions
 from .spaces import named_ranking
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .kernels import inner, kernel, specialise
+from ..core.kernels import inner, kernel, specialise
 
 __all__ = ["first_bad_list", "is_ranked_list", "session", "sessions"]
 

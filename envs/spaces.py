@@ -14,7 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import as_array, check_count, check_positions, check_seed
+from ..core.checks import as_array, check_count, check_positions, check_seed
 
 __all__ = ["BatchedRankedList", "RankedList", "check_ranking", "decode_lehmer", "named_ranking"]
 

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .checks import as_call, check_module, check_within, unknown
-from .notebook import html_table
+from ..core.checks import as_call, check_module, check_within, unknown
+from ..core.notebook import html_table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,8 @@ import numpy as np
 import clickgym
 from clickgym.envs import ClickModel
 from clickgym.offline import ClickLog
-from clickgym.runner.decision.decide import decide
-from clickgym.runner.decision.page import write_decision
+from clickgym.offline.decision.decide import decide
+from clickgym.offline.decision.page import write_decision
 
 
 def main() -> None:

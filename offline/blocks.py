@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 
 __all__ = ["MOST_POSITIONS", "Numbers", "parse_relevance"]
 

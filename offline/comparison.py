@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_labels, unknown
+from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, load_instance
-from ..envs.checks import check_labels, unknown
-from ..envs.files import read_arrays, reading
 from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (

@@ -35,8 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
-from ..envs.checks import (
+from ..core.checks import (
     check_count,
     check_flag,
     check_labels,
@@ -48,6 +47,7 @@ from ..envs.checks import (
     probability,
     unknown,
 )
+from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
 from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements

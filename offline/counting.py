@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.kernels import inner, kernel
+from ..core.kernels import inner, kernel
 
 __all__ = [
     "by_query",

@@ -84,8 +84,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import LARGEST, check_between, check_count, check_seed, unknown
 from ..envs import ClickModel, PositionBasedModel, UserBrowsingModel
-from ..envs.checks import LARGEST, check_between, check_count, check_seed, unknown
 from .estimation import Estimator
 from .estimation.estimator import MODEL_ESTIMATORS, Floats
 from .log import ClickLog, ItemPositionLog

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..envs.checks import check_at_least, check_count, check_seed, check_share, numbers, short
+from ..core.checks import check_at_least, check_count, check_seed, check_share, numbers, short
 
 __all__ = ["DenoisingAutoencoder", "TruncatedSVD"]
 

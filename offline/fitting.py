@@ -11,8 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import (
+    check_at_least,
+    check_between,
+    check_count,
+    check_flag,
+    check_labels,
+    check_seed,
+    check_share,
+    unknown,
+)
 from ..envs import ClickModel, DependentClickModel
-from ..envs.checks import check_at_least, check_between, check_count, check_flag, check_labels, check_seed, check_share, unknown
 from ..envs.instances import Instance
 from .estimation import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator

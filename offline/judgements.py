@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..envs.checks import as_call, check_labels, integers, numbers, short
+from ..core.checks import as_call, check_labels, integers, numbers, short
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..envs.checks import as_call, check_count, check_labels, integers, numbers, short
-from ..envs.files import sealed, write_whole
-from ..envs.notebook import html_table
+from ..core.checks import as_call, check_count, check_labels, integers, numbers, short
+from ..core.files import sealed, write_whole
+from ..core.notebook import html_table
 from .counting import by_query, faulty_list
 from .tables import ROWS
 from .tidy import read_frame

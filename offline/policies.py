@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs.checks import as_array, as_call, check_count, check_positions, integers, numbers
+from ..core.checks import as_array, as_call, check_count, check_positions, integers, numbers
 from .log import ClickLog
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.checks import unknown
+from ..core.checks import unknown
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog

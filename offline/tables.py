@@ -15,8 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from ..envs.checks import check_count, check_flag
-from ..envs.files import check_file, in_bytes, reading
+from ..core.checks import check_count, check_flag
+from ..core.files import check_file, in_bytes, reading
 
 __all__ = [
     "LONGEST",

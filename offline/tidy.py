@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..envs.checks import unknown
-from ..envs.files import check_file, parse_json, reading, writing
-from ..envs.kernels import kernel
+from ..core.checks import unknown
+from ..core.files import check_file, parse_json, reading, writing
+from ..core.kernels import kernel
 from .tables import (
     MAX_MEMORY,
     NUMBER,

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.files import read_json
 from ..envs import (
     CascadeModel,
     ClickChainModel,
@@ -28,7 +29,6 @@ from ..envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from ..envs.files import read_json
 from ..envs.instances import Instance
 
 __all__ = ["convert_yandex60"]

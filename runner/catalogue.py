@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import envs
+from ..core.notebook import html_table
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from ..envs.notebook import html_table
 from .labels import PUBLISHED
 from .metrics import DERIVED, LEARNED, METRICS
 

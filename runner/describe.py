@@ -7,13 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from ..envs.pages import arguments, entries, sections
+from ..envs.click_env import ClickEnv
+from ..envs.contextual.model import ContextualModel, LabelledModel
+from ..envs.problem import Problem
+from ..envs.registration import Environment
 from .labels import PUBLISHED
 from .make import make_env
 from .metrics import DERIVED, LEARNED, METRICS
 
-__all__ = ["Description", "TableOfWords", "describe_agent", "describe_environment", "describe_metric"]
+__all__ = ["Description", "TableOfWords", "arguments", "describe_agent", "describe_environment", "describe_metric"]
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
@@ -122,6 +126,47 @@ def describe_environment(env_id: str) -> Description:
     }
     table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, [tuple(row) for row in rows])
     return Description("environment", env_id, environment.about, _known(facts), [table])
+
+
+def arguments(env_id: str) -> list[tuple[str, str, str]]:
+    """What ``gym.make`` takes for an id: names, defaults and descriptions.
+
+    Args:
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
+    model, form = environment.click_model, environment.form
+    lines = entries(sections(environment.users.__doc__ or "")["Args"])
+    if form == "Contextual":
+        labelled = entries(sections(LabelledModel.__doc__ or "")["Args"])
+        base = entries(sections(ContextualModel.__doc__ or "")["Args"])
+        lines = base | {"theta": lines["theta"], "attraction": f"instead of `theta`: {labelled['attraction']}"}
+        own = entries(sections(model.__doc__ or "")["Args"])
+        lines |= {name: f"of each item: {own[name]}" for name in model.item_parameters()[1:]}
+    lines.pop("n_positions", None)
+    default = "of the instance" if form or model.default_instance else "–"
+    rows = [(name, default, text) for name, text in lines.items()]
+    return [*rows, *((name, shown, text) for name, (shown, text) in _shared(environment).items())]
+
+
+def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
+    """The arguments that all environments have: what is shown as the default, and the description."""
+    own = entries(sections(ClickEnv.__doc__ or "")["Args"])
+    model, form = environment.click_model, environment.form
+    instance = Problem.default_instance(form, model)
+    defaults = {
+        "instance": f'`"{instance}"`' if instance else "–",
+        "n_positions": "of the instance",
+        "reward": f'`"{environment.default_reward}"`',
+        "cutoff": "None",
+        "reference": "None",
+        "render_mode": "None",
+    }
+    if environment.kind in ("Contextual", "Memory"):
+        del defaults["reference"]
+    if environment.kind == "Memory":
+        del defaults["cutoff"]
+    return {name: (shown, own[name]) for name, shown in defaults.items()}
 
 
 def describe_metric(name: str) -> Description:

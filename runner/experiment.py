@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..envs.checks import short, unknown
+from ..core.checks import short, unknown
 
 __all__ = ["EXPERIMENT_KEYS", "read_experiment"]
 

@@ -21,9 +21,10 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
+from ..core.checks import short
+from ..core.files import parse_json
 from ..envs import Users
-from ..envs.checks import short
-from ..envs.files import parse_json
+from ..envs.users import users_class
 
 __all__ = [
     "PUBLISHED",
@@ -34,6 +35,7 @@ __all__ = [
     "by_label",
     "digest",
     "fingerprint",
+    "model_digest",
     "own_label",
     "parse_spec",
     "source_digest",
@@ -259,6 +261,20 @@ def _check_label(what: str, label: Any, thing: Any) -> None:
 def digest(content: bytes) -> str:
     """A few letters that identify some bytes."""
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def model_digest(model: Users) -> str:
+    """Identifies the users of an environment, with all their parameters; as in version 0.1, which knew models by class."""
+
+    def as_classes(value: Any) -> Any:
+        if isinstance(value, list):
+            return [as_classes(entry) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        named = {key: as_classes(entry) for key, entry in value.items()}
+        return named | ({"model": users_class(named["model"]).__name__} if "model" in named else {})
+
+    return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
 
 
 def source_digest(made: Any) -> str:

@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
-from ..envs.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .labels import UnsuitedError

@@ -19,8 +19,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
+from ..core.checks import check_horizon, check_module, unknown
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
-from ..envs.checks import check_horizon, check_module, unknown
 from ..envs.guests import sizes_of
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, parse_spec, split
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Learner
+from ..core.checks import check_labels, unknown
+from ..core.kernels import inner, kernel, specialise
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
-from ..envs.checks import check_labels, unknown
 from ..envs.contextual.graded import gain_of_grades, rank_discounts
-from ..envs.kernels import inner, kernel, specialise
 from ..envs.wrappers.regret import Meter
 
 __all__ = ["DERIVED", "LEARNED", "METRICS", "Metric", "Metrics"]

@@ -8,66 +8,26 @@ from __future__ import annotations
 import math
 import os
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import polars
 import rich.progress
-from numba.core import event
 from rich.console import Console
 from rich.text import Text
 
-from .formats import duration, folded, regret_text, wait
+from ..core.formats import duration, folded, regret_text, wait
+from ..core.progress import COMPILING, Compiling, columns, progress_bar
+from .callback import Callback
 from .results import Trial
-from .statistics import summary
-from .sweep import Callback
+from .summaries import summary
 
-__all__ = ["Compiling", "Progress"]
+__all__ = ["Progress"]
 
 LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
-COMPILING = "compiling …"
-LEAST_BAR = 8
-"""Characters of a bar, below which there is none."""
-
-
-Listener: Any = event.Listener
-
-
-class Compiling(Listener):
-    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
-    count.
-
-    Args:
-        told: is called with True and with False, from any thread.
-    """
-
-    def __init__(self, told: Callable[[bool], object]) -> None:
-        self._told, self._open, self._lock = told, 0, threading.Lock()
-
-    def __enter__(self) -> Self:
-        event.register("numba:compile", self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        event.unregister("numba:compile", self)
-
-    def on_start(self, _: Any) -> None:
-        """A kernel, perhaps for another one."""
-        self._change(1)
-
-    def on_end(self, _: Any) -> None:
-        """It is there."""
-        self._change(-1)
-
-    def _change(self, by: int) -> None:
-        with self._lock:
-            before, self._open = self._open, self._open + by
-            if not before or not self._open:
-                self._told(bool(self._open))
 
 
 class Progress(Callback):
@@ -88,8 +48,7 @@ class Progress(Callback):
         self._console, self._lines = console, lines
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
-        kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
-        self._bar = kind(console=console, disable=not self.drawn, transient=True)
+        self._bar = progress_bar(console)
         self._task: rich.progress.TaskID | None = None
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._told = False, Compiling(self._compile)
@@ -115,7 +74,7 @@ class Progress(Callback):
         if done and self._lines:
             self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
         if len(done) < len(trials):
-            self._bar.columns = _columns(self._console.width, len(trials), horizon)
+            self._bar.columns = columns(self._console.width, len(trials), horizon)
             self._bar.start()
             self._task = self._bar.add_task("", total=len(trials) * horizon, completed=len(done) * horizon)
             self._describe()
@@ -186,53 +145,3 @@ class Progress(Callback):
     def _trained(frame: polars.DataFrame) -> list[str]:
         sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
-
-
-def _columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.ProgressColumn, ...]:
-    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number."""
-    description = max(len(COMPILING), len(f"run {trials} of {trials}"))
-    sessions = 2 * len(f"{trials * horizon:,}") + len(" of  sessions")
-    # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
-    room = width - description - len(" 00:00:00 left")
-    chosen: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
-    with_sessions, with_rate = room > sessions, room > sessions + 1 + len("999.9 M/s")
-    bar = room - sessions - len(" 999.9 M/s") - 2
-    if with_rate and bar >= LEAST_BAR:
-        chosen.append(rich.progress.BarColumn(min(bar, 40)))
-    if with_sessions:
-        chosen.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
-    if with_rate:
-        chosen.append(_Rate())
-    return (*chosen, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
-
-
-class _NotebookBar(rich.progress.Progress):
-    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by the next in its place."""
-
-    def start(self) -> None:
-        from IPython.display import display
-
-        self._shown = display(self.make_tasks_table(self.tasks), display_id=True)
-        self._due = 0.0
-
-    def stop(self) -> None:
-        if self.tasks:  # it was started
-            self._due = 0.0
-            self.refresh()
-
-    def refresh(self) -> None:
-        if self._shown is not None and time.monotonic() >= self._due:
-            self._due = time.monotonic() + 0.1
-            self._shown.update(self.make_tasks_table(self.tasks))
-
-    def advance(self, task_id: rich.progress.TaskID, advance: float = 1) -> None:
-        super().advance(task_id, advance)
-        self.refresh()
-
-
-class _Rate(rich.progress.ProgressColumn):
-    """Sessions per second, over the last seconds."""
-
-    def render(self, task: rich.progress.Task) -> str:
-        speed = task.finished_speed or task.speed
-        return "" if not speed else f"{speed / 1e6:.1f} M/s" if speed >= 1e6 else f"{speed / 1e3:.0f} k/s"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
-from ..envs.files import (
+from ..core.files import (
     check_seal,
     draft_of,
     is_draft,

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..envs.checks import check_horizon, check_seed, integers, unknown
+from ..core.checks import check_horizon, check_seed, integers, unknown
+from ..core.notebook import html_table
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
-from ..envs.notebook import html_table
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .make import make_agent, make_env

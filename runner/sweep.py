@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -28,15 +27,27 @@ from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
 from ..agents import Agent, Learner
-from ..envs import ClickEnv, Users
-from ..envs.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
-from ..envs.files import check_disk, check_memory, in_bytes
-from ..envs.users import users_class
+from ..core.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
+from ..core.files import check_disk, check_memory, in_bytes
+from ..envs import ClickEnv
+from .callback import Callback
 from .cast import Cast
-from .labels import PUBLISHED, AgentLike, EnvLike, by_label, digest, fingerprint, own_label, parse_spec, source_digest
+from .labels import (
+    PUBLISHED,
+    AgentLike,
+    EnvLike,
+    by_label,
+    digest,
+    fingerprint,
+    model_digest,
+    own_label,
+    parse_spec,
+    source_digest,
+)
 from .loop import WorkerError
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
+from .progress import Progress
 from .results import (
     TABLE,
     Trial,
@@ -50,28 +61,11 @@ from .results import (
 )
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
-__all__ = ["Callback", "check_workers", "model_digest", "sweep", "sweep_again"]
+__all__ = ["check_workers", "sweep", "sweep_again"]
 
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
 IN_MEMORY, ON_DISK = 68, 12
 """Bytes of a row of the table, without further metrics."""
-
-
-class Callback:
-    """What a sweep tells as it goes; subclass to show it. All methods may be called from any thread."""
-
-    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
-        """Before any work: all trials, and the tables of those that an earlier sweep finished."""
-
-    def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        """After `start`, for each learner: what a run is expected to take, and how many there are to be done by how many
-        workers."""
-
-    def sessions(self, count: int) -> None:
-        """So many more sessions were played (only from trials that run in this process)."""
-
-    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
-        """A trial was written; ``counted`` says whether its sessions were reported."""
 
 
 def sweep(
@@ -199,7 +193,6 @@ def _told(progress: bool | None, callback: Callback | None) -> AbstractContextMa
         if progress:
             raise ValueError("progress is shown by the callback, if there is one; give one of the two")
         return nullcontext(callback)
-    from .progress import Progress  # imports this module
 
     bar = Progress(Console(stderr=True), lines=False)
     if progress or (progress is None and bar.drawn):
@@ -390,20 +383,6 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
         elif parse_spec(agent_label)[0] not in PUBLISHED:
             made = agent_maker(agent)[0]
             yield agent_label, source_digest(getattr(made, "adopted", made))
-
-
-def model_digest(model: Users) -> str:
-    """Identifies the users of an environment, with all their parameters; as in version 0.1, which knew models by class."""
-
-    def as_classes(value: Any) -> Any:
-        if isinstance(value, list):
-            return [as_classes(entry) for entry in value]
-        if not isinstance(value, dict):
-            return value
-        named = {key: as_classes(entry) for key, entry in value.items()}
-        return named | ({"model": users_class(named["model"]).__name__} if "model" in named else {})
-
-    return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing

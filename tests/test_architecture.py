@@ -1,4 +1,4 @@
-"""The shape of the code: which package may import which, and that what is public is documented."""
+"""The structure of the code: imports point one way, between rooms and inside them, and what is public is documented."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,104 +14,185 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-KERNELS = (
-    "clickgym.envs.kernels", "clickgym.envs.checks", "clickgym.envs.codecs", "clickgym.envs.files", "clickgym.envs.scan",
-    "clickgym.envs.spaces",
-)  # fmt: skip
-SESSIONS = (  # one pair
-    "clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner.catalogue", "clickgym.runner.describe",
-    "clickgym.runner.formats", "clickgym.runner.labels", "clickgym.runner.loop", "clickgym.runner.make",
-    "clickgym.runner.metrics", "clickgym.runner.record", "clickgym.runner.replay", "clickgym.runner.run",
-)  # fmt: skip
-SWEEPS = (  # many pairs, and what is told of them
-    *SESSIONS, "clickgym.runner.cast", "clickgym.runner.learners", "clickgym.runner.statistics",
-    "clickgym.runner.experiment", "clickgym.runner.results", "clickgym.runner.sweep", "clickgym.runner.progress",
-    "clickgym.runner.shipped",
-)  # fmt: skip
-# Imports inside a function, of what needs torch or matplotlib.
-LATER = {"clickgym.runner.run": ("clickgym.runner.learners.play", "clickgym.runner.reports.figures")}
-
-# What the modules of each package may import from others, by the longest name that fits. Each arrow points one way.
-ALLOWED: dict[str, tuple[str, ...]] = {
-    "clickgym.envs": (),
-    "clickgym.agents": KERNELS,
-    "clickgym.offline": ("clickgym.envs",),
-    "clickgym.runner": SWEEPS,
-    **{name: SESSIONS for name in SESSIONS if name.startswith("clickgym.runner")},
-    "clickgym.runner.learners": SESSIONS,
-    "clickgym.runner.theory": SESSIONS,
-    "clickgym.runner.reports": (*SWEEPS, "clickgym.runner.theory"),
-    "clickgym.runner.studies": (*SWEEPS, "clickgym.runner.reports", "clickgym.runner.theory"),
-    "clickgym.runner.bench": (*SWEEPS, "clickgym.runner.reports"),
-    "clickgym.runner.decision": (*SWEEPS, "clickgym.runner.reports"),
-    "clickgym.runner.cli": (
-        *SWEEPS,
-        "clickgym.runner.bench",
-        "clickgym.runner.decision",
-        "clickgym.runner.reports",
-        "clickgym.runner.studies",
-        "clickgym.runner.theory",
-    ),
-    "clickgym": ("clickgym.envs", "clickgym.agents", "clickgym.offline", "clickgym.runner"),
+ROOMS = ("core", "envs", "agents", "runner", "offline", "lab", "")
+"""From left to right: a room imports from those to its left; the last is the package itself, with the command line."""
+OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
+"""What agents may know of environments."""
+COMPUTING = ["runner.labels", "runner.make", "runner.loop", "runner.metrics", "runner.run", "runner.results", "runner.sweep"]
+INSIDE = {
+    "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
+    "runner": ("runner.commands", "runner.reports", "runner.theory", "runner.learners"),
+    "offline": ("offline.commands", "offline.decision", "offline.estimation"),
+    "lab": ("lab.commands", "lab.pages", "lab.bench", "lab.studies"),
 }
+"""The folders of a room from right to left: none imports from one before it, and the files beside them import from none but
+those of `MAY`."""
+MAY = {
+    "envs": ("envs.instances", "envs.contextual", "envs.memory", "envs.wrappers"),
+    "runner": (),
+    "offline": ("offline.estimation",),
+    "lab": (),
+}
+LATER = {
+    ("agents.generic_rl", "agents.item_policy"): "loads torch, which is optional",
+    ("runner.run", "runner.learners.play"): "loads torch, which is optional",
+    ("runner.sweep", "runner.learners.play"): "loads torch, which is optional",
+    ("runner.run", "runner.reports.figures"): "loads matplotlib, for those who draw a result",
+}
+"""The imports inside functions, each with its reason; `clickgym/__init__.py` has a table of its own."""
+OPTIONAL = {
+    "IPython",
+    "PIL",
+    "matplotlib",
+    "pandas",
+    "plotly",
+    "polars",
+    "rich",
+    "sb3_contrib",
+    "scipy",
+    "stable_baselines3",
+    "torch",
+}
+"""Packages that functions may import: they are optional, or slow to load."""
 
 
-def modules():
-    """Every module of the package, with its file."""
+def modules(root):
+    """The modules below a checkout by name, without ``clickgym.``, and their files."""
     for package, folder in FOLDERS.items():
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            parts = file.relative_to(ROOT / folder).with_suffix("").parts
-            yield ".".join((package, *parts)), file
+        for file in sorted((root / folder).rglob("*.py")):
+            parts = [*package.split(".")[1:], *file.relative_to(root / folder).with_suffix("").parts]
+            yield ".".join(parts), file
 
 
-FILES = list(modules())
-by_file = pytest.mark.parametrize(("module", "file"), FILES, ids=[file.relative_to(ROOT).as_posix() for _, file in FILES])
+FILES = dict(modules(ROOT))
+by_file = pytest.mark.parametrize("module", FILES, ids=[file.relative_to(ROOT).as_posix() for file in FILES.values()])
 
 
-def imports(file):
-    """The import statements of a file, wherever they stand: ``(level, module, names)``."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            yield node.level, node.module or "", [alias.name for alias in node.names]
-        elif isinstance(node, ast.Import):
+class Import:
+    """An import of a module: the name of what is imported, and where the statement stands."""
+
+    def __init__(self, target, later, typing):
+        self.target, self.later, self.typing = target, later, typing
+
+
+def imports(module, file, known):
+    """The imports of a file from the package, and the names of other packages that its functions import."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    package = ["clickgym", *module.split(".")[:-1]]
+    top = set(map(id, tree.body))
+    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    typing = {id(node) for guard in guarded for node in ast.walk(guard)}
+    own, others = [], set()
+    for node in ast.walk(tree):
+        later = id(node) not in top and id(node) not in typing
+        if isinstance(node, ast.Import):
+            names = [alias.name.partition(".")[0] for alias in node.names]
+            assert "clickgym" not in names, f"{module} imports clickgym; expected a relative import"
+            others |= set(names) if later else set()
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            assert node.module.partition(".")[0] not in ("clickgym", *ROOMS), f"{module}: expected a relative import"
+            others |= {node.module.partition(".")[0]} if later else set()
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            assert base, f"{module} imports from above the package"
+            stem = ".".join([*base, *(node.module or "").split(".")]).removeprefix("clickgym").strip(".")
             for alias in node.names:
-                yield 0, alias.name, []
+                full = f"{stem}.{alias.name}".strip(".")
+                target = full if {full, f"{full}.__init__"} & set(known) else stem
+                target = f"{target}.__init__".strip(".") if f"{target}.__init__".strip(".") in known else target
+                own.append(Import(target, later, id(node) in typing))
+    return own, others
 
 
-def within(module, packages):
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
+def within(module, folder):
+    return module == folder or module.startswith(f"{folder}.")
 
 
-def rule(module):
-    """The longest name in `ALLOWED` that a module is within."""
-    return max((name for name in ALLOWED if within(module, [name])), key=len)
+def room(module):
+    first = module.partition(".")[0]
+    return first if first in ROOMS else ""
 
 
-@by_file
-def test_imports_point_one_way_and_are_relative(module, file):
-    tops = {folder.rpartition(".")[2] for folder in FOLDERS}
-    own = rule(module)
-    for level, imported, names in imports(file):
-        if level == 0:
-            top = imported.partition(".")[0]
-            assert top not in tops, f"{file.name} imports {imported}; expected a relative import"
-            continue
-        base = ".".join(module.split(".")[:-level])
-        assert base, f"{file.name} imports from above the package"
-        for target in [f"{base}.{imported}"] if imported else [f"{base}.{name}" for name in names]:
-            allowed = (*ALLOWED[own], *LATER.get(own, ()))
-            assert rule(target) == own or within(target, allowed), f"{file.name} of {own} imports {target}"
+def folder_of(module):
+    """The folder of a room in which a module lies, or the room."""
+    return next((folder for folder in INSIDE.get(room(module), ()) if within(module, folder)), room(module))
+
+
+def faults(root):
+    """What is wrong with the imports of a checkout: a line each."""
+    files = dict(modules(root))
+    graph = {}
+    for module, file in files.items():
+        own, others = imports(module, file, files)
+        graph[module] = {each.target for each in own if not each.typing and each.target != module}
+        yield from (f"{module} imports {name} inside a function" for name in sorted(others - OPTIONAL))
+        for each in own:
+            where = f"{module} imports {each.target}"
+            left, right = room(each.target), room(module)
+            if ROOMS.index(left) > ROOMS.index(right):
+                yield f"{where}: {left or 'the package'} lies to the right of {right}"
+            elif right == "agents" and left == "envs" and each.target not in OF_ENVS:
+                yield f"{where}: agents know of envs only {', '.join(OF_ENVS)}"
+            elif right and each.typing and folder_of(each.target) != folder_of(module):
+                yield f"{where} for annotations, from another folder"
+            if each.later and (module, each.target) not in LATER:
+                yield f"{where} inside a function"
+            if each.target.endswith("__init__") and within(module, each.target.removesuffix(".__init__")) and not each.typing:
+                yield f"{where}, the __init__ of its own room"
+            if right and left == right and not each.typing and not each.later:
+                there, here = folder_of(each.target), folder_of(module)
+                order = INSIDE.get(right, ())
+                if there != here and here == right and module != f"{right}.__init__" and there not in MAY[right]:
+                    yield f"{where}: the files of {right} do not import its folder {there}"
+                elif there in order and here in order and order.index(there) < order.index(here):
+                    yield f"{where}: {there} lies to the right of {here}"
+    try:
+        # An __init__ only collects names: who imports it imports what it collects.
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield f"circle: {' '.join(error.args[1])}"
+
+
+def test_imports_point_one_way():
+    assert list(faults(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "fault"),
+    [
+        ("envs/scan.py", "def f():\n    from ..runner.labels import digest\n", "lies to the right"),
+        ("runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
+        ("runner/labels.py", "from .run import run\n", "circle"),
+        ("runner/loop.py", "from .reports.words import heading\n", "do not import its folder"),
+        ("agents/pie.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
+        ("offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
+        ("runner/theory/bounds.py", "from ..reports.words import heading\n", "lies to the right"),
+        ("offline/log.py", "def f():\n    import json\n", "inside a function"),
+    ],
+)
+def test_a_planted_import_is_noticed(tmp_path, file, line, fault):
+    for _, path in modules(ROOT):
+        (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path.relative_to(ROOT)).write_bytes(path.read_bytes())
+    planted = tmp_path / file
+    planted.write_text(planted.read_text(encoding="utf-8") + line, encoding="utf-8")
+    assert any(fault in each for each in faults(tmp_path))
+
+
+def test_every_import_that_may_be_late_is_there():
+    late = {(module, each.target) for module, file in FILES.items() for each in imports(module, file, FILES)[0] if each.later}
+    assert late == set(LATER)
 
 
 def test_the_map_of_the_tree_names_every_folder():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for folder in {file.parent.relative_to(ROOT).as_posix() for _, file in FILES}:
+    for folder in {file.parent.relative_to(ROOT).as_posix() for file in FILES.values()}:
         assert f"`{folder}/`" in page, f"CONTRIBUTING.md says nothing of {folder}/"
 
 
 @by_file
-def test_what_is_public_exists_and_is_documented(module, file):
-    name = module.removesuffix(".__init__")
+def test_what_is_public_exists_and_is_documented(module):
+    name = f"clickgym.{module}".removesuffix(".__init__").rstrip(".")
     try:
         found = importlib.import_module(name)
     except ImportError as error:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
-from clickgym.runner.cli.app import main
 
 OWN = """
 from clickgym.agents import Agent

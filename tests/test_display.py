@@ -12,8 +12,8 @@ import pytest
 import clickgym
 from clickgym import offline
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
+from clickgym.core.notebook import html_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, Instance, PositionBasedModel, list_instances, load_instance
-from clickgym.envs.notebook import html_table
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 
 IDS = [*ENVIRONMENTS, *CONTEXTUAL]

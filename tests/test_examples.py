@@ -15,8 +15,8 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
-from clickgym.runner.cli.app import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -216,7 +216,7 @@ def python(shop, *words, with_package=True, exit_code=0):
 
 
 def command(shop, *words, **arguments):
-    return python(shop, "-c", "import sys; from clickgym.runner.cli.app import main; sys.exit(main())", *words, **arguments)
+    return python(shop, "-c", "import sys; from clickgym.command_line import main; sys.exit(main())", *words, **arguments)
 
 
 @pytest.fixture(scope="module")

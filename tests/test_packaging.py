@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.xdist_group("packaging")  # one worker builds once
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PACKAGES = ("src", "envs", "agents", "runner", "offline")
+PACKAGES = ("src", "envs", "agents", "runner", "offline", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
     "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile",
@@ -94,7 +94,7 @@ def test_the_sdist_holds_what_the_tests_read(sdist_names):
 
 def test_the_sdist_holds_what_the_wheel_is_made_from(sdist_names):
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= sdist_names
-    assert {f"runner/reports/page.{kind}" for kind in ("html", "css", "js")} <= sdist_names
+    assert {"runner/reports/page.html", "src/clickgym/core/page.css", "runner/reports/page.js"} <= sdist_names
     assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= sdist_names
 
 

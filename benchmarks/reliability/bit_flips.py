@@ -27,7 +27,7 @@ import numpy as np
 import polars
 
 import clickgym
-from clickgym.envs.files import write_whole
+from clickgym.core.files import write_whole
 from clickgym.envs.instances import Instance, load_instance
 from clickgym.offline import ClickLog, contextual_instance, read_judgements, read_log, read_policy, write_tidy
 from clickgym.runner.results import read_results

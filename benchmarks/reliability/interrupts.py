@@ -32,7 +32,7 @@ import polars
 from PIL import Image
 
 import clickgym
-from clickgym.envs.files import check_seal
+from clickgym.core.files import check_seal
 from clickgym.offline import write_tidy
 
 COMMAND = (sys.executable, "-m", "clickgym")

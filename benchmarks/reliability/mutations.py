@@ -372,7 +372,7 @@ class Copy:
 def pytest_configure() -> None:
     """Fill the cache of a mutant, once the package is surely that of the copy."""
     import clickgym
-    from clickgym.envs.kernels import cache_folder
+    from clickgym.core.kernels import cache_folder
 
     assert Path(clickgym.__file__).is_relative_to(Path.cwd()), clickgym.__file__
     if "MUTATIONS_KEPT" in os.environ:
@@ -386,7 +386,7 @@ def pytest_sessionfinish() -> None:
     """Add to the record which functions each compiled one calls, directly or not."""
     from numba.core.dispatcher import Dispatcher
 
-    from clickgym.envs.kernels import _called
+    from clickgym.core.kernels import _called
 
     if "MUTATIONS_CALLS" not in os.environ:
         return

@@ -17,13 +17,13 @@ from posixpath import normpath, relpath
 
 import clickgym
 from clickgym import agents, envs, offline
+from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.runner.bench.leaderboard import leaderboard
-from clickgym.runner.bench.score import tasks
+from clickgym.lab.bench.leaderboard import leaderboard
+from clickgym.lab.bench.score import tasks
+from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
-from clickgym.runner.formats import markdown_table
 from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_count, check_positions, integers, short, unknown
+from ...core.checks import check_count, check_positions, integers, short, unknown
 from ..dynamic_bayesian import DynamicBayesianModel
 from .model import LabelledModel
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_within, integers, numbers, probabilities, short, unknown
+from ...core.checks import check_within, integers, numbers, probabilities, short, unknown
+from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of
-from ..notebook import html_table
 from ..users import Users
 from .round import Rounds
 

@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
+from ...core.kernels import inner, kernel, specialise
 from ..click_model import MAX_SEARCH, _branch_and_bound
-from ..kernels import inner, kernel, specialise
 from ..scan import scan
 from ..session import session
 

@@ -1,55 +1,29 @@
-"""Instances made from arguments: the papers' synthetic ones, and random families by seed."""
+"""Instances made from arguments: the papers' synthetic ones, and random families by seed; each registers itself by `family`."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_at_least, check_count, check_positions, check_seed, probability, short, unknown
+from ...core.checks import (
+    check_at_least,
+    check_count,
+    check_positions,
+    check_seed,
+    probability,
+)
+from ...core.files import read_json
 from ..click_model import CLICK_MODELS, ClickModel
 from ..contextual.graded import GradedModel
-from ..files import read_json
 from ..memory.model import CascadeMDP
 from ..users import Users
-from .instance import DEFAULT_INSTANCE, FOLDER, Instance, load_instance
-
-__all__ = ["GENERATED", "generate"]
-
-
-def generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
-    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for.
-
-    Beside those of the function there is ``shuffle``, the seed of other item ids.
-    """
-    known = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
-    values: dict[str, Any] = {}
-    for argument in arguments.split(",") if arguments else []:
-        key, _, text = argument.partition("=")
-        key = key.strip()
-        if key not in known:
-            raise ValueError(f"{name!r}: {unknown('argument', key, known)}")
-        if key in values:
-            raise ValueError(f"{name!r}: {key} is given twice")
-        kind = type(known[key])
-        try:
-            values[key] = kind(text)
-        except ValueError:
-            wanted = "an integer" if kind is int else "a number"
-            raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
-    order = values.pop("shuffle", None)
-    try:
-        made = make(**values)
-        made = replace(made, name=name, description=made.description or make.__doc__ or "")
-        return made if order is None else made.shuffled(order)
-    except ValueError as error:
-        raise ValueError(f"{name!r}: {error}") from None
+from .instance import DEFAULT_INSTANCE, FOLDER, Instance, family, load_instance
 
 
 def _model(name: str, **parameters: Any) -> Any:
@@ -66,6 +40,7 @@ def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np
     )
 
 
+@family("kveton2015")
 def _kveton2015(n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15) -> Instance:
     """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with χ_k = 1/k)"""
     check_positions(n_positions, check_count("n_items", n_items))
@@ -86,6 +61,7 @@ def _examined(n_positions: int, eta: float) -> NDArray[np.float64]:
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
+@family("position-bias")
 def _position_bias(n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0) -> Instance:
     """Examined with 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries (PBM, trust bias)"""
     check_at_least("eta", eta, 0)
@@ -96,6 +72,7 @@ def _position_bias(n_items: int = 10, n_positions: int = 5, eta: float = 1.0, se
     )
 
 
+@family("rare-clicks")
 def _rare_clicks(n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0) -> Instance:
     """Like real queries, but nothing attracts with more than 0.02 (most), and little with half of it (all click models)"""
     probability("most", most)
@@ -105,6 +82,7 @@ def _rare_clicks(n_items: int = 10, n_positions: int = 5, most: float = 0.02, se
     return _of_models(models, "drawn at random")
 
 
+@family("lagree2016-small")
 def _lagree2016_small() -> Instance:
     """Lagrée 2016: 5 items, 3 positions (PBM)"""
     return _of_models(
@@ -113,6 +91,7 @@ def _lagree2016_small() -> Instance:
     )
 
 
+@family("li2019-chi-min")
 def _li2019_chi_min(i: int = 1) -> Instance:
     """Li 2019a, figure 3: the best of 10 items starts last, where it is examined with 0.5^i (PBM)"""
     check_count("i", i)
@@ -154,6 +133,7 @@ def _with_parameters(
     return model_class(**parameters)
 
 
+@family("uniform")
 def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
     """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less (all click models)"""
     attraction, satisfaction, rng = _items(n_items, n_positions, seed)
@@ -173,6 +153,7 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     return _of_models(models, "drawn at random")
 
 
+@family("yandex-like")
 def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
     """Drawn from distributions fitted to the real queries, any number of items and positions (all click models)"""
     from scipy.special import betaincinv, expit  # only here, for it takes longer to import than all the rest
@@ -219,6 +200,7 @@ def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable
     return _of_models(models, base.origin, base.initial_ranking)
 
 
+@family("li2019-switching")
 def _li2019_switching(
     query: str = DEFAULT_INSTANCE, n_positions: int = 3, n_epochs: int = 10, length: int = 10_000, seed: int = 0
 ) -> Instance:
@@ -239,6 +221,7 @@ def _li2019_switching(
     return _epochs(base, n_positions, length, attractions)
 
 
+@family("abrupt")
 def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0) -> Instance:
     """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""
     check_count("n_epochs", n_epochs)
@@ -251,6 +234,7 @@ def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length:
     )
 
 
+@family("random-walk")
 def _random_walk(
     n_items: int = 10,
     n_positions: int = 5,
@@ -273,6 +257,7 @@ def _random_walk(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
+@family("linear")
 def _linear(
     n_items: int = 20,
     n_positions: int = 5,
@@ -313,6 +298,7 @@ GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
 """How often each grade is, from 0 up: most documents are of no use."""
 
 
+@family("judged")
 def _judged(
     users: str = "navigational",
     n_queries: int = 100,
@@ -378,6 +364,7 @@ def _users(attraction: Any, transition: Any, n_positions: int, mean_sessions: fl
     )
 
 
+@family("independent")
 def _independent(
     n_states: int = 4,
     n_items: int = 12,
@@ -399,6 +386,7 @@ def _independent(
     )
 
 
+@family("clickbait")
 def _clickbait(
     n_states: int = 4,
     n_items: int = 12,
@@ -419,6 +407,7 @@ def _clickbait(
     )
 
 
+@family("habit")
 def _habit(
     n_states: int = 4,
     n_items: int = 12,
@@ -448,23 +437,3 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float6
     check_seed(seed)
     first, second, third = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
     return first.random(n_items), second.random(n_items), third
-
-
-GENERATED: dict[str, Callable[..., Instance]] = {
-    "abrupt": _abrupt,
-    "clickbait": _clickbait,
-    "habit": _habit,
-    "independent": _independent,
-    "judged": _judged,
-    "kveton2015": _kveton2015,
-    "lagree2016-small": _lagree2016_small,
-    "li2019-chi-min": _li2019_chi_min,
-    "li2019-switching": _li2019_switching,
-    "linear": _linear,
-    "position-bias": _position_bias,
-    "random-walk": _random_walk,
-    "rare-clicks": _rare_clicks,
-    "uniform": _uniform,
-    "yandex-like": _yandex_like,
-}
-"""The instances made from arguments: the first line of each function's docstring describes it in `list_instances`."""

@@ -14,8 +14,9 @@ What `load_instance` accepts wherever an ``instance`` is asked for:
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -25,13 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_call, check_positions, check_seed, short, unknown
-from ..files import read_json, write_whole
-from ..notebook import html_table
+from ...core.checks import as_call, check_positions, check_seed, short, unknown
+from ...core.files import read_json, write_whole
+from ...core.notebook import html_table
 from ..spaces import check_ranking
 from ..users import Users, canonical
 
-__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "list_instances", "load_instance"]
+__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "family", "list_instances", "load_instance"]
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -169,6 +170,23 @@ AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
 """What `load_instance` takes."""
 
 
+FAMILIES: dict[str, Callable[..., Instance]] = {}
+"""Functions that make instances from arguments, by name."""
+
+
+def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
+    """Register a function under the name of a family of instances.
+
+    The function takes integers and numbers, all with defaults; the first line of its docstring describes the family.
+    """
+
+    def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
+        FAMILIES[name] = make
+        return make
+
+    return register
+
+
 def load_instance(name: AnyInstance) -> Instance:
     """The instance of a name, in a file, or as it is described.
 
@@ -190,8 +208,6 @@ def load_instance(name: AnyInstance) -> Instance:
         >>> load_instance("uniform:n_items=20,n_positions=3,seed=1").n_items
         20
     """
-    from .families import GENERATED, generate
-
     if isinstance(name, Instance):
         return name
     if isinstance(name, Mapping):
@@ -201,11 +217,40 @@ def load_instance(name: AnyInstance) -> Instance:
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base, _, arguments = name.partition(":")
-    if base in GENERATED:
-        return generate(name, GENERATED[base], arguments)
+    if base in FAMILIES:
+        return _generate(name, FAMILIES[base], arguments)
     if base in _shipped():
-        return generate(name, partial(_read, FOLDER / f"{base}.json"), arguments)
+        return _generate(name, partial(_read, FOLDER / f"{base}.json"), arguments)
     raise ValueError(unknown("instance", base, list_instances()) + "; a file must end with .json")
+
+
+def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Instance:
+    """The instance that a function makes, with arguments as in ``"n_items=20,seed=3"``; ``name`` is what was asked for.
+
+    Beside those of the function there is ``shuffle``, the seed of other item ids.
+    """
+    known = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
+    values: dict[str, Any] = {}
+    for argument in arguments.split(",") if arguments else []:
+        key, _, text = argument.partition("=")
+        key = key.strip()
+        if key not in known:
+            raise ValueError(f"{name!r}: {unknown('argument', key, known)}")
+        if key in values:
+            raise ValueError(f"{name!r}: {key} is given twice")
+        kind = type(known[key])
+        try:
+            values[key] = kind(text)
+        except ValueError:
+            wanted = "an integer" if kind is int else "a number"
+            raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
+    order = values.pop("shuffle", None)
+    try:
+        made = make(**values)
+        made = replace(made, name=name, description=made.description or make.__doc__ or "")
+        return made if order is None else made.shuffled(order)
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from None
 
 
 def list_instances() -> dict[str, str]:
@@ -215,17 +260,13 @@ def list_instances() -> dict[str, str]:
         >>> list_instances()["lagree2016-small"]
         'Lagrée 2016: 5 items, 3 positions (PBM)'
     """
-    from .families import GENERATED
-
-    generated = {name: make.__doc__ or "" for name, make in GENERATED.items()}
+    generated = {name: make.__doc__ or "" for name, make in sorted(FAMILIES.items())}
     return {name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()} | generated
 
 
 def _shipped() -> list[str]:
     """The names of the shipped real queries, in natural order."""
-    from .families import GENERATED
-
-    names = [file.stem for file in FOLDER.glob("yandex-*.json") if file.stem not in GENERATED]
+    names = [file.stem for file in FOLDER.glob("yandex-*.json") if file.stem not in FAMILIES]
     return sorted(names, key=lambda name: [int(part) for part in name.split("-")[1:]])
 
 

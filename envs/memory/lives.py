@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
-from ..kernels import inner, kernel
+from ...core.kernels import inner, kernel
 
 if TYPE_CHECKING:
     from .model import CascadeMDP

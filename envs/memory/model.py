@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import as_array, check_at_least, check_count, check_positions, numbers, probabilities
+from ...core.checks import as_array, check_at_least, check_count, check_positions, numbers, probabilities
 from ..scan import best_scan
 from ..spaces import check_ranking
 from ..users import Users

@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_flag, recorded
+from ...core.checks import check_flag, recorded
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 

@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_count, check_flag, check_horizon, recorded
+from ...core.checks import check_count, check_flag, check_horizon, recorded
 from ..codecs import order_of_items
 from ..spaces import RankedList
 from .actions import check_autoreset_mode

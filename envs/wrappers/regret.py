@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import check_count, integers, recorded, short
+from ...core.checks import check_count, integers, recorded, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 

@@ -11,9 +11,9 @@ from typing import Self
 
 import numpy as np
 
+from ...core.checks import check_flag
+from ...core.kernels import kernel
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
-from ...envs.checks import check_flag
-from ...envs.kernels import kernel
 from ..counting import count_cells, cut, in_parallel
 from .estimator import Clicks, EMEstimator, Floats, Indices, Part, log_prior, smoothed
 

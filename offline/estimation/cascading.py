@@ -13,8 +13,8 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.kernels import kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from ...envs.kernels import kernel
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
 from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, log_prior, smoothed
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.kernels import kernel
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
-from ...envs.kernels import kernel
 from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
 from .cascading import blocks_of_queries
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed

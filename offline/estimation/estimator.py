@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.checks import as_call, check_at_least, check_count
+from ...core.kernels import kernel
 from ...envs import ClickModel
-from ...envs.checks import as_call, check_at_least, check_count
-from ...envs.kernels import kernel
 from ..counting import by_query, in_parallel, list_length
 from ..log import ClickLog
 

@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 from ...envs import ClickEnv, load_instance
+from ..labels import model_digest
 from ..make import make_env
-from ..sweep import model_digest
 from ..theory.applicable import BoundCurve, applicable_bounds
 
 __all__ = ["HOW_TO_READ", "Theory", "theory_of"]

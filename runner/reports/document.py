@@ -10,7 +10,7 @@ from typing import Any
 import polars
 from polars import col
 
-from ..statistics import summary
+from ..summaries import summary
 from .results import Results
 
 __all__ = ["results_document"]

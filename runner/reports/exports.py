@@ -8,8 +8,8 @@ from typing import Any
 
 import polars
 
-from ..formats import duration, markdown_table, markdown_text, one_line, regret_text
-from ..statistics import ranked, without_regret
+from ...core.formats import duration, markdown_table, markdown_text, one_line, regret_text
+from ..summaries import ranked, without_regret
 from .words import (
     columns_of,
     commands_of,

@@ -16,8 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...envs.files import write_whole
-from ..statistics import average, reward_for_regret, without_regret
+from ...core.colours import COLOURS
+from ...core.files import write_whole
+from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 from .words import (
@@ -36,9 +37,6 @@ from .words import (
 
 __all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure"]
 
-# Okabe and Ito's colours, which people with any colour vision tell apart, with grey for the yellow that paper
-# swallows. When they run out, they come again with another dash pattern.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#888888")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
 ZOOM = 1000

@@ -7,17 +7,18 @@ import gzip
 import json
 import math
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import polars
 from plotly.offline import get_plotlyjs
 
-from ..statistics import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
+from ...core.templates import templates
+from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
-from .templates import templates
 from .words import (
     amount_of,
     averaged,
@@ -63,7 +64,7 @@ def to_html(
         theory: bounds to draw beside the curves, and what to say of them; None draws none.
         log: the axes are logarithmic, or linear, until the reader chooses.
     """
-    pages = templates()
+    pages = templates(Path(__file__).parent)
     pages.filters |= {"alike": alike_text, "p_value": _p_value}
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]

@@ -11,13 +11,16 @@ from typing import Any, Literal
 import polars
 from rich.console import Console
 
-from ...envs.files import make_folder, write_whole
-from ..formats import duration, regret_text
+from ...core.files import make_folder, write_whole
+from ...core.formats import duration, regret_text
+from ...core.terminal import Column, print_table, say
 from ..results import TABLE
-from ..statistics import reward_for_regret, summary, without_regret
+from ..summaries import reward_for_regret, summary, without_regret
+from .bounds import theory_of
 from .exports import to_latex, to_markdown
+from .figures import outside, regret_figure, save_figure
+from .page import to_html
 from .results import Results
-from .terminal import Column, print_table, say
 from .words import columns_of, heading, measure_of, places_of, rows_of, separate, what_is_told, what_is_unknown
 
 __all__ = ["Format", "write_report"]
@@ -59,8 +62,6 @@ def write_report(
     Into a folder of results that may only be read nothing is written, and formats are refused by the system.
     """
     # matplotlib and plotly are slow to load, and bad input should be named before.
-    from .bounds import theory_of
-    from .figures import outside, regret_figure, save_figure
 
     folder = Path(folder)
     results = Results(folder).select(agents, environments)
@@ -83,8 +84,6 @@ def write_report(
     figure = regret_figure(table, config, theory, log=log)
     written = [*(picture.name for picture in save_figure(figure, target / "regret")), SUMMARY]
     if formats:
-        from .page import to_html
-
         for name, make in (("html", partial(to_html, theory=theory, log=log)), ("md", to_markdown), ("tex", to_latex)):
             if name in formats:
                 write_whole(target / f"report.{name}", make(table, timings, config))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import polars
 from polars import col
 
-from ...envs.checks import short, unknown
-from ...envs.notebook import html_table
-from ..formats import duration, regret_text
+from ...core.checks import short, unknown
+from ...core.formats import duration, regret_text
+from ...core.notebook import html_table
 from ..results import COLUMNS, TIMED, Part, read_results, select_parts
-from ..statistics import pairwise, ranked, without_regret
+from ..summaries import pairwise, ranked, without_regret
+from .figures import regret_figure
 from .words import columns_of, heading, number_of_runs
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ class Results:
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of pyplot's.
         """
-        from .figures import regret_figure  # matplotlib is slow to load
-
         return regret_figure(self.frame, self._config(per_instance), log=log)
 
     def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
@@ -156,7 +155,7 @@ class Results:
             per_instance: a family of tests for each instance, in place of one over the means of runs over instances.
 
         Returns:
-            As `clickgym.runner.statistics.pairwise`: better, worse, difference, p, differ.
+            As `clickgym.core.statistics.pairwise`: better, worse, difference, p, differ.
         """
         return pairwise(self.frame, columns_of(self._config(per_instance)))
 
@@ -167,7 +166,7 @@ class Results:
             ImportError: pandas is not installed.
         """
         try:
-            import pandas
+            import pandas  # optional
         except ImportError:
             raise ImportError("pandas is not installed; install it: pip install pandas") from None
         frame = self.frame

@@ -11,7 +11,7 @@ import polars
 from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..labels import PUBLISHED, parse_spec
 from ..results import by_default
-from ..statistics import LEVEL
+from ..summaries import LEVEL
 
 __all__ = [
     "Place",

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...agents.cascade_nonstationary import discounted_gamma, window_length
 from ...agents.kernels import kl
+from ...core.checks import check_at_least
 from ...envs.cascade import CascadeModel
-from ...envs.checks import check_at_least
 from ...envs.click_env import ClickEnv
 from ...envs.click_model import ClickModel
 from ...envs.position_based import PositionBasedModel

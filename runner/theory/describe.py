@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.checks import check_positions
 from ...envs import CascadeMDP, ContextualModel, Instance
-from ...envs.checks import check_positions
 from ...envs.click_model import ClickModel
 from .assumptions import MAX_LISTS, Finding, check_assumptions
 

@@ -1,6 +1,6 @@
 """clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to rank from clicks."""
 
-from . import _interrupts  # noqa: F401  (before what takes a second to load)
+from . import _interrupts, _moved  # noqa: F401  (before what takes a second to load)
 
 # isort: split
 import importlib
@@ -13,10 +13,11 @@ from .runner import AgentError, Result, make_agent, run
 
 if TYPE_CHECKING:
     from . import offline
-    from .runner.bench.card import Scorecard, bench
+    from .lab.bench.card import Scorecard, bench
+    from .offline.decision.decide import decide
+    from .offline.record import record
+    from .offline.replay import replay
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
-    from .runner.record import record
-    from .runner.replay import replay
     from .runner.reports.results import Results
     from .runner.sweep import sweep
 
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "agents",
     "bench",
+    "decide",
     "envs",
     "list_agents",
     "list_environments",
@@ -48,15 +50,16 @@ __all__ = [
 # Only who uses these pays for the import of data frames.
 _LATER = {
     "Results": ".runner.reports.results",
-    "Scorecard": ".runner.bench.card",
-    "bench": ".runner.bench.card",
+    "Scorecard": ".lab.bench.card",
+    "bench": ".lab.bench.card",
+    "decide": ".offline.decision.decide",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
     "list_metrics": ".runner.catalogue",
     "offline": ".offline",
-    "record": ".runner.record",
-    "replay": ".runner.replay",
+    "record": ".offline.record",
+    "replay": ".offline.replay",
     "sweep": ".runner.sweep",
 }
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from .runner.cli.app import main
+from .command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

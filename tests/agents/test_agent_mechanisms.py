@@ -45,8 +45,8 @@ from clickgym.agents import (
 )
 from clickgym.agents.kernels import exploration, kl, kl_lower, kl_upper, rank_by_index, shuffle_front
 from clickgym.agents.top_rank import C, partition
+from clickgym.core.kernels import specialise
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
-from clickgym.envs.kernels import specialise
 
 FALSE_ALARM = 1e-5
 

@@ -13,8 +13,8 @@ from test_agent_mechanisms import lockstep
 from test_ranked_bandits import PlainRankedKLUCB
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CompiledAgent, RankedKLUCB
+from clickgym.core.kernels import specialise
 from clickgym.envs import CascadeModel, ClickModel, PositionBasedModel
-from clickgym.envs.kernels import specialise
 
 
 def sessions_in_agreement(agents: tuple[CompiledAgent, CompiledAgent], model: ClickModel, n: int, seed: int) -> int:

@@ -18,8 +18,8 @@ import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, _rank
+from clickgym.core.kernels import kernel, specialise
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
-from clickgym.envs.kernels import kernel, specialise
 
 FALSE_ALARM = 1e-5
 SHELL = {"RankedExp3": RankedExp3, "RankedUCB1": RankedUCB1, "RankedKLUCB": RankedKLUCB}

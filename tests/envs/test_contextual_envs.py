@@ -34,7 +34,7 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
-from clickgym.envs.pages import page
+from clickgym.lab.pages.environments import page
 
 L, K = 5, 3
 THETA = [0.3, -0.2, 0.9, 0.1]

@@ -29,7 +29,7 @@ from clickgym.envs import (
     PositionBasedModel,
     RankedList,
 )
-from clickgym.envs.pages import page
+from clickgym.lab.pages.environments import page
 
 ROOT = Path(__file__).resolve().parents[2]
 L, K = 6, 3

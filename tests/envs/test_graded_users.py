@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from clickgym.command_line import main
 from clickgym.envs import GRADED_USERS, GradedModel, Users, graded_model, load_instance
 from clickgym.offline import Judgements, contextual_instance
-from clickgym.runner.cli.app import main
 
 # Written down a second time: (clicks, stops) of the literature's tables.
 PUBLISHED = {

@@ -14,6 +14,7 @@ from click_stories import exact_law, make_model, marginal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickgym.command_line import main
 from clickgym.envs import (
     CascadeModel,
     DependentClickModel,
@@ -41,7 +42,6 @@ from clickgym.offline import (
     write_tidy,
 )
 from clickgym.offline.evaluation import CLICK_MODELS
-from clickgym.runner.cli.app import main
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))

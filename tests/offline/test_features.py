@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 import clickgym
+from clickgym.command_line import main
 from clickgym.offline import (
     DenoisingAutoencoder,
     Judgements,
@@ -22,7 +23,6 @@ from clickgym.offline import (
     read_letor,
     read_ratings,
 )
-from clickgym.runner.cli.app import main
 
 RNG = np.random.default_rng(0)
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickgym.command_line import main
 from clickgym.envs.instances import load_instance
 from clickgym.offline import ClickLog, PBMEstimator, fit_models, read_log, read_open_bandit, read_tidy, tables, tidy, write_tidy
-from clickgym.runner.cli.app import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "logs.md"
 FIELDS = ("items", "clicks", "queries", "propensities", "list_propensities", "context")

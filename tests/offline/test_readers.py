@@ -30,7 +30,7 @@ from clickgym.offline import (
     read_yandex_relevance,
     write_tidy,
 )
-from clickgym.runner.record import record
+from clickgym.offline.record import record
 
 
 def rows(log):

@@ -6,7 +6,7 @@ import numpy as np
 
 from clickgym.agents import CascadeKLUCB
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
-from clickgym.envs.kernels import kernel
+from clickgym.core.kernels import kernel
 
 
 @kernel

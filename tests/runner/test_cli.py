@@ -15,13 +15,13 @@ from rich.console import Console
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
-from clickgym.runner.cli.app import main
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
 from clickgym.runner.reports.words import command_of
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.statistics import average, summary
+from clickgym.runner.summaries import average, summary
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
 
 
 def test_help_and_list_load_neither_data_frames_nor_figures():
-    code = "import sys; from clickgym.runner.cli.app import main; main(['list']); print(*sys.modules, file=sys.stderr)"
+    code = "import sys; from clickgym.command_line import main; main(['list']); print(*sys.modules, file=sys.stderr)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
     assert {"polars", "matplotlib", "scipy.special", "torch"} & set(loaded) == set()
 

@@ -15,14 +15,14 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances
+from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, compare, fit_models, write_tidy
-from clickgym.runner.cli.app import main
 from clickgym.runner.experiment import EXPERIMENT_KEYS, read_experiment
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 from clickgym.runner.results import read_results
-from clickgym.runner.statistics import summary
-from clickgym.runner.studies import STUDIES
+from clickgym.runner.summaries import summary
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_the_version(capsys):
 )
 def test_shells_complete_names(words, wanted):
     asked = {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    code = "import sys; from clickgym.runner.cli.app import main; sys.exit(main())"
+    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False, timeout=60
     )

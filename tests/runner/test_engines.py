@@ -18,8 +18,8 @@ from reference_agents import MODELS, make, plain
 import clickgym
 from clickgym.agents import AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
+from clickgym.core.kernels import kernel
 from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
-from clickgym.envs.kernels import kernel
 
 PBM = MODELS["PBM"]
 HORIZON = 400  # with a horizon of 10 told to BatchRank and TopRank: long enough for splits and blocks

@@ -16,8 +16,8 @@ import pytest
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
+from clickgym.core.kernels import cause, kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
-from clickgym.envs.kernels import cause, kernel
 from clickgym.envs.position_based import sample as sample_pbm
 
 PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])

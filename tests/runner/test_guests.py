@@ -18,7 +18,7 @@ from clickgym.agents import AGENTS
 from clickgym.envs import ClickEnv, PositionBasedModel, RankedList
 from clickgym.envs.guests import sizes_of
 from clickgym.runner.loop import why_not_compiled
-from clickgym.runner.statistics import ranked
+from clickgym.runner.summaries import ranked
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
 N_ITEMS, K = 4, 2

@@ -19,11 +19,11 @@ import pytest
 import clickgym
 from clickgym.agents import LEARNERS, PPO, SAC, Learner
 from clickgym.agents.generic_rl import Setting, StableBaselines, adopt
+from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
-from clickgym.runner.cli.app import main
+from clickgym.runner.callback import Callback
 from clickgym.runner.make import parse_spec
-from clickgym.runner.sweep import Callback
 
 pytest.importorskip("stable_baselines3")
 pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch

@@ -16,9 +16,9 @@ from registries import restored
 
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
+from clickgym.command_line import main
 from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
 from clickgym.envs.guests import sizes_of
-from clickgym.runner.cli.app import main
 from clickgym.runner.labels import by_label, fingerprint, own_label
 from clickgym.runner.make import agent_class, make_env
 from clickgym.runner.reports.words import command_of, is_told_optimum, unit_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars
 import pytest
 
-from clickgym.runner.statistics import pairwise
+from clickgym.runner.summaries import pairwise
 
 
 @pytest.mark.parametrize("regrets", [{"a": [1.0], "b": [900.0, 901.0, 905.0]}, {"a": [1.0, 2.0, 2.5], "b": [900.0]},

@@ -14,7 +14,7 @@ import pytest
 import clickgym
 from clickgym.runner.reports.figures import COLOURS
 from clickgym.runner.results import read_results
-from clickgym.runner.statistics import pairwise, summary
+from clickgym.runner.summaries import pairwise, summary
 
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]

@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.envs.files import HOST, FileError
+from clickgym.core.files import HOST, FileError
 from clickgym.offline import read_log
 from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.results import merge, read_results
@@ -157,7 +157,7 @@ def test_a_merge_that_was_stopped_goes_on(tmp_path, monkeypatch, files):
         written.append(path)
         write_whole(path, content)
 
-    write_whole = clickgym.envs.files.write_whole
+    write_whole = clickgym.core.files.write_whole
     monkeypatch.setattr("clickgym.runner.results.write_whole", stopped)
     with pytest.raises(KeyboardInterrupt):
         merge(folders, tmp_path / "out")

@@ -20,8 +20,8 @@ from rich.console import Console
 from scipy.stats import binom, ttest_1samp, ttest_ind
 
 import clickgym
-from clickgym.runner.cli.app import main
-from clickgym.runner.formats import regret_text
+from clickgym.command_line import main
+from clickgym.core.formats import regret_text
 from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
@@ -37,7 +37,7 @@ from clickgym.runner.reports.words import (
     what_is_told,
 )
 from clickgym.runner.results import read_results
-from clickgym.runner.statistics import LEVEL, average, pairwise, ranked, summary
+from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 

@@ -21,15 +21,15 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import clickgym
-from clickgym.runner.bench.leaderboard import leaderboard
-from clickgym.runner.bench.tasks import ABILITIES
+from clickgym.lab.bench.leaderboard import leaderboard
+from clickgym.lab.bench.tasks import ABILITIES
+from clickgym.lab.studies.play import conclude, read_study
 from clickgym.runner.make import make_env
 from clickgym.runner.reports.bounds import theory_of
 from clickgym.runner.reports.figures import COLOURS
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.results import read_results
-from clickgym.runner.statistics import average
-from clickgym.runner.studies.run import conclude, read_study
+from clickgym.runner.summaries import average
 from clickgym.runner.theory.bounds import pbm_lower
 
 pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser

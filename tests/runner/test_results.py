@@ -18,13 +18,15 @@ from scipy.stats import ttest_ind
 
 import clickgym
 from clickgym.__main__ import main
+from clickgym.core.statistics import half_width
+from clickgym.runner.callback import Callback
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.reports.words import commands_of, heading, what_is_tested, what_is_told
 from clickgym.runner.results import Trial, merge, read_parts, read_results, trials_of
-from clickgym.runner.statistics import average, half_width, pairwise, ranked
-from clickgym.runner.sweep import Callback, sweep_again
+from clickgym.runner.summaries import average, pairwise, ranked
+from clickgym.runner.sweep import sweep_again
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1" / "sweep"
 ENVS, AGENTS, INSTANCES = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], ["yandex-9", "yandex-990"]

@@ -18,8 +18,8 @@ from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.runner.callback import Callback
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.sweep import Callback
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 

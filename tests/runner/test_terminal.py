@@ -15,12 +15,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import clickgym
+from clickgym.command_line import main
+from clickgym.core.terminal import Column, print_table, say
+from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, write_tidy
-from clickgym.runner.cli.app import main
 from clickgym.runner.progress import Progress
-from clickgym.runner.reports.terminal import Column, print_table, say
 from clickgym.runner.results import Trial
-from clickgym.runner.studies import STUDIES
 
 WIDTHS = (60, 80, 100, 140)
 

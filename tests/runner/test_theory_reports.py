@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 import clickgym
+from clickgym.command_line import main
 from clickgym.envs import CascadeModel, Instance, load_instance
-from clickgym.runner.cli.app import main
 from clickgym.runner.make import make_env
 from clickgym.runner.reports.bounds import HOW_TO_READ, theory_of
 from clickgym.runner.reports.figures import COLOURS, outside, regret_figure, save_figure

@@ -1,0 +1,301 @@
+"""The scorecard of an agent: its tasks played, compared with the reference, in words, as a table and as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars
+from polars import col
+from rich.console import Console
+
+from ...core.checks import check_flag
+from ...core.files import make_folder, read_json, write_whole
+from ...core.formats import amount, markdown_table
+from ...core.notebook import html_table
+from ...runner.callback import Callback
+from ...runner.labels import PUBLISHED, AgentLike, by_label
+from ...runner.make import agent_maker
+from ...runner.progress import Progress
+from ...runner.sweep import check_workers
+from .leaderboard import HEADER, Place, place_of, row_of
+from .pages import scorecard_html
+from .play import play, suited
+from .reference import machine, reference
+from .score import HOW, Estimate, Standing, anchors, counting, improvement, scored, standing, tasks
+from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
+
+__all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
+
+CONFIG, PLAYS = "bench.json", "plays"
+
+
+class Comparison(NamedTuple):
+    """An agent of the reference: how probable it is to beat it, over how many common tasks."""
+
+    agent: str
+    improvement: Estimate
+    n_tasks: int
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What an agent is worth by the protocol; a notebook shows it as a table.
+
+    Attributes:
+        agent: what results call it.
+        told: what it is told of the environment, by the names of its arguments.
+        click_models: those that it says it is made for.
+        quick: whether only the tasks of ``--quick`` were played.
+        table: one row for each task and run, with ``loss``, ``score`` and ``seconds``.
+
+    Example:
+        >>> import clickgym
+        >>> card = clickgym.bench("Random", quick=True)
+        >>> abs(card.standing.overall.value) < 0.05
+        True
+    """
+
+    agent: str
+    told: tuple[str, ...]
+    click_models: str
+    quick: bool
+    table: polars.DataFrame
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Overall and by ability."""
+        return standing(self.table)
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """With every agent of the reference, from the one that is easiest beaten."""
+        found = []
+        for (name,), rows in reference().group_by(["agent"], maintain_order=True):
+            result = improvement(self.table, rows) if name != self.agent else None
+            if result is not None:
+                found.append(Comparison(str(name), *result))
+        return sorted(found, key=lambda each: -each.improvement.value)
+
+    def n_tasks(self, ability: str) -> int:
+        """How many tasks of an ability it has played."""
+        return self.table.filter(col("ability") == ability)["task"].n_unique()
+
+    @property
+    def command(self) -> str:
+        """What to type for the same card; in Python, where the agent has no name that others can type."""
+        if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
+            return f"clickgym bench {self.agent}{' --quick' if self.quick else ''} --out DIR"
+        agent = "agent" if ":" in self.agent else f"{{{self.agent!r}: agent}}"
+        return f"clickgym.bench({agent}{', quick=True' if self.quick else ''}, out=DIR)"
+
+    @property
+    def place(self) -> Place:
+        """Its line of the leaderboard."""
+        return place_of(self.agent, self.standing, self.told, self.click_models, float(self.table["seconds"].sum()))
+
+    @cached_property
+    def of_tasks(self) -> list[tuple[str, str, float, float, float, str, float]]:
+        """Of each task: ability, what it measures, the mean loss, that of random lists and of the best agent, who that is, and
+        the mean score."""
+        means = self.table.group_by("task", maintain_order=True).agg(col("loss", "score").mean())
+        losses = {name: (loss, score) for name, loss, score in means.iter_rows()}
+        return [
+            (task.ability, f"{task.about} ({task.instance})", losses[task.name][0], *anchors()[task.name], losses[task.name][1])
+            for task in tasks(self.quick)
+            if task.name in losses
+        ]
+
+    @cached_property
+    def summary(self) -> list[str]:
+        """Where it stands, where it is best and where worst, in sentences."""
+        overall, abilities, n_tasks = self.standing
+        ahead = [each for each in self.comparisons if each.improvement.value > 0.5]
+        sentences = [
+            f"{self.agent} scores {overall} over {n_tasks} of {len(tasks(self.quick))} tasks; 0 is random, 1 the best agent of "
+            f"the reference in each task. It is the better one in more than half of the pairs of runs against {len(ahead)} of "
+            f"the {len(self.comparisons)} agents that share tasks with it."
+        ]
+        if self.quick:
+            sentences.append(
+                f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands "
+                "for an ability. Without --quick it is what others can be told."
+            )
+        order = sorted(counting(abilities), key=lambda ability: -abilities[ability].value)
+        if len(order) > 1:
+            best, worst = order[0], order[-1]
+            sentences.append(
+                f"It is best in {best.replace('_', ' ')} ({ABILITIES[best]}): {abilities[best]}; and worst in "
+                f"{worst.replace('_', ' ')} ({ABILITIES[worst]}): {abilities[worst]}."
+            )
+        rows = sorted(self.of_tasks, key=lambda row: -row[-1])
+        above = [row for row in rows if row[-1] > 1]
+        if above:
+            many = f"{len(above)} task{'s' * (len(above) > 1)}"
+            sentences.append(f"In {many} it beats the best agent of the reference, most of all here: {above[0][1]}.")
+        sentences.append(f"Its worst task, score {rows[-1][-1]:.2f}: {rows[-1][1]}.")
+        own, others = self._by_click_model()
+        if own is not None and others is not None:
+            sentences.append(
+                f"With the same items it scores {own:.2f} under the click models that it is made for ({self.click_models}) and "
+                f"{others:.2f} under others."
+            )
+        if self.told:
+            sentences.append(f"It is told {', '.join(self.told)} where the environment knows it.")
+        return sentences
+
+    def _by_click_model(self) -> tuple[float | None, float | None]:
+        """The mean scores of ``misspecified`` under the click models that it names, and under the others."""
+        rows = self.table.filter(col("ability") == "misspecified")
+        model = col("env").str.strip_suffix("Rank-v0")
+        own = model.is_in(re.findall(r"\w+", self.click_models))
+        means = [rows.filter(chosen)["score"].mean() for chosen in (own, ~own)]
+        return means[0], means[1]  # type: ignore[return-value]  # of floats
+
+    def to_markdown(self) -> str:
+        """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
+        by_ability = [("ability", "score (95 % interval)", "tasks", "what it is about")]
+        by_ability += [
+            (name, str(each), str(self.n_tasks(name)), ABILITIES[name]) for name, each in self.standing.abilities.items()
+        ]
+        compared = [("agent", "probability of improvement (95 % interval)", "common tasks")]
+        compared += [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
+        rows = [("ability", "task", "loss", "random", "best of the reference", "score")]
+        rows += [
+            (ability, about, amount(loss), amount(random), f"{amount(best)} ({agent})", f"{score:z.2f}")
+            for ability, about, loss, random, best, agent, score in self.of_tasks
+        ]
+        parts = [
+            f"# Scorecard of {self.agent}", *self.summary,
+            f"clickgym {version('clickgym')}, protocol {VERSION}, fingerprint {fingerprint()}: `{self.command}`",
+            "## Abilities", _table(by_ability), HOW,
+            "## Its line of the leaderboard", _table([HEADER, row_of(self.place)]),
+            "## Against the agents of the reference", _table(compared),
+            "## Tasks", "Losses are means over runs: regret, or in safety the number of lists.", _table(rows),
+        ]  # fmt: skip
+        return "\n\n".join(parts) + "\n"
+
+    def to_html(self) -> str:
+        """The card as one page that needs nothing but itself."""
+        return scorecard_html(self)
+
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write ``scorecard.html`` and ``scorecard.md``.
+
+        Args:
+            folder: made if need be.
+
+        Returns:
+            The files.
+        """
+        make_folder(Path(folder))
+        files = {Path(folder) / "scorecard.html": self.to_html(), Path(folder) / "scorecard.md": self.to_markdown()}
+        for file, text in files.items():
+            write_whole(file, text)
+        return list(files)
+
+    def __repr__(self) -> str:
+        return "\n".join(textwrap.fill(sentence, 100) for sentence in self.summary)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, each.value, each.low, each.high, self.n_tasks(name), ABILITIES[name])
+            for name, each in self.standing.abilities.items()
+        ]
+        return html_table(" ".join(self.summary), rows, ("ability", "score", "from", "to", "tasks", "about"), most=None)
+
+
+def bench(
+    agent: AgentLike,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    n_jobs: int = -1,
+    progress: bool | None = None,
+    callback: Callback | None = None,
+    on_block: Callable[[str], object] | None = None,
+) -> Scorecard:
+    """Play the tasks of the scorecard with an agent, and compare it with the agents of the package, whose results are there.
+
+    Args:
+        agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
+        out: a folder that keeps what is played, to go on with and to be verified; made if need be. None keeps nothing.
+        quick: only the tasks for agents in plain Python and for generic RL, and fewer runs.
+        n_jobs: as in `sweep`.
+        progress: show a bar on stderr; None shows it in a terminal and in a notebook.
+        callback: is told of the progress of each sweep instead.
+        on_block: called before each sweep with its name.
+
+    Returns:
+        The card; its ``save`` writes it.
+
+    Raises:
+        ValueError, TypeError: on a bad argument, before any work starts; on an agent that can play none of the tasks; on a
+            folder that holds the results of another agent, protocol or version of it.
+        AgentError: the agent proposed a bad list, or failed; what was played is kept.
+
+    Example:
+        >>> import clickgym
+        >>> card = clickgym.bench("Random", quick=True)
+        >>> card.agent, len(card.table)
+        ('Random', 36)
+    """
+    quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
+    check_workers(n_jobs)
+    given = by_label("agent", agent if isinstance(agent, Mapping) else [agent])
+    if len(given) != 1:
+        raise ValueError(f"one agent is played at a time, got {', '.join(given)}")
+    [(label, made)] = given.items()
+    maker = agent_maker(made)[0]
+    chosen = suited(made, tasks(quick))
+    if not chosen:
+        raise ValueError(f"{label} can play none of the {len(tasks(quick))} tasks")
+    bar = Progress(Console(stderr=True), lines=False)
+    told = bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback)
+    with tempfile.TemporaryDirectory() as temporary, told as listener:
+        folder = Path(temporary if out is None else out)
+        if out is not None:
+            config = _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()}, quick)
+        runs = QUICK_RUNS if quick else RUNS
+        table = play(label, made, chosen, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block)
+        if out is not None:
+            finished = dict.fromkeys([*config["finished"], _kind(quick)])
+            write_whole(folder / CONFIG, json.dumps(config | {"finished": [*finished]}, indent=1) + "\n")
+    return Scorecard(label, tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any"), quick, scored(table))
+
+
+def _kind(quick: bool) -> str:
+    return "quick" if quick else "full"
+
+
+def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
+    """Refuse a folder that is about something else, before anything is played into it; note which machine plays, if one does.
+
+    Returns:
+        What stands in the folder beside ``config``: ``machines``, and what is ``finished``.
+    """
+    file = folder / CONFIG
+    before = read_json(file) if file.exists() else config
+    for key, value in config.items():
+        if before.get(key) != value:
+            raise ValueError(f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder")
+    now = {"machines": [], "finished": [], **before}
+    if not {"full", _kind(quick)} & set(now["finished"]):
+        now["machines"] = [*dict.fromkeys([*now["machines"], machine()])]
+    make_folder(folder)
+    write_whole(file, json.dumps(now, indent=1) + "\n")
+    return now
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(markdown_table(rows))

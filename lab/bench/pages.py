@@ -1,0 +1,53 @@
+"""The scorecard and the leaderboard as pages that need nothing but themselves."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.formats import amount, clock
+from ...core.templates import templates
+from .leaderboard import leaderboard
+from .score import HOW, Estimate, tasks
+from .tasks import ABILITIES, RUNS, VERSION, fingerprint
+
+if TYPE_CHECKING:
+    from .card import Scorecard
+
+__all__ = ["leaderboard_html", "scorecard_html"]
+
+FOLDER = Path(__file__).parent
+END = 1.25
+"""Where the axis of the bars ends."""
+
+
+def scorecard_html(card: Scorecard) -> str:
+    """The page of an agent: a bar for each ability, comparisons, and the table of tasks, without a script."""
+    return _render(
+        "scorecard.html",
+        card=card,
+        abilities=[(name, ABILITIES[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        one=100 / END,
+        n_tasks=len(tasks(card.quick)),
+    )
+
+
+def leaderboard_html() -> str:
+    """The page of all agents of the reference, to be sorted and filtered."""
+    places = leaderboard()
+    models = ["CM", "PBM", "DCM", "UBM", "any"]
+    return _render("leaderboard.html", places=places, models=models, n_tasks=len(tasks()), runs=RUNS)
+
+
+def _bar(score: Estimate) -> dict[str, float]:
+    """Where a bar and its interval end, in percent of the axis."""
+    value, low, high = (100 * min(max(end, 0.0), END) / END for end in score)
+    return {"value": value, "low": low, "high": high, "known": low == low}
+
+
+def _render(template: str, **values: object) -> str:
+    pages = templates(FOLDER)
+    pages.filters |= {"amount": amount, "clock": clock}
+    shared = {"abilities": ABILITIES, "how": HOW, "version": version("clickgym"), "protocol": VERSION}
+    return pages.get_template(template).render(**(shared | {"fingerprint": fingerprint()} | values)) + "\n"

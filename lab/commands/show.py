@@ -1,0 +1,164 @@
+"""``clickgym show``: what there is to know of an agent, an environment, an instance, a metric or a study."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ...core.console import output
+from ...core.terminal import Column, print_table, say
+from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances, load_instance
+from ...runner.describe import Description, describe_agent, describe_environment, describe_metric
+from ...runner.labels import PUBLISHED
+from ...runner.metrics import DERIVED, LEARNED, METRICS
+from ...runner.theory.assumptions import Finding
+from ...runner.theory.describe import InstanceDescription, describe_instance
+from ..studies import STUDIES
+from ..studies.describe import describe_study
+from .names import everything
+
+__all__ = ["show"]
+
+
+def show(
+    name: Annotated[str, typer.Argument(
+        metavar="NAME", show_default=False, autocompletion=everything,
+        help="An agent, an environment, an instance, a metric or a study, as [bold]clickgym list[/] names it; or an instance "
+        "in a JSON file of your own.",
+    )],
+    positions: Annotated[int | None, typer.Option(
+        metavar="K", help="Positions of a list, of an instance.", show_default="the instance's",
+    )] = None,
+) -> None:  # fmt: skip
+    """Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.
+
+    [bold]Examples[/]
+
+      clickgym show TopRank
+
+      clickgym show PBMRank-v0
+
+      clickgym show yandex-990
+
+      clickgym show uniform:n_items=20,n_positions=5,seed=1 --positions 3
+
+    Of an instance: its click models, their best lists, and which assumptions of the papers hold. BatchRank is proved to learn
+    under the assumptions of Zoghi 2017, TopRank and BubbleRank under those of Li 2019a. Where one fails, the lists that show it
+    are named; there an algorithm may learn another list than the best.
+    """
+    console = output()
+    kinds = _kinds()
+    for known, describe in kinds.values():
+        if name in known:
+            if positions is not None:
+                raise ValueError(f"--positions is of instances; {name} is none")
+            return _print(console, describe(name))
+    base = name.partition(":")[0]
+    if not name.endswith(".json") and base not in list_instances():
+        raise ValueError(_unknown(base, {kind: list(known) for kind, (known, _) in kinds.items()}))
+    _print_instance(console, describe_instance(load_instance(name), positions))
+
+
+def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
+    """What is described by its name alone."""
+    return {
+        "agent": (PUBLISHED, describe_agent),
+        "environment": (ENVIRONMENTS | CONTEXTUAL | MEMORY, describe_environment),
+        "metric": (METRICS | DERIVED | LEARNED, describe_metric),
+        "study": (STUDIES, describe_study),
+    }
+
+
+def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
+    """What was meant, of whatever kind."""
+    kind_of = {known: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for known in names}
+    by_lower = {known.lower(): known for known in kind_of}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
+    return f"there is no agent, environment, instance, metric or study {name!r}{hint} (clickgym list names them all)"
+
+
+def _print(console: Console, described: Description) -> None:
+    say(console, f"{described.name} ({described.kind})", "bold")
+    rows = [("about", described.about), *described.facts.items()]
+    print_table(console, _named("", ""), rows, headings=False, indent=2)
+    for table in described.tables:
+        console.print()
+        columns = [Column(heading, words=place > 0) for place, heading in enumerate(table.headings)]
+        if any(len(row[0]) > 40 for row in table.rows):  # sentences, not names
+            columns[0] = Column(table.headings[0], words=True)
+        print_table(console, columns, table.rows, title=table.title, indent=2)
+
+
+def _print_instance(console: Console, description: InstanceDescription) -> None:
+    chosen, labels = description.instance, description.labels
+    say(console, chosen.name, "bold")
+    facts = {
+        "about": chosen.description,
+        "origin": chosen.origin,
+        "sizes": f"{chosen.n_items} items, {description.n_positions} positions",
+        "labels": _items(range(chosen.n_items), labels) if labels else "",
+        "in production": "" if chosen.initial_ranking is None else _items(chosen.initial_ranking),
+    }
+    rows = [(name, text) for name, text in facts.items() if text]
+    print_table(console, _named("", ""), rows, headings=False, indent=2)
+    for model in description.models:
+        console.print()
+        say(console, model.kind, "bold underline")
+        print_table(console, _named("", ""), list(model.parameters.items()), headings=False, indent=2)
+        if model.best:
+            lists = [
+                (
+                    best.reward,
+                    "?" if best.ranking is None else f"{best.value:.4f}",
+                    *([] if best.production is None else [f"{best.production:.4f}"]),
+                    best.note if best.ranking is None else _items(best.ranking, labels),
+                )
+                for best in model.best
+            ]
+            current = [] if chosen.initial_ranking is None else ["in production"]
+            console.print()
+            print_table(console, _named("reward", "best", *current, "best list"), lists, indent=2)
+        if model.note:
+            console.print()
+            say(console, model.note)
+        if model.findings:
+            console.print()
+            columns = _named("assumption", "", "statement, and where it fails most")
+            print_table(console, columns, _verdicts(model.findings), indent=2)
+
+
+def _named(*headings: str) -> list[Column]:
+    """Columns of which the last folds."""
+    return [Column(heading, words=place == len(headings) - 1) for place, heading in enumerate(headings)]
+
+
+def _verdicts(findings: Iterable[Finding]) -> list[tuple[str, Text, Text]]:
+    """What was found, in one row what both papers assume."""
+    names: dict[str, list[str]] = {}
+    by_statement = {finding.statement: finding for finding in findings}
+    for finding in findings:
+        names.setdefault(finding.statement, []).append(finding.name)
+    return [
+        (
+            "\n".join(names[statement]),
+            Text("holds", "green") if finding.holds else Text("FAILS", "bold red"),
+            Text(statement).append("" if finding.holds else f"\n{_two_lines(finding.counterexample)}", "italic"),
+        )
+        for statement, finding in by_statement.items()
+    ]
+
+
+def _two_lines(counterexample: str) -> str:
+    """Its two numbers one below the other, and no line end within a list."""
+    return re.sub(r"(?<=\d), (?=\d)", ",", counterexample).replace(" but ", "\nbut ")
+
+
+def _items(items: Iterable[int], labels: Sequence[str] = ()) -> str:
+    return ", ".join(f"{item} ({labels[item]})" for item in items) if labels else " ".join(map(str, items))

@@ -1,0 +1,1 @@
+"""Makers of documentation pages; the pages themselves lie in ``docs/``."""

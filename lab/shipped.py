@@ -1,0 +1,237 @@
+"""Results that are passed on: curves small enough to be kept, with what made them, and whether that still holds.
+
+A file holds the curves of one or several sweeps in one table: the mean over the instances of each run at every step, and of
+each instance what it had reached at 0.99 of the horizon and at the end. What made them stands in the metadata of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc import locate
+from types import FunctionType
+from typing import Any
+
+import polars
+from numba.core.dispatcher import Dispatcher
+
+from ..core.files import check_file, reading, sealed, write_whole
+from ..envs import Users
+from ..runner.labels import digest, model_digest
+from ..runner.make import agent_maker, make_env
+
+__all__ = ["Shipped", "compact", "fingerprints", "kernel_digest", "read_shipped", "stale", "write_shipped"]
+
+FORMAT = "1"
+KEYS = ("env", "instance", "agent", "run", "step")
+ALWAYS = ("regret", "reward")
+"""What is kept of the ends of each instance, beside the curves' columns and the facts."""
+MADE = "clickgym_made"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The curves of one sweep, with what made them.
+
+    Attributes:
+        setting: which of several sweeps of the same part it is, by the queries that it played.
+        part: its name.
+        table: as `compact` makes it.
+        made: what made it: ``command``, ``made`` (the time), ``clickgym``, ``versions``, ``seed``, ``horizon``, ``runs``,
+            ``queries``, ``instances``, and what `fingerprints` returns.
+    """
+
+    setting: str
+    part: str
+    table: polars.DataFrame
+    made: Mapping[str, Any]
+
+
+def compact(
+    table: polars.DataFrame, columns: Sequence[str], facts: Sequence[str] = (), *, each: bool = False
+) -> polars.DataFrame:
+    """A table of results without what no curve shows.
+
+    Args:
+        table: as `sweep` returns it; cumulative values.
+        columns: those of which curves are kept.
+        facts: further columns, constant in each instance.
+        each: keep whole curves of each instance, too.
+
+    Returns:
+        Rows without an instance, the means over the instances; then rows of each instance, at 0.99 of the horizon and at the
+        end, or at all steps.
+
+    Example:
+        >>> rows = [("E", i, "A", 0, step, float(step)) for i in "xy" for step in (50, 99, 100)]
+        >>> compact(polars.DataFrame(rows, [*KEYS, "regret"], orient="row"), ["regret"])["step"].to_list()
+        [50, 99, 100, 99, 100, 99, 100]
+    """
+    pairs = ["env", "agent", "run", "step"]
+    means = table.group_by(pairs, maintain_order=True).agg(polars.col(*columns).mean())
+    steps = table["step"].unique().sort()
+    late = table if each else table.filter(polars.col("step").is_in(_ends(steps.to_list())))
+    kept = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
+    both = polars.concat([means, late.select(*KEYS, *kept)], how="diagonal_relaxed")
+    return both.select(*KEYS, polars.col(*kept).cast(polars.Float32))
+
+
+def _ends(steps: Sequence[int]) -> list[int]:
+    """The first step from 0.99 of the horizon on, and the last."""
+    return [next(step for step in steps if step >= round(0.99 * steps[-1])), steps[-1]]
+
+
+def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
+    """Write the results of some sweeps into one file, whole.
+
+    Args:
+        path: the file.
+        results: of different settings and parts.
+    """
+    results = list(results)
+    places = [{"setting": polars.lit(each.setting), "part": polars.lit(each.part)} for each in results]
+    table = polars.concat(
+        [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
+    )
+    made = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
+    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(made)}))
+
+
+def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
+    """The results that `write_shipped` wrote.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        ValueError: it holds something else, or is damaged.
+    """
+    path = Path(path)
+    with reading(path, "holds no results to be passed on, or is damaged", "take a copy of it"):
+        check_file(path)
+        metadata = polars.read_parquet_metadata(path)
+        if metadata["clickgym_format"] != FORMAT:
+            raise ValueError(f"it is of format {metadata['clickgym_format']}; this version reads {FORMAT}")
+        results, table = [], polars.read_parquet(path, memory_map=False)
+        for made in json.loads(metadata[MADE]):
+            setting, part = made.pop("setting"), made.pop("part")
+            own = table.filter((polars.col("setting") == setting) & (polars.col("part") == part)).drop("setting", "part")
+            results.append(
+                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), made)
+            )
+    return results
+
+
+# ------------------------------------------------------------------------------------------------- what results depend on
+
+
+def fingerprints(envs: Sequence[str], agents: Sequence[str], instances: Sequence[Any]) -> dict[str, Any]:
+    """What the results of a sweep depend on, beside its arguments, in this version of the package.
+
+    Args:
+        envs, agents: specs, as `sweep` takes them.
+        instances: likewise.
+
+    Returns:
+        For each environment ``models``, a fingerprint of its users in all instances, and ``users``, their classes; ``kernels``,
+        a digest of what each environment and each agent compiles.
+    """
+    made = {env: [make_env(env, instance).unwrapped.model for instance in instances] for env in envs}  # type: ignore[attr-defined]
+    users = {env: sorted({_name(one) for model in models for one in _classes(model)}) for env, models in made.items()}
+    return {
+        "models": {env: digest("".join(map(model_digest, models)).encode()) for env, models in made.items()},
+        "users": users,
+        "kernels": _kernels(users, agents),
+    }
+
+
+def _kernels(users: Mapping[str, Iterable[str]], agents: Iterable[str]) -> dict[str, str]:
+    of_envs = {env: kernel_digest(*map(locate, names)) for env, names in users.items()}
+    return of_envs | {agent: kernel_digest(agent_maker(agent)[0]) for agent in agents}
+
+
+def _classes(users: Users) -> Iterator[type]:
+    """The classes of some users, and of those that they are made of."""
+    yield type(users)
+    for value in vars(users).values():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Users):
+                yield from _classes(part)
+
+
+def _name(one: type) -> str:
+    return f"{one.__module__}.{one.__qualname__}"
+
+
+def stale(results: Iterable[Shipped]) -> list[str]:
+    """What has changed since some results were made, one line for each; parameters of users from a file are not looked at."""
+    lines = []
+    for each in results:
+        made = each.made
+        kernels = _kernels(made["users"], made["agents"])
+        changed = [f"the kernels of {name}" for name, then in made["kernels"].items() if kernels[name] != then]
+        if not any(instance.endswith(".json") for instance in made["instances"]):
+            models = fingerprints(made["envs"], [], made["instances"])["models"]
+            changed += [f"the users of {name}" for name, then in made["models"].items() if models[name] != then]
+        if changed:
+            lines.append(f"{each.part}, {each.setting}: {', '.join(changed)} changed since {made['made']}: {made['command']}")
+    return lines
+
+
+def kernel_digest(*classes: Any) -> str:
+    """Identifies what agents or users compile, and how they start: the sources of all that they reach, without their words.
+
+    Args:
+        classes: of agents or users; one that is not to be found has no source.
+    """
+    found: dict[str, str] = {}
+    for one in classes:
+        for base in getattr(one, "__mro__", ()):
+            for name, member in vars(base).items():
+                member = getattr(member, "__func__", member)
+                if isinstance(member, Dispatcher) or name in ("__init__", "_initial_state"):
+                    _collect(getattr(member, "py_func", member), found)
+    return digest("\n".join(f"{name}: {found[name]}" for name in sorted(found)).encode())
+
+
+def _collect(function: Any, found: dict[str, str]) -> None:
+    """The source of a function of the package, and of all functions and numbers that it names."""
+    if not isinstance(function, FunctionType) or not _is_ours(function):
+        return
+    name = f"{function.__module__}.{function.__qualname__}"
+    if name in found:
+        return
+    found[name] = _without_words(function)
+    for used in _names(function.__code__):
+        value = function.__globals__.get(used)
+        if isinstance(value, int | float | str | tuple):
+            found[f"{function.__module__}.{used}"] = repr(value)
+        else:
+            _collect(getattr(value, "py_func", value), found)
+
+
+def _is_ours(function: FunctionType) -> bool:
+    """Whether it is of the package, and more than a check of arguments, which changes no result."""
+    return function.__module__.startswith(f"{__package__.partition('.')[0]}.") and not function.__module__.endswith(".checks")
+
+
+def _names(code: Any) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _names(constant)
+
+
+def _without_words(function: FunctionType) -> str:
+    """The source of a function as Python would write it: no comments, no docstring, no layout, no messages of errors."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        elif isinstance(node, ast.Raise):
+            node.exc = node.cause = None
+    return ast.unparse(tree)

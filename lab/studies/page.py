@@ -1,0 +1,73 @@
+"""A study as one page: figure, statements with verdicts, and what they rest on."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from ...core.templates import templates
+from ...runner.reports.figures import drawn
+from .registry import STUDIES
+from .study import Verdict
+
+if TYPE_CHECKING:
+    from .play import Setting
+
+__all__ = ["study_html"]
+
+HOW = (
+    "Intervals are 95 % intervals of a mean by Student’s t over runs, each of them first averaged over its queries: they say "
+    "how surely the mean over these very queries is known. A statement is supported (yes) if the interval lies on the side "
+    "that it says, contradicted (no) if it lies on the other, and undecided (cannot tell) otherwise. One about what is reached "
+    "by the end of the paper’s horizon can be supported by a shorter run, but not contradicted."
+)
+
+
+def study_html(name: str, settings: Sequence[Setting], figures: Sequence[Figure]) -> str:
+    """A page that needs nothing but itself: no network, no script, and no other file.
+
+    Args:
+        name: of `STUDIES`.
+        settings: as `by_setting` makes them.
+        figures: theirs.
+    """
+    shown = [_shown(setting, figure) for setting, figure in zip(settings, figures, strict=True)]
+    page = templates(Path(__file__).parent).get_template("study.html")
+    return page.render(name=name, study=STUDIES[name], settings=shown, how=HOW) + "\n"
+
+
+def _shown(setting: Setting, figure: Figure) -> dict[str, Any]:
+    # Without a background, so that a dark page can turn it around; as a picture, for its names are not those of the page.
+    picture = base64.b64encode(drawn(figure, "svg", transparent=True)).decode()
+    return {
+        "name": setting.name,
+        "in_short": _in_short([finding.verdict for _, finding in setting.found]),
+        "figure": f"data:image/svg+xml;base64,{picture}",
+        "found": setting.found,
+        "reported": any(statement.paper for statement, _ in setting.found),
+        "table": setting.table,
+        "command": setting.command,
+        "parts": [(each.part.name, each.words) for each in setting.plans],
+        "queries": list(dict.fromkeys(query for each in setting.plans for query in each.queries)),
+        "made": setting.results[0].made,
+    }
+
+
+def _in_short(verdicts: Sequence[Verdict]) -> str:
+    """How many statements are supported.
+
+    Example:
+        >>> _in_short(["yes", "yes", "no", "cannot tell"])
+        '2 of 4 statements are supported, 1 is contradicted, 1 cannot be told.'
+    """
+    counts = Counter(verdicts)
+    be = {verdict: "is" if count == 1 else "are" for verdict, count in counts.items()}
+    words = [f"{counts['yes']} of {len(verdicts)} statements {be.get('yes', 'are')} supported"]
+    words += [f"{counts['no']} {be['no']} contradicted"] if counts["no"] else []
+    words += [f"{counts['cannot tell']} cannot be told"] if counts["cannot tell"] else []
+    return f"{', '.join(words)}."

@@ -1,0 +1,32 @@
+"""The studies by name: to add those of a paper, write their module and enter it in `PAPERS`."""
+
+from __future__ import annotations
+
+from . import (
+    he2020,
+    lagree2016,
+    li2019_bubble,
+    li2019_cascade,
+    nonstat_detect,
+    pdgd,
+    unknown_examination,
+    when_rl_pays,
+    why_change,
+    why_early_regret,
+    why_exp3,
+    why_ubm_lead,
+    why_violations,
+    zoghi2017,
+)
+from .study import Study
+
+__all__ = ["STUDIES"]
+
+PAPERS = (zoghi2017, li2019_bubble, li2019_cascade, lagree2016, he2020)
+WHY = (why_ubm_lead, why_violations, why_exp3, why_early_regret, why_change)
+"""Not of a paper: why some of its statements are contradicted."""
+FURTHER = (unknown_examination, nonstat_detect, pdgd, when_rl_pays)
+"""Of ours, on what later papers say of their algorithms."""
+
+STUDIES: dict[str, Study] = {name: study for module in (*PAPERS, *WHY, *FURTHER) for name, study in module.STUDIES.items()}
+"""The studies by name."""

@@ -1,0 +1,204 @@
+"""``clickgym evaluate``: what another policy would have earned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ...core.console import Json, compiling_told, errors, output, print_json
+from ...core.terminal import Column, print_table
+from ...core.terminal import say as tell
+from ...envs import REWARDS
+from ..comparison import Comparison, compare, read_sessions
+from ..evaluation import ESTIMATORS, Evaluation
+from ..log import ClickLog
+from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+
+__all__ = ["evaluate"]
+
+EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
+
+
+def evaluate(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log of another policy, before the options.")],
+    policy: Annotated[list[str], typer.Option(
+        "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
+        help="One or more policies to evaluate. [bold].json[/]: the best list of a click model in what [bold]clickgym fit[/] "
+        "wrote (or a folder, for several queries). [bold].npz[/]: [bold]action_dist[/] (items, positions) or [bold]scores[/] "
+        "(items; Plackett-Luce), and perhaps the labels of the [bold]items[/].",
+    )],
+    estimator: Annotated[list[str], typer.Option(
+        "--estimator", "-e", metavar="NAME...", show_default="item-position",
+        help=f"One or more of {', '.join(ESTIMATORS)}.",
+    )] = ["item-position"],  # noqa: B006
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar=f"{LOG_FORMAT}|obd",
+        help="As for [bold]clickgym fit[/]; [bold]obd[/] is the Open Bandit Dataset.",
+    )] = "auto",
+    columns: Columns = "",
+    duplicates: Duplicates = "refuse",
+    max_memory: MaxMemory = "4GB",
+    query: Annotated[str | None, typer.Option(
+        metavar="NAME", help="Only the sessions of one query.", show_default="all",
+    )] = None,
+    logging: Annotated[str | None, typer.Option(
+        metavar="POLICY", show_default="what the log recorded",
+        help="The policy that made the log: as --policy, or [bold]empirical[/], how often the log shows each list.",
+    )] = None,
+    reward: Annotated[str, typer.Option(
+        metavar="|".join(REWARDS), help="What a list earns: its clicks, 1 for any, or 1 for a satisfied user.",
+    )] = "clicks",
+    cutoff: Annotated[int | None, typer.Option(
+        metavar="N", help="Count only the first N positions.", show_default="all",
+    )] = None,
+    on_policy: Annotated[Path | None, typer.Option(
+        metavar="LOG", help="A log of the evaluated policy itself, to compare with.", show_default=False,
+    )] = None,
+    bootstrap: Annotated[int, typer.Option(metavar="N", help="Resamplings for the intervals.")] = 1000,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Estimate from a log what another ranking policy would have earned, and whether it is better than what was logged.
+
+    [bold]Examples[/]
+
+    The Open Bandit Dataset: one policy from the log of another, beside its own log:
+
+      clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
+
+    One list for one query, from a log that does not know how it was made; three click models side by side:
+
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
+
+    The best list that a click model knows, five positions of it:
+
+      clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
+
+    Two lists beside each other, by an estimator that no click model can mislead:
+
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
+
+    Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused. An interval of
+    the difference that lies above 0 speaks for the policy; [bold]better[/] is the share of the resamplings in which it gains.
+    """
+    with compiling_told(told := errors()):
+        logged = read_sessions(
+            log, log_format, query, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory
+        )
+        for note in logged.notes if isinstance(logged, ClickLog) else ():
+            tell(told, note)
+        compared = compare(
+            logged, policy, estimator, log_format=log_format, logging=logging, reward=reward, cutoff=cutoff,
+            on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
+        )  # fmt: skip
+    _print(output(as_json), compared, level, reward, cutoff, bootstrap)
+    if as_json:
+        print_json({
+            "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
+            "evaluations": [
+                {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
+                for name, evaluations in compared.by_policy.items()
+                for evaluation in evaluations
+            ],
+            "refused": [{"policy": name, "estimator": by, "why": why} for (name, by), why in compared.refused.items()],
+            "on_policy": compared.on_policy,
+        })  # fmt: skip
+
+
+def _print(console: Console, compared: Comparison, level: float, reward: str, cutoff: int | None, bootstrap: int) -> None:
+    """Show what was evaluated, the estimates as a table, and what they come to."""
+    say = partial(tell, console)
+    for policy in compared.policies:
+        _print_lists(compared, policy, say)
+    what = "session" if isinstance(compared.log, ClickLog) else "row"
+    earned = f"{EARNED[reward]} per {what}" + (f", first {cutoff} positions" if cutoff else "")
+    interval, several = f"{level:.4g} interval", len(compared.policies) > 1
+    columns = [
+        *([Column("policy")] if several else []),
+        Column("estimator"),
+        Column("estimate", right=True),
+        Column(interval, right=True),
+        Column("self-normalised", rank=2, right=True),
+        Column(f"self-normalised {interval}", rank=3, right=True),
+        Column("effective size", rank=1, right=True),
+        Column("mean weight", rank=4, right=True),
+        Column("largest weight", rank=5, right=True),
+        Column("difference", right=True),
+        Column(f"difference {interval}", right=True),
+        Column("better", right=True),
+    ]
+    rows = [
+        (
+            *([policy] if several else []),
+            result.estimator,
+            f"{result.value:.7g}",
+            _interval(result.interval),
+            f"{result.self_normalised:.7g}",
+            _interval(result.self_normalised_interval),
+            f"{result.effective_sample_size:.0f}",
+            f"{result.mean_weight:.3f}",
+            f"{result.max_weight:.4g}",
+            "–" if result.difference is None else f"{result.difference:+.4g}",
+            "–" if result.difference_interval is None else _interval(result.difference_interval),
+            "–" if result.probability_better is None else f"{result.probability_better:.3f}",
+        )
+        for policy, results in compared.by_policy.items()
+        for result in results
+    ]
+    print_table(console, columns, rows, title=f"{earned}, under the {'policies' if several else 'policy'}", groups=several)
+    first = compared.evaluations[0]
+    if first.on_policy is None or first.on_policy_interval is None:
+        say(f"The log ({first.n_sessions:,} {what}s) does not tell who was satisfied")
+    else:
+        spread = f"{interval} {_interval(first.on_policy_interval)}"
+        say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
+        say(
+            f"The difference is to the log; better is the share of {bootstrap:,} resamplings of its {what}s in which the "
+            f"{'policies gain' if several else 'policy gains'}."
+        )
+    if compared.on_policy is not None:
+        say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
+    for (policy, estimator), reason in compared.refused.items():
+        say(f"Refused: {estimator}{f' of {policy}' if several else ''}: {reason}")
+    for policy, results in compared.by_policy.items():
+        for caution in (caution for result in results for caution in result.cautions):
+            say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
+    for policy, results in compared.by_policy.items():
+        if results and first.on_policy is not None:
+            say(f"{policy}: {_verdict(results)}", "bold")
+
+
+def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5) -> None:
+    """Which list a policy shows, of each of a few queries."""
+    lists = compared.lists(policy)
+    for query, labels in [*lists.items()][:most]:
+        of = f" for query {query}" if len(lists) > 1 else ""
+        say(f"{policy} shows{of}: {', '.join(labels)}")
+    if len(lists) > most:
+        say(f"{policy}: lists of {len(lists) - most:,} more queries")
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return "{:.4g} to {:.4g}".format(*ends)
+
+
+def _verdict(results: Sequence[Evaluation]) -> str:
+    """What the intervals of the differences come to."""
+    ends = [result.difference_interval for result in results if result.difference_interval is not None]
+    better, worse = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
+    if better and worse:
+        return f"the estimators contradict each other: better than the log by {better}, worse by {worse} of {len(ends)}"
+    for count, word in ((better, "better"), (worse, "worse")):
+        if count == len(ends):
+            return f"{word} than what was logged{f' by all {count} estimators' if count > 1 else ''}"
+        if count:
+            return f"{word} than what was logged by {count} of {len(ends)} estimators, undecided by the others"
+    return "not told apart from what was logged"

@@ -1,0 +1,173 @@
+"""``clickgym fit``: from a click log to instance files, with what the fit is worth on held-out sessions."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from ...core.console import Json, bold, compiling_told, errors, output, print_json
+from ...core.files import make_folder
+from ...core.terminal import Column, print_table, say
+from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from ..fitting import Fitted, fit_models
+from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+
+__all__ = ["fit"]
+
+
+def fit(
+    log: Annotated[Path, typer.Argument(
+        metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
+    )],
+    model: Annotated[list[str], typer.Option(
+        "--model", "-m", metavar="MODEL...",
+        help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="FILE|DIR", help="The instance file, [bold]name.json[/]; or a folder, for one file per query.",
+    )],
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar=LOG_FORMAT,
+        help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
+        "session, query, position, item, clicked.",
+    )] = "auto",
+    columns: Columns = "",
+    duplicates: Duplicates = "refuse",
+    max_memory: MaxMemory = "4GB",
+    queries: Annotated[list[str] | None, typer.Option(
+        "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
+        help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
+    )] = None,
+    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance, those displayed most.")] = 10,
+    test_share: Annotated[float, typer.Option(
+        metavar="S", help="Share of the sessions that is held out for the figures; the files are made from all sessions.",
+    )] = 0.2,
+    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = 1000,
+    tol: Annotated[float, typer.Option(
+        metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
+    )] = 1e-7,
+    per_query: Annotated[bool, typer.Option(
+        "--per-query", help="Examination probabilities for each query by itself (PBM, UBM), instead of shared by all.",
+    )] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice of the held-out sessions.")] = 0,
+    skip_malformed: Annotated[bool, typer.Option(
+        "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
+    )] = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Fit click models to your click log: how well they predict, and an instance file to run agents on.
+
+    [bold]Examples[/]
+
+      clickgym fit log.csv --model PBM UBM --out query.json
+
+      clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
+
+    Several queries of a Yandex log, a file each:
+
+      clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
+    """
+    files = _files(out, queries or ())
+    console, told = output(as_json), errors()
+    progress = partial(say, told)
+    with compiling_told(told), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
+        fitted = fit_models(
+            log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
+            per_query=per_query, seed=seed, log_format=log_format, columns=columns_of(columns), duplicates=duplicates,
+            strict=not skip_malformed, max_memory=max_memory, on_step=progress,
+        )  # fmt: skip
+    for name, estimator in fitted.estimators.items():
+        if getattr(estimator, "converged_", None) is False:
+            progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
+    start = time.perf_counter()
+    scores, written = _scores(fitted), []
+    _print_scores(console, fitted, scores)
+    if len(fitted.test):
+        progress(f"scored in {time.perf_counter() - start:.1f} s")
+    for query, instance in fitted.instances.items():
+        file = files(query)
+        make_folder(file.parent)
+        instance.save(file)
+        say(console, f"{file}: {instance.description}")
+        written.append({"query": query, "file": str(file), "description": instance.description})
+    if as_json:
+        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
+        print_json({"log": str(log), **sizes, "models": scores, "instances": written})
+
+
+def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
+    """Where the instance of each query goes.
+
+    Raises:
+        ValueError: not every query can have a file.
+    """
+    single = out.suffix == ".json"
+    if single and len(queries) > 1:
+        raise ValueError(f"{len(queries)} queries do not fit into one file; give --out a folder")
+    if single and out.is_dir():
+        raise ValueError(f"{out} is a folder; expected the name of a file")
+    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not single and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
+    if single and not out.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {out.absolute().parent}")
+    if len({_file_name(query) for query in queries}) < len(queries):
+        raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
+    return lambda query: out if single else out / f"{_file_name(query)}.json"
+
+
+def _file_name(label: str) -> str:
+    """A query as the name of a file."""
+    return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
+
+
+def _scores(fitted: Fitted) -> list[dict[str, Any]]:
+    """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
+    rows = []
+    for name, estimator in fitted.scored.items():
+        by_rank = estimator.perplexity_by_rank(fitted.test) if len(fitted.test) else None
+        rows.append({
+            "model": name,
+            "steps": getattr(estimator, "n_iter_", None),
+            "converged": getattr(estimator, "converged_", None),
+            "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
+            "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(fitted.test),
+            "perplexity": None if by_rank is None else float(np.nanmean(by_rank)),
+            "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
+        })  # fmt: skip
+    return rows
+
+
+def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, Any]]) -> None:
+    """One row per model."""
+    train, test = fitted.train, fitted.test
+    columns = [Column("model"), Column("EM steps", rank=1, right=True)]
+    if len(test):
+        columns += [Column(name, right=True) for name in ("log-likelihood", "conditional", "perplexity")]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
+    rows = []
+    for row in scores:
+        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
+        cells = [row["model"], steps]
+        if len(test):
+            cells += [f"{row[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
+            cells += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
+        rows.append(cells)
+    if len(test):
+        title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
+    else:
+        title = f"Fitted to {len(train):,} sessions; none held out"
+    print_table(console, columns, rows, title=title)
+    several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
+    if "CM" in fitted.scored and several:
+        excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
+        say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")

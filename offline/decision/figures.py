@@ -1,0 +1,140 @@
+"""The figure of a decision: how well models predict, how agents learn, what lists would earn, and whom to believe."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ...runner.reports.figures import COLOURS, DASHES
+from .decide import ASKED, Decision
+from .words import UNITS
+
+__all__ = ["PANELS", "decision_figure", "panel_svg"]
+
+INKS = {"light": ("#1b1f24", "#d5dbe1"), "dark": ("#e8eaed", "#3a424b")}
+"""Of text and of lines, as on the page."""
+
+
+def decision_figure(decision: Decision) -> Figure:
+    """All panels, on paper."""
+    figure = Figure(figsize=(10.5, 8), layout="constrained")
+    for (title, draw), axes in zip(PANELS.items(), figure.subplots(2, 2).flat, strict=True):
+        axes.set_title(title, fontsize=11)
+        draw(decision, axes, "black")
+        _tidy(axes, "0.9")
+    return figure
+
+
+def panel_svg(decision: Decision, title: str, theme: str) -> str:
+    """One of the `PANELS` as SVG for a light or a dark page."""
+    ink, line = INKS[theme]
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    style: dict[Any, Any] = {"svg.hashsalt": "clickgym", "legend.framealpha": 0.0} | dict.fromkeys(names, ink)
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
+        axes = figure.subplots()
+        PANELS[title](decision, axes, ink)
+        _tidy(axes, line)
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
+    return drawn.getvalue()
+
+
+def _tidy(axes: Axes, line: str) -> None:
+    axes.grid(which="major", color=line, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _looks(ink: str) -> Iterator[dict[str, Any]]:
+    """Colours, and dashes when they run out; black is the ink of the page."""
+    for dash in DASHES:
+        for colour in COLOURS:
+            yield {"color": ink if colour == "#000000" else colour, "linestyle": dash}
+
+
+def _mark(estimator: str, ink: str) -> tuple[str, str]:
+    """Colour and marker of an estimator, the same in all panels."""
+    place = ASKED.index(estimator)
+    colour = COLOURS[place % len(COLOURS)]
+    return ink if colour == "#000000" else colour, "os"[place // len(COLOURS)]
+
+
+def _models(decision: Decision, axes: Axes, ink: str) -> None:
+    for score, look in zip(decision.scores, _looks(ink), strict=False):
+        ranks = np.arange(len(score.perplexity_by_rank)) + 1
+        axes.plot(ranks, score.perplexity_by_rank, marker=".", label=f"{score.model}, {score.log_likelihood:.3f}", **look)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="position", ylabel="perplexity of clicks (1 is perfect)")
+    axes.legend(title="log-likelihood per session", fontsize="small", title_fontsize="small")
+
+
+def _agents(decision: Decision, axes: Axes, ink: str) -> None:
+    for agent, look in zip(decision.regret, _looks(ink), strict=False):
+        curve = decision.curves.filter(agent=agent)
+        axes.plot(curve["step"], np.maximum(curve["regret"], 0.1), label=agent.replace("$", r"\$"), **look)
+    axes.set(xlabel="session", ylabel=f"lost {UNITS[decision.reward].split(' per ')[0]}", xscale="log", yscale="log")
+    axes.legend(fontsize="small")
+
+
+def _lists(decision: Decision, axes: Axes, ink: str) -> None:
+    asked = [name for name in ASKED if any(name in candidate.estimates for candidate in decision.candidates)]
+    step = 0.8 / (len(asked) + 2)
+    named: set[str] = set()
+
+    def once(label: str) -> str | None:
+        if label in named:
+            return None
+        named.add(label)
+        return label
+
+    for row, candidate in enumerate(decision.candidates):
+        top = row - 0.4 + step
+        if candidate.truth is not None:
+            axes.plot([candidate.truth], [top - step / 2], "*", color=ink, label=once("truth"))
+        axes.plot([candidate.predicted], [top], "x", color=ink, label=once(f"predicted by {decision.scores[0].model}"))
+        for place, name in enumerate(asked, 1):
+            if name not in candidate.estimates:
+                continue
+            estimate, height, (colour, marker) = candidate.estimates[name], top + place * step, _mark(name, ink)
+            axes.plot(estimate.interval, [height, height], color=colour, linewidth=1.2)
+            axes.plot([estimate.value], [height], marker, color=colour, markersize=4, label=once(name))
+    if decision.logged is not None:
+        axes.axvline(decision.logged, color="#888888", linestyle=":", label="earned in the log")
+    names = [textwrap.fill(candidate.name, 13) for candidate in decision.candidates]
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel=UNITS[decision.reward], ylim=(len(names) - 0.5, -0.5))
+    axes.legend(fontsize="x-small", loc="best")
+
+
+def _checks(decision: Decision, axes: Axes, ink: str) -> None:
+    if not decision.checks:
+        axes.text(0.5, 0.5, "no lists were logged often enough", ha="center", va="center", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+        return
+    earned, noise = np.array(decision.earned), np.array(decision.noise)
+    axes.errorbar(earned, earned, xerr=1.96 * noise, color="#888888", fmt="none", label="earned, 95 %", linewidth=1)
+    for check in decision.checks:
+        colour, marker = _mark(check.estimator, ink)
+        label = f"{check.estimator}, {check.error:.3f}"
+        axes.plot(earned, check.estimated, marker, color=colour, linestyle="", markersize=4, label=label)
+    axes.axline((earned.mean(), earned.mean()), slope=1, color=ink, linewidth=0.8)
+    axes.set(xlabel=f"earned ({UNITS[decision.reward]})", ylabel="estimated from other sessions")
+    axes.legend(title="mean error", fontsize="small", title_fontsize="small")
+
+
+PANELS: dict[str, Callable[[Decision, Axes, str], None]] = {
+    "Click models on held-out sessions": _models,
+    "Agents before the fitted users": _agents,
+    "What lists would have earned": _lists,
+    "Estimates of logged lists": _checks,
+}
+"""How to draw each panel, by its title, in the order of the way to a decision."""

@@ -1,0 +1,107 @@
+"""A decision as files: one page that needs nothing but itself, its figure, and all figures as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+
+from ...core.files import make_folder, write_whole
+from ...core.templates import templates
+from ...envs.instances import Instance
+from ...runner.reports.figures import save_figure
+from .decide import AGENTS, NEAR, Decision
+from .figures import PANELS, decision_figure, panel_svg
+from .words import UNITS
+
+__all__ = ["command_of", "to_dict", "to_html", "write_decision"]
+
+INSTANCE = "instance.json"
+
+
+def write_decision(decision: Decision, folder: str | Path) -> list[Path]:
+    """Write ``decision.html``, ``decision.png``, ``decision.svg``, ``decision.json`` and ``instance.json``.
+
+    Args:
+        decision: what `decide` returned.
+        folder: made if need be.
+
+    Returns:
+        The files.
+    """
+    folder = Path(folder)
+    make_folder(folder)
+    decision.instance.save(folder / INSTANCE)
+    pictures = save_figure(decision_figure(decision), folder / "decision")
+    write_whole(folder / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / "decision.html", to_html(decision))
+    return [folder / "decision.html", *pictures, folder / "decision.json", folder / INSTANCE]
+
+
+def to_dict(decision: Decision) -> dict[str, Any]:
+    """All figures of a decision, as JSON holds them: what is not a number is null."""
+    return {"clickgym": version("clickgym"), "command": command_of(decision)} | _plain(decision)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Instance):
+        return INSTANCE
+    if isinstance(value, polars.DataFrame):
+        return _plain(value.to_dict(as_series=False))
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_html(decision: Decision) -> str:
+    """A page that needs no network, no script and no other file."""
+    pages = templates(Path(__file__).parent)  # what is put into it is text: the labels of items and queries are a user's
+    place = {label: k for k, label in enumerate(decision.production.labels, 1)}
+    return pages.get_template("decision.html").render(
+        decision=decision,
+        unit=UNITS[decision.reward],
+        moves=[(label, place.get(label)) for label in decision.proposal.labels],
+        near=NEAR,
+        panels={
+            title: {theme: _data_uri(panel_svg(decision, title, theme)) for theme in ("light", "dark")} for title in PANELS
+        },
+        command=command_of(decision),
+        version=version("clickgym"),
+        finite=math.isfinite,
+    )
+
+
+def _data_uri(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def command_of(decision: Decision) -> str:
+    """What to type to come to the same decision."""
+    words = [f"clickgym decide {_quoted(decision.log)} --query {_quoted(decision.query)}"]
+    agents = [agent for agent in decision.regret if agent != "Fixed"]
+    if set(agents) != set(AGENTS):
+        words.append(f"--agents {' '.join(agents)}")
+    for option, value, usual in (
+        ("reward", decision.reward, "clicks"), ("cutoff", decision.cutoff, None), ("horizon", decision.horizon, 100_000),
+        ("runs", decision.runs, 5), ("seed", decision.seed, 0),
+    ):  # fmt: skip
+        if value != usual:
+            words.append(f"--{option} {value}")
+    return " ".join([*words, "--out DIR"])
+
+
+def _quoted(word: str) -> str:
+    return word if word and all(letter.isalnum() or letter in "-_./:," for letter in word) else f"'{word}'"

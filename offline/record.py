@@ -1,0 +1,90 @@
+"""Recording: what an agent showed in an environment, and what was clicked, as a click log."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ..agents import Agent
+from ..agents.baselines import Random
+from ..core.checks import check_count, check_seed
+from ..core.files import check_memory
+from ..envs import ClickEnv, ContextualModel
+from ..envs.guests import clicks_of, sizes_of
+from ..runner.loop import check_list, session_error
+from ..runner.run import instance_of
+from .log import ClickLog
+
+__all__ = ["record"]
+
+
+def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
+    """Let an agent rank through ``env.step``, and keep every list and its clicks.
+
+    Args:
+        agent: any `Agent`; it learns as it goes on, from the state it is in.
+        env: an environment of this package, wrapped or not, or one of another origin, as in `run`. It is reset first.
+        sessions: how many.
+        seed: of ``env.reset``; the agent has its own.
+
+    Returns:
+        The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
+        context holds the features of the items shown, a query is a user, and users and items are labelled by their rows in the
+        model. For `Random` the log holds the exact propensities, 1/L of every item at every position and (L - K)!/L! of every
+        list, given the session's candidates; for other agents none.
+
+    Raises:
+        ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
+        AgentError: the agent proposed a bad list, or failed; the message names the session and the fault.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = gym.make("PBMRank-v0")
+        >>> log = record(clickgym.make_agent("Random", env, seed=0), env, 20, seed=0)
+        >>> log.items.shape, float(log.propensities[0, 0]), log.query_labels
+        ((20, 5), 0.1, ('yandex-9982',))
+    """
+    sessions, seed = check_count("sessions", sessions), None if seed is None else check_seed(seed)
+    click_env: Any = env.unwrapped
+    guest = not isinstance(click_env, ClickEnv)
+    contextual = not guest and isinstance(click_env.model, ContextualModel)
+    n_items, n_positions, *_ = sizes_of(env)
+    seen_of_each = 8 * click_env.model.n_features if contextual else 0
+    check_memory(f"a log of {sessions:,} sessions", sessions * (4 + n_positions * (5 + seen_of_each)))
+    items = np.empty((sessions, n_positions), np.int32)
+    clicks = np.empty((sessions, n_positions), np.int8)
+    queries = np.zeros(sessions, np.int32)
+    context = np.empty((sessions, n_positions, click_env.model.n_features)) if contextual else None
+    observation, _ = env.reset(seed=seed)
+    for session in range(sessions):
+        try:
+            ranking = agent.rank(observation)
+            check_list(agent, ranking, n_items, n_positions, "session", session + 1)
+            if context is None:
+                items[session] = ranking
+            else:
+                drawn = click_env.task.round
+                items[session], queries[session] = drawn.items[ranking], drawn.user[0]
+                context[session] = drawn.features[ranking]
+            seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
+            # Of an environment of ours not the observation, which a wrapper may have changed.
+            clicks[session] = clicks_of(observation) if guest else click_env._clicks
+            agent.update(seen, ranking, clicks[session], float(reward))
+        except Exception as error:
+            raise session_error(agent, env, f"session {session + 1}", error) from error
+        if terminated or truncated:
+            observation, _ = env.reset()
+    uniform = type(agent) is Random
+    return ClickLog(
+        items,
+        clicks,
+        queries,
+        tuple(map(str, range(len(click_env.model.items) if contextual else n_items))),
+        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (instance_of(env) or click_env.model.kind,),
+        propensities=np.full(items.shape, 1 / n_items) if uniform else None,
+        list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
+        context=context,
+    )

@@ -1,0 +1,148 @@
+"""Replay: what an agent that learns would have earned on a logged contextual data set.
+
+An agent is taken through the log, session by session, and ranks what was there to be shown. A log tells nothing of what it does
+not hold, so a session counts only as far as the log shows what the agent would have shown:
+
+* *by rejection*: a session is accepted if the agent ranks as the log did, and only then the agent learns from it. The accepted
+  sessions have the law of as many sessions online: the agent goes through the same states, and the mean of their clicks is
+  an unbiased estimate of what it earns in its first sessions (Li, Chu, Langford and Wang, WSDM 2011). Where the logging policy
+  is not uniform, an agreeing session is accepted with the probability ``c / p``, p its propensity and c the least of the log.
+* *by weights*: every session counts, a click with the weight ``1 / p`` where the list agrees down to its position, p the
+  probability that the log does so, and 0 where it does not. For the agent as it is at that session this is unbiased; it is
+  measured before the agent learns from the session.
+
+Both assume that users and candidates of the sessions are drawn independently, and that what stands below a result does not
+influence its click, as in every click model of this package.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import Agent
+from ..core.checks import as_call, check_flag, check_seed
+from ..runner.loop import check_list
+from .log import ClickLog, ItemPositionLog
+
+__all__ = ["Replay", "replay"]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What a replay tells.
+
+    Attributes:
+        n_sessions: of the log.
+        rewards: clicks in each accepted session, in their order: the agent's learning curve.
+        value, standard_error: mean clicks per session by rejection, over the accepted sessions; NaN if there are none.
+        weighted_value, weighted_standard_error: by weights, over all sessions.
+        on_policy: clicks per session that were logged, at as many positions as the agent fills.
+    """
+
+    n_sessions: int
+    rewards: NDArray[np.int64]
+    value: float
+    standard_error: float
+    weighted_value: float
+    weighted_standard_error: float
+    on_policy: float
+
+    def __repr__(self) -> str:
+        values = {name: round(getattr(self, name), 4) for name in ("value", "weighted_value", "on_policy")}
+        return as_call(self, n_sessions=self.n_sessions, n_accepted=len(self.rewards), **values)
+
+
+def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True, seed: int = 0) -> Replay:
+    """Take an agent through a log, and count what can be estimated without bias.
+
+    Args:
+        agent: any `Agent`, from the state it is in. On a `ClickLog` of lists of K it chooses among the items of each session,
+            which must have a context: it is built with ``n_items`` = K and as many positions or fewer, and sees the items in
+            random order. On an `ItemPositionLog` with features it is built with ``n_positions`` = 1, and its item counts at
+            whatever position the log had. With ``n_features`` as the log.
+        log: a `ClickLog` whose list propensities are all the same, for its lists must be in random order, as `record` makes
+            them with `Random`; or an `ItemPositionLog`.
+        learn: False keeps the agent as it is: its value after it was trained elsewhere.
+        seed: of the order in which items are presented, and of acceptance.
+
+    Returns:
+        The two estimates, and the agent's clicks.
+
+    Raises:
+        ValueError: on a log that cannot be replayed, or sizes that do not fit.
+        AgentError: the agent proposed a bad list.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=4,n_features=5,seed=1")
+        >>> log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+        >>> result = replay(clickgym.agents.C2UCB(4, 2, n_features=5, seed=0), log)
+        >>> 0.05 < len(result.rewards) / len(log) < 0.12  # the log agrees by chance with one in 4 * 3 = 12 lists
+        True
+    """
+    rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
+    sizes: Any = agent
+    n_items, n_positions = sizes.n_items, sizes.n_positions
+    if isinstance(log, ClickLog):
+        context, agreement = _check_lists(log, n_items, n_positions)
+    elif n_positions != 1 or n_items != log.n_items:
+        raise ValueError(f"the agent ranks {n_positions} of {n_items} items; expected one of {log.n_items}, as the log shows")
+    accepted, weighted = [], np.zeros(len(log))
+    shown: NDArray[Any]
+    for session in range(len(log)):
+        if isinstance(log, ClickLog):
+            order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
+            features = context[session, order]
+            shown, clicks, propensity = np.argsort(order)[:n_positions], log.clicks[session, :n_positions], agreement
+            acceptance = 1.0
+        else:
+            features = log.features(session)
+            shown, clicks = log.items[session : session + 1], log.clicks[session : session + 1]
+            propensity = log.propensities[session : session + 1]
+            acceptance = log.propensities.min() / propensity[0]
+        observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
+        ranking = agent.rank(observation)
+        check_list(agent, ranking, n_items, n_positions, "session", session + 1)
+        agrees = np.logical_and.accumulate(np.asarray(ranking) == shown)
+        weighted[session] = (agrees * clicks / propensity).sum()
+        if agrees.all() and (acceptance == 1.0 or rng.random() < acceptance):
+            accepted.append(int(clicks.sum()))
+            if learn:
+                agent.update(observation, ranking, clicks, float(clicks.sum()))
+    rewards = np.array(accepted, np.int64)
+    every = log.clicks[:, :n_positions].sum(axis=1) if isinstance(log, ClickLog) else log.clicks
+    return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=float(every.mean()))
+
+
+def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """The context, and the probability that a list in random order begins with given items, by their number."""
+    if log.context is None:
+        raise ValueError("the log has no context: an agent would see nothing of the items")
+    if (log.items < 0).any():
+        raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
+    if n_items != log.n_positions:
+        raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
+    known = log.list_propensities
+    if known is None or not np.allclose(known, known[:1], rtol=1e-9):
+        what = "are not known" if known is None else f"range from {known.min():g} to {known.max():g}"
+        raise ValueError(f"the list propensities {what}; expected the same for all sessions, for lists must be in random order")
+    most = 1 / math.factorial(n_items)
+    if known.max(initial=0.0) > most * (1 + 1e-9):
+        raise ValueError(
+            f"the list propensities are {known.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in random "
+            f"order"
+        )
+    return log.context, np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
+
+
+def _mean(values: NDArray[Any]) -> tuple[float, float]:
+    """Mean and standard error."""
+    if not len(values):
+        return float("nan"), float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)

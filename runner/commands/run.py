@@ -1,0 +1,129 @@
+"""``clickgym run``: agents in environments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from ...core.console import USAGE_ERROR, Json, bold, errors, output, print_json
+from ..experiment import read_experiment
+from ..make import looking_in
+from ..metrics import DERIVED, LEARNED, METRICS
+from ..progress import Progress
+from ..reports.document import results_document
+from ..reports.report import write_report
+from ..run import ENGINES
+from ..sweep import sweep, sweep_again
+from .names import agents as agent_names
+from .names import environments, instances
+from .names import metrics as metric_names
+
+__all__ = ["number", "run"]
+
+# Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
+
+
+def run(
+    context: typer.Context,
+    envs: Annotated[list[str], typer.Argument(
+        metavar="ENVS...", autocompletion=environments,
+        help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/], or your own "
+        "that a module registers, [bold]module:MyRank-v0[/]; or an experiment file, [bold]experiment.toml[/], that says "
+        "what is run; or the [bold]config.json[/] of a results folder, all of it run again.",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun. More agents, environments, "
+        "instances and runs are added to what it holds.",
+    )],
+    agents: Annotated[list[str] | None, typer.Option(
+        "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
+        help="One or more agents, as [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or "
+        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
+    )] = None,
+    horizon: Annotated[str | None, typer.Option(
+        metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
+    )] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
+    instance: Annotated[list[str] | None, typer.Option(
+        "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
+        help="One or more instances, each for every environment: names, or JSON files of your own.",
+    )] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    engine: Annotated[str, typer.Option(
+        metavar="|".join(ENGINES), help="The compiled loop, or one session at a time in Python; the numbers are the same.",
+    )] = "auto",
+    metrics: Annotated[list[str] | None, typer.Option(
+        "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
+        help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
+    )] = None,
+    tensorboard: Annotated[Path | None, typer.Option(
+        metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
+    )] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Run every agent in every environment, show the progress, and write table and figure.
+
+    [bold]Examples[/]
+
+    Two algorithms on a real search query, under two click models:
+
+      clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out results/first
+
+    Your own agent and your own query; arguments after a colon:
+
+      clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
+
+    What a file says, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
+
+      clickgym run experiment.toml --out results/experiment
+
+    [bold]Stopping, and adding[/]
+
+    Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. With other agents, environments,
+    instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent or an
+    environment fails in mid-run, its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
+    """
+    progress = context.obj = Progress(errors())
+    with progress:
+        file = _file(context, envs)
+        if file is not None and file.suffix == ".toml":
+            experiment = read_experiment(file)
+            instance = experiment.get("instances")
+            with looking_in(file.resolve().parent):  # for modules of one's own
+                sweep(**experiment, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
+        elif file is not None:
+            sweep_again(file, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
+        else:
+            sweep(
+                envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+                engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
+            )  # fmt: skip
+    write_report(out, output(as_json), bounds=bounds, instances=instance or ())
+    if as_json:
+        print_json(results_document(out))
+
+
+def _file(context: typer.Context, envs: list[str]) -> Path | None:
+    """The file that says what is run, if one was named; and the options that there must or must not be, with it."""
+    file = Path(envs[0]) if len(envs) == 1 and envs[0].endswith((".json", ".toml")) else None
+    for option in ("agents", "horizon"):
+        if file is None and not context.params[option]:
+            raise USAGE_ERROR(f"Missing option '--{option}'.", context)
+    for option in ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"):
+        if file is not None and getattr(context.get_parameter_source(option), "name", "DEFAULT") != "DEFAULT":
+            raise USAGE_ERROR(f"{file} says what is run; --{option} cannot be given with it", context)
+    return file
+
+
+def number(text: str) -> Any:
+    """What was written as a horizon; words are left to the check that every horizon meets."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,209 @@
+"""The command line: the table of commands, each loaded when it is called, and the one-line messages of what they raise.
+
+Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function, and prints.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from .core.console import USAGE_ERROR, interruptible, one_line_warnings
+from .core.files import FileError
+from .core.formats import one_line
+from .core.kernels import KernelError, SessionError
+from .runner.commands.names import OPEN_FLAG
+from .runner.loop import WorkerError
+
+__all__ = ["main"]
+
+BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+
+COMMANDS = {
+    "list": ("lab.commands.listing:list_", "What there is to run: environments, instances, agents, metrics and studies."),
+    "show": (
+        "lab.commands.show:show",
+        "Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.",
+    ),
+    "run": ("runner.commands.run:run", "Run every agent in every environment, show the progress, and write table and figure."),
+    "merge": (
+        "runner.commands.merge:merge",
+        "Make one results folder of several, and table and figure of it all; the folders stay as they are.",
+    ),
+    "study": (
+        "lab.commands.study:study",
+        "Do a paper's experiment again, draw its figure, and judge what the paper says about it.",
+    ),
+    "bench": (
+        "lab.commands.bench:bench",
+        "Let an agent play the tasks of the scorecard, and compare it with the agents of the package.",
+    ),
+    "evaluate": (
+        "offline.commands.evaluate:evaluate",
+        "Estimate from a log what another ranking policy would have earned, and whether it is better than what was logged.",
+    ),
+    "decide": (
+        "offline.commands.decide:decide",
+        "Decide which list to show for a query, what it would gain, and what speaks against it.",
+    ),
+    "fit": (
+        "offline.commands.fit:fit",
+        "Fit click models to your click log: how well they predict, and an instance file to run agents on.",
+    ),
+    "features": (
+        "offline.commands.features:features",
+        "Make a contextual instance from ratings or from judged documents: users, items, features, attraction.",
+    ),
+    "report": (
+        "runner.commands.report:report",
+        "Make table and figure again from the results in a folder, and reports of them.",
+    ),
+}
+"""The commands in the order of the help text: the function of each, and the first line of its docstring."""
+
+
+class _Commands(TyperGroup):
+    """The commands of `COMMANDS`; the help text is made from the table, and the module of a command loads when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1]) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and _load(command.name), rest
+
+
+def _load(name: str) -> Any:
+    module, _, function = COMMANDS[name][0].partition(":")
+    loaded = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    loaded.command(name, cls=_Command)(getattr(import_module(f".{module}", __package__), function))
+    return typer.main.get_command(loaded)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Compare algorithms that learn to rank from clicks.",
+    epilog="Start with:  [bold]clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --runs 5 --out first[/]",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"clickgym {version('clickgym')}")
+        raise typer.Exit
+
+
+@app.callback()
+def clickgym(
+    show_version: Annotated[bool, typer.Option(
+        "--version", is_eager=True, callback=_version, help="Print the version, and nothing else.",
+    )] = False,
+) -> None:  # fmt: skip
+    """Compare algorithms that learn to rank from clicks."""
+
+
+class _SeveralValues(TyperCommand):
+    """An option that may be repeated takes several values after one flag too: ``--agents A B`` is ``--agents A --agents B``."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        spread: list[str] = []
+        flag, first = None, False
+        for position, word in enumerate(args):
+            if word == "--":
+                spread += args[position:]
+                break
+            if word.startswith("-"):
+                name, equals, _ = word.partition("=")
+                flag, first = (name if name in repeatable else None), not equals
+            elif flag is not None and not first:
+                spread.append(flag)
+            else:
+                first = False
+            spread.append(word)
+        if flag is not None:
+            ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
+        return super().parse_args(ctx, spread)
+
+
+class _Command(_SeveralValues):
+    """Says in one line what went wrong.
+
+    A command that plays sessions leaves in ``context.obj`` the `Progress` that tells whether they were begun, and what is kept.
+    """
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            with interruptible(), one_line_warnings():
+                return super().invoke(ctx)
+        except SessionError as error:
+            kept = "" if ctx.obj is None else f"; {ctx.obj.kept(ctx.params['out'])}"
+            code, message = FAULT, f"{error}{kept}"
+        except (FileError, WorkerError) as error:
+            going_on = ctx.obj is not None and ctx.obj.started
+            kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
+            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            code, message = FAULT if going_on or full else BAD_INPUT, f"{error}{kept}"
+        except KeyboardInterrupt:
+            if ctx.obj is None or not ctx.obj.started:
+                raise typer.Exit(INTERRUPTED) from None
+            kept = ctx.obj.kept(ctx.params["out"])
+            code, message = INTERRUPTED, f"stopped; {kept}, and the same command goes on from there"
+        except (ValueError, KernelError) as error:
+            code, message = BAD_INPUT, str(error)
+        except (TypeError, OSError, ImportError) as error:
+            # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
+            # are, no word becomes the argument of a class that might not take it.
+            if _is_of_output(error) or (ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError)):
+                raise
+            code, message = BAD_INPUT, str(error)
+        raise typer.Exit(_fail(message, code))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: the words after the command; None takes those of this process.
+
+    Returns:
+        The exit code: 0; 1 where an agent or an environment failed in mid-run, a worker was killed, the disk is full, or no
+        more can be written; 2 for wrong input; 130 after Ctrl-C. What is wrong is named in one line on stderr.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code
+    except OSError as error:
+        if not _is_of_output(error):
+            raise
+        return _fail("what is printed cannot be written: the disk is full", FAULT)
+    except typer.Abort:  # Ctrl-C while the words were read
+        return INTERRUPTED
+    except USAGE_ERROR as error:
+        command = error.ctx.command_path if error.ctx else "clickgym"
+        return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether it is what standard output says on a full disk; files are written elsewhere, and named."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"clickgym: {one_line(message)}", file=sys.stderr)
+    return code

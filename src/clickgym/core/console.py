@@ -1,0 +1,96 @@
+"""Where the commands print."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from .formats import finite
+from .progress import COMPILING, Compiling
+
+__all__ = [
+    "USAGE_ERROR",
+    "Json",
+    "bold",
+    "compiling_told",
+    "errors",
+    "interruptible",
+    "one_line_warnings",
+    "output",
+    "print_json",
+]
+
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at full precision; all else goes to stderr.")]
+
+
+def output(as_json: bool = False) -> Console:
+    """For what a command was asked for; if that is a document, for what it says beside it."""
+    return errors() if as_json else _wide(Console())
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document on standard output; what is unknown or not finite is null."""
+    sys.stdout.write(json.dumps(finite(document), indent=1, ensure_ascii=False) + "\n")
+
+
+def errors() -> Console:
+    """For what is going on."""
+    return _wide(Console(stderr=True))
+
+
+def _wide(console: Console) -> Console:
+    """Without lines broken where there is no terminal, for files and pipes have no width."""
+    if not console.is_terminal:
+        console.width = 1000
+    return console
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print warnings without the place in the code, of which a command says nothing."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        errors().print(f"clickgym: {message}", highlight=False, markup=False, emoji=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def compiling_told(console: Console) -> Iterator[None]:
+    """Within, a terminal shows that kernels are compiled, while they are."""
+    status = console.status(COMPILING)
+    with Compiling(lambda going_on: status.start() if going_on else status.stop()):
+        yield
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within, Ctrl-C is a KeyboardInterrupt, which can be told; the process of the command is ended by it at other times."""
+    if threading.current_thread() is not threading.main_thread():  # only there it arrives, and only there it can be set
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def bold(word: str) -> str:
+    """A word in bold, in the markup of help texts."""
+    return f"[bold]{word}[/]"

@@ -1,0 +1,109 @@
+"""Progress in a terminal and in a notebook: bars with rate and time left, and a note while kernels are compiled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import rich.progress
+from numba.core import event
+from rich.console import Console
+
+__all__ = ["COMPILING", "Compiling", "columns", "progress_bar"]
+
+COMPILING = "compiling …"
+LEAST_BAR = 8
+"""Characters of a bar, below which there is none."""
+
+Listener: Any = event.Listener
+
+
+class Compiling(Listener):
+    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
+    count.
+
+    Args:
+        told: is called with True and with False, from any thread.
+    """
+
+    def __init__(self, told: Callable[[bool], object]) -> None:
+        self._told, self._open, self._lock = told, 0, threading.Lock()
+
+    def __enter__(self) -> Self:
+        event.register("numba:compile", self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        event.unregister("numba:compile", self)
+
+    def on_start(self, _: Any) -> None:
+        """A kernel, perhaps for another one."""
+        self._change(1)
+
+    def on_end(self, _: Any) -> None:
+        """It is there."""
+        self._change(-1)
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            before, self._open = self._open, self._open + by
+            if not before or not self._open:
+                self._told(bool(self._open))
+
+
+def progress_bar(console: Console) -> rich.progress.Progress:
+    """A bar on a terminal or in a notebook; it draws nothing in a file or a pipe."""
+    kind = _NotebookBar if console.is_jupyter else rich.progress.Progress
+    return kind(console=console, disable=not (console.is_terminal or console.is_jupyter), transient=True)
+
+
+def columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.ProgressColumn, ...]:
+    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number."""
+    description = max(len(COMPILING), len(f"run {trials} of {trials}"))
+    sessions = 2 * len(f"{trials * horizon:,}") + len(" of  sessions")
+    # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
+    room = width - description - len(" 00:00:00 left")
+    chosen: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
+    with_sessions, with_rate = room > sessions, room > sessions + 1 + len("999.9 M/s")
+    bar = room - sessions - len(" 999.9 M/s") - 2
+    if with_rate and bar >= LEAST_BAR:
+        chosen.append(rich.progress.BarColumn(min(bar, 40)))
+    if with_sessions:
+        chosen.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
+    if with_rate:
+        chosen.append(_Rate())
+    return (*chosen, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
+
+
+class _NotebookBar(rich.progress.Progress):
+    """The bar in a notebook, where rich by itself needs ipywidgets: a table of rich, replaced by the next in its place."""
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._shown = display(self.make_tasks_table(self.tasks), display_id=True)
+        self._due = 0.0
+
+    def stop(self) -> None:
+        if self.tasks:  # it was started
+            self._due = 0.0
+            self.refresh()
+
+    def refresh(self) -> None:
+        if self._shown is not None and time.monotonic() >= self._due:
+            self._due = time.monotonic() + 0.1
+            self._shown.update(self.make_tasks_table(self.tasks))
+
+    def advance(self, task_id: rich.progress.TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self.refresh()
+
+
+class _Rate(rich.progress.ProgressColumn):
+    """Sessions per second, over the last seconds."""
+
+    def render(self, task: rich.progress.Task) -> str:
+        speed = task.finished_speed or task.speed
+        return "" if not speed else f"{speed / 1e6:.1f} M/s" if speed >= 1e6 else f"{speed / 1e3:.0f} k/s"

@@ -1,0 +1,180 @@
+"""Tables and sentences for a terminal of any width: no number and no name is ever cut.
+
+What does not fit folds between words, or is left out by importance with a word about it. Where even that is not enough, each
+row becomes some lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from .formats import folded
+
+__all__ = ["Column", "print_table", "say"]
+
+READABLE = 20
+"""Characters below which a column of words is not worth reading."""
+GAP = 2
+
+Cell = str | Text
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: its heading, and what it is called where it is left out.
+        rank: 0 for what always stays; of the others the highest is left out first.
+        right: whether it is a column of numbers, which stand to the right.
+        words: whether its cells may fold between words.
+    """
+
+    name: str
+    rank: int = 0
+    right: bool = False
+    words: bool = False
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a sentence, folded between words; a word longer than a line stays in one piece."""
+    for line in folded(text.split(" "), console.width, between=" ", indent=0):
+        # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
+        console.print(Text(line, style), soft_wrap=True)
+
+
+def print_table(
+    console: Console,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    title: str = "",
+    headings: bool = True,
+    groups: bool = False,
+    indent: int = 0,
+) -> None:
+    """Print a table in the width that there is.
+
+    Args:
+        console: where to; its width decides.
+        columns: what the cells of a row are.
+        rows: the cells.
+        title: what stands above.
+        headings: whether the names of the columns stand above them.
+        groups: whether rows that begin alike are set apart; the first cell then stands above them where columns lack room.
+        indent: of all but the title.
+    """
+    table = _Sized(columns, [[_text(cell) for cell in row] for row in rows], headings, groups)
+    if title:
+        say(console, title, "bold")
+        if headings:
+            console.print()
+    if not table.rows:
+        return
+    room = console.width - indent
+    chosen = table.choose(room)
+    if chosen is None:
+        _print_lines(console, table, indent)
+        return
+    widths = table.widths(chosen, room)
+    if headings:
+        _print_rows(console, table, [[Text(columns[i].name, "bold") for i in chosen]], chosen, widths, indent)
+    for place, (first, members) in enumerate(groupby(table.rows, key=lambda row: row[0].plain if groups else "")):
+        if groups and (place or headings):
+            console.print()
+        if 0 not in chosen:
+            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent)), soft_wrap=True)
+        _print_rows(console, table, [[row[i] for i in chosen] for row in members], chosen, widths, indent)
+    left_out = [column.name for i, column in enumerate(columns) if i not in chosen and not (groups and i == 0)]
+    if left_out:
+        say(console, f"at {table.full_width + indent} columns also: {', '.join(left_out)}", "dim")
+
+
+class _Sized:
+    """A table whose columns are measured."""
+
+    def __init__(self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool) -> None:
+        self.columns, self.rows, self._groups = columns, rows, groups
+        self._least, self._natural = [], []
+        for i, column in enumerate(columns):
+            lines = [line for row in rows for line in row[i].plain.split("\n")]
+            heading = [column.name] if headings else []
+            longest = _longest(lines)
+            words = _longest(word for text in (lines if column.words else []) + heading for word in text.split())
+            self._least.append(max(words, min(longest, READABLE)) if column.words else max(words, longest))
+            self._natural.append(max(longest, _longest(heading)))
+
+    def _width(self, chosen: Sequence[int], sizes: Sequence[int]) -> int:
+        return sum(sizes[i] for i in chosen) + GAP * (len(chosen) - 1)
+
+    @property
+    def _everything(self) -> list[list[int]]:
+        """The ways to show all columns: as they are, and with the first above its rows."""
+        every = list(range(len(self.columns)))
+        return [every, every[1:]] if self._groups else [every]
+
+    @property
+    def full_width(self) -> int:
+        """From which width on nothing is left out."""
+        return min(self._width(every, self._least) for every in self._everything)
+
+    def choose(self, room: int) -> list[int] | None:
+        """The columns that have room; None if not even those have that always stay."""
+        for every in self._everything:
+            if self._width(every, self._least) <= room:
+                return every
+        chosen = self._everything[-1]
+        while self._width(chosen, self._least) > room:
+            last = max(chosen, key=lambda i: (self.columns[i].rank, i))
+            if self.columns[last].rank == 0:
+                return None
+            chosen = [i for i in chosen if i != last]
+        return chosen
+
+    def widths(self, chosen: Sequence[int], room: int) -> list[int]:
+        """How wide each is: what is left of the room goes to those that fold."""
+        sizes = {i: self._least[i] for i in chosen}
+        spare = room - self._width(chosen, self._least)
+        while spare > 0 and (folding := [i for i in chosen if sizes[i] < self._natural[i]]):
+            for i in folding[:spare]:
+                sizes[i] += 1
+            spare -= len(folding)
+        return list(sizes.values())
+
+
+def _print_rows(
+    console: Console, table: _Sized, rows: Iterable[Sequence[Text]], chosen: Sequence[int], widths: Sequence[int], indent: int
+) -> None:
+    grid = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+    for i, width in zip(chosen, widths, strict=True):
+        grid.add_column(width=width, justify="right" if table.columns[i].right else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    console.print(Padding(grid, (0, 0, 0, indent), expand=False), highlight=False)
+
+
+def _print_lines(console: Console, table: _Sized, indent: int) -> None:
+    """Each row as some lines, one for each cell."""
+    for row in table.rows:
+        for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
+            text = cell.plain if place == 0 or not column.name else f"{column.name}: {cell.plain}"
+            space = " " * (indent + 2 * bool(place))
+            for line in folded(text.split(), console.width - len(space), between=" ", indent=0):
+                if line.strip():
+                    console.print(Text(space + line, "" if place else "bold"), soft_wrap=True)
+
+
+def _text(cell: Cell) -> Text:
+    return Text(cell) if isinstance(cell, str) else cell
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(cell_len, texts), default=0)

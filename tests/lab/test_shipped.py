@@ -1,0 +1,194 @@
+"""Results that are passed on: what is kept, what damage is noticed, and what makes them stale."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+from matplotlib.testing.compare import compare_images
+from polars.testing import assert_frame_equal
+
+from clickgym.agents import CascadeKLUCB, MergeRank, TopRank, kl_ucb, merge_rank
+from clickgym.command_line import main
+from clickgym.core.kernels import inner
+from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
+from clickgym.lab import shipped
+from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
+from clickgym.lab.studies import STUDIES
+from clickgym.lab.studies.study import Curves
+from clickgym.runner.reports.results import Results
+from clickgym.runner.sweep import sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, SWEEPS = ROOT / "docs" / "results", ROOT / "docs" / "sweeps"
+STEPS = [1, 50, 99, 100]
+
+
+def table(instances=("x", "y", "z"), runs=4):
+    rng = np.random.default_rng(0)
+    rows = [("E", name, agent, run, step) for name in instances for agent in "AB" for run in range(runs) for step in STEPS]
+    frame = polars.DataFrame(rows, ["env", "instance", "agent", "run", "step"], orient="row")
+    return frame.with_columns(polars.Series(name, rng.random(len(rows)).astype(np.float32)) for name in ("regret", "reward"))
+
+
+def result(**changes):
+    arguments = ["CMRank-v0"], ["TopRank", "CascadeKLUCB:c=0"], ["yandex-9", "yandex-990"]
+    made = dict(zip(("envs", "agents", "instances"), arguments, strict=True))
+    made |= {"command": "the command", "made": "today", **fingerprints(*arguments)}
+    return Shipped("shipped", "part", compact(table(), ["regret"]), made | changes)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_what_is_kept_says_the_same_as_all(each):
+    """Means over instances, and ends of each instance: as they were, to the last digit of a single."""
+    full = Curves(table())
+    small = Curves(compact(table(), ["regret"], each=each))
+    for agent in "AB":
+        np.testing.assert_allclose(small.units("E", agent), full.units("E", agent), rtol=1e-7)
+        for column in ("regret", "reward"):
+            np.testing.assert_array_equal(small.ends("E", agent, column), full.ends("E", agent, column))
+        np.testing.assert_array_equal(small.final("E", agent), full.final("E", agent))
+        if each:
+            np.testing.assert_array_equal(small.units("E", agent, instance="y"), full.units("E", agent, instance="y"))
+    assert small.instances == full.instances
+    assert small.n_runs == full.n_runs == 4
+
+
+def test_facts_are_kept_and_other_columns_are_not():
+    frame = table().with_columns(polars.lit(3.0).alias("fact"), polars.lit(1.0).alias("clicks"))
+    small = compact(frame, ["regret"], ["fact"])
+    assert "clicks" not in small.columns
+    assert (Curves(small).ends("E", "A", "fact") == 3).all()
+
+
+def test_results_are_written_and_read(tmp_path):
+    others = [result(), Shipped("mine", "part", compact(table(("x",)), ["reward"]), {"command": "another"})]
+    write_shipped(tmp_path / "a.parquet", others)
+    again = read_shipped(tmp_path / "a.parquet")
+    assert [(each.setting, each.part, each.made) for each in again] == [(e.setting, e.part, e.made) for e in others]
+    assert all(there.table.equals(here.table.select(there.table.columns)) for there, here in zip(again, others, strict=True))
+
+
+def test_damage_is_noticed(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_shipped(path, [result()])
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for bit in rng.integers(0, 8 * len(content), 60):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="or is damaged"):
+            read_shipped(path)
+    table().write_parquet(path)
+    with pytest.raises(ValueError, match="holds no results to be passed on"):
+        read_shipped(path)
+
+
+# --------------------------------------------------------------------------------------------------------------- staleness
+
+
+def test_results_of_this_version_are_not_stale():
+    assert stale([result()]) == []
+
+
+def test_what_changed_is_named():
+    made = result().made
+    kernels = made["kernels"] | {"TopRank": "another"}
+    assert stale([result(kernels=kernels)]) == ["part, shipped: the kernels of TopRank changed since today: the command"]
+    assert stale([result(models={"CMRank-v0": "another"})]) == [
+        "part, shipped: the users of CMRank-v0 changed since today: the command"
+    ]
+    files = {"instances": ["queries/mine.json"], "models": {"CMRank-v0": "another"}}
+    assert stale([result(**files)]) == [], "users that were given by a file are not at hand"
+
+
+def test_a_kernel_and_what_it_reaches_are_part_of_its_digest(monkeypatch):
+    before = [kernel_digest(agent) for agent in (CascadeKLUCB, MergeRank, TopRank)]
+    assert len(set(before)) == 3
+    monkeypatch.setattr(kl_ucb, "DOUBT", 1e-9)  # a constant that a kernel of a kernel names
+
+    @inner
+    def other(state, b):
+        return 0
+
+    monkeypatch.setattr(merge_rank, "enough", other)
+    after = [kernel_digest(agent) for agent in (CascadeKLUCB, MergeRank, TopRank)]
+    assert [then == now for then, now in zip(before, after, strict=True)] == [False, False, True]
+
+
+def test_words_and_layout_are_not_part_of_a_digest():
+    def first(x):
+        """What it does."""
+        if x < 0:
+            raise ValueError(f"{x} is negative")
+        return x + 1  # why
+
+    def second(x):
+        if x < 0:
+            raise ValueError("x is below 0")
+        return (
+            x
+            + 1
+        )  # fmt: skip
+
+    texts = [shipped._without_words(function).replace("first", "second") for function in (first, second)]
+    assert texts[0] == texts[1]
+
+
+def test_users_of_one_kind_share_a_digest_and_differ_by_their_parameters():
+    one, other = fingerprints(["CMRank-v0"], [], ["yandex-9"]), fingerprints(["CMRank-v0"], [], ["yandex-990"])
+    assert one["kernels"] == other["kernels"]
+    assert one["models"] != other["models"]
+
+    assert kernel_digest(PositionBasedModel) != kernel_digest(CascadeModel)
+
+
+# ------------------------------------------------------------------------------------------------------------ what ships
+
+
+@pytest.mark.parametrize("name", [file.stem for file in sorted(RESULTS.glob("*.parquet"))])
+def test_results_that_ship_are_those_of_this_version(name):
+    """Names what has changed since; the command beside it makes the results anew."""
+    assert stale(read_shipped(RESULTS / f"{name}.parquet")) == []
+
+
+def test_results_that_ship_are_of_studies_and_small():
+    assert {file.stem for file in RESULTS.iterdir()} <= STUDIES.keys()
+    assert sum(file.stat().st_size for file in RESULTS.iterdir()) < 3_000_000
+
+
+@pytest.mark.parametrize("name", [folder.name for folder in sorted(SWEEPS.iterdir())])
+def test_sweeps_that_ship_come_out_again(name):
+    """A run of each compiled agent, before users that need no further data."""
+    shipped = Results(SWEEPS / name)
+    compiled = shipped.timings.filter(polars.col("engine") == "compiled")["agent"].unique(maintain_order=True).to_list()
+    assert compiled
+    assert sum(file.stat().st_size for file in (SWEEPS / name).iterdir()) < 400_000
+    if not all(env in ENVIRONMENTS for env in shipped.config["envs"]):
+        pytest.skip("its users are made of data that do not ship")
+    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"])
+    there = shipped.frame.filter(polars.col("agent").is_in(compiled), run=0)
+    assert_frame_equal(again, there.select(again.columns), check_row_order=False)
+
+
+def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
+    drawn = dict(runpy.run_path(str(ROOT / "docs" / "make_pages.py"))["figures"]())
+    named = {ROOT / "docs" / f"{name}.png" for name in ("leaderboard", *(folder.name for folder in SWEEPS.iterdir()))}
+    assert set(drawn) == {*(ROOT / "docs" / "studies").glob("*.png"), *named}
+    for file, figure in drawn.items():
+        figure.savefig(tmp_path / file.name, dpi=110)
+        assert compare_images(str(file), str(tmp_path / file.name), tol=1.0) is None, "make pages makes it new"
+
+
+def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
+    words = ["study", "nonstat-fig1", "--from", str(RESULTS), "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert "converges again" in capsys.readouterr().out
+    there = json.loads((RESULTS / "nonstat-fig1.json").read_text(encoding="utf-8"))
+    assert json.loads((tmp_path / "nonstat-fig1.json").read_text(encoding="utf-8")) == there
+    assert (tmp_path / "nonstat-fig1.parquet").read_bytes() == (RESULTS / "nonstat-fig1.parquet").read_bytes()
+    assert (tmp_path / "nonstat-fig1.png").exists()

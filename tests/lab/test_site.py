@@ -1,0 +1,141 @@
+"""The website: every page has its place, every link leads somewhere, and the code of the pages runs."""
+
+from __future__ import annotations
+
+import doctest
+import gzip
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "site" / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """What Sphinx is given; a link that leads nowhere raises."""
+    folder = tmp_path_factory.mktemp("source")
+    build = module("build")
+    build.collect(folder)
+    build.write(folder)
+    return folder
+
+
+def test_every_page_stands_in_a_table_of_contents(source):
+    entries = set()
+    for page in source.rglob("*.md"):
+        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+            entries |= {line for line in tree.splitlines() if line and not line.startswith(":")}
+    pages = {
+        path.relative_to(source).with_suffix("").as_posix() for path in source.rglob("*") if path.suffix in (".md", ".ipynb")
+    }
+    assert entries == pages - {"index"}
+
+
+def test_every_agent_and_every_environment_has_a_page(source):
+    assert {path.stem for path in (source / "agents").glob("*.md")} == {
+        *AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS
+    }  # fmt: skip
+    assert {path.stem for path in (source / "environments").glob("*.md")} == {*ENVIRONMENTS, *CONTEXTUAL, *MEMORY}
+    page = (source / "agents" / "TopRank.md").read_text(encoding="utf-8")
+    for words in ("autoclass:: clickgym.agents.TopRank", "Lattimore", "µs", "overall", "../studies/"):
+        assert words in page
+
+
+def test_every_public_name_is_in_the_interface(source):
+    for package in (clickgym, clickgym.envs, clickgym.agents, clickgym.offline):
+        page = (source / "api" / f"{package.__name__}.md").read_text(encoding="utf-8")
+        for name in package.__all__:
+            thing = getattr(package, name)
+            assert name == "__version__" or type(thing).__name__ == "module" or re.search(rf"\b{name}\b", page), name
+
+
+def test_docstrings_are_turned():
+    found = doctest.testmod(module("docstrings"))
+    assert found.attempted
+    assert not found.failed
+
+
+def given(folder):
+    """What the pages speak of as yours: a log, judged documents, a results folder."""
+    rng = np.random.default_rng(0)
+    env = gym.make("PBMRank-v0")
+    log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+    clickgym.offline.write_tidy(log, folder / "log.csv")
+    relabelled = clickgym.offline.ClickLog(log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",))
+    clickgym.offline.write_tidy(relabelled, folder / "shoes.csv")
+    lines = [
+        f"{rng.integers(3)} qid:{query} " + " ".join(f"{k}:{value:.3f}" for k, value in enumerate(rng.random(30), 1))
+        for query in range(1, 11)
+        for _ in range(12)
+    ]
+    with gzip.open(folder / "rank.train.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    load_instance("linear:n_items=12,n_positions=4,n_pool=50").save(folder / "four.json")
+    clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
+
+
+SMALLER = {
+    "results.to_pandas()": "results.to_pandas",  # which is not installed for the tests
+    "log.tsv.gz": "shoes.csv",
+    "horizon=100_000": "horizon=1000",
+    "horizon=1_000_000": "horizon=1000",
+    'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
+    "10**7, runs=10": "1000, runs=2",
+    "10**4, 5": "100, 2",
+    "20_000, seed=0": "500, seed=0",
+    "PlackettLucePolicy(scores": "PlackettLucePolicy(list(range(10))",
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "environments", "from_log_to_decision", "leaderboard", "off_policy", "own_agent", "report", "results_folders",
+        "when_rl_pays", "site/index",
+    ],
+)  # fmt: skip
+def test_the_code_of_a_page_runs(page, tmp_path):
+    """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the other pages."""
+    given(tmp_path)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+    assert code
+    for full, small in SMALLER.items():
+        code = code.replace(full, small)
+    (tmp_path / "page.py").write_text(f"if __name__ == '__main__':\n    exec({code!r})\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    """Warnings are errors: a name that is not found, a page without a place, a heading out of order."""
+    pytest.importorskip("sphinx", reason="make site installs it")
+    done = subprocess.run(
+        [sys.executable, DOCS / "site" / "build.py", tmp_path / "site"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "searchindex.js").exists()

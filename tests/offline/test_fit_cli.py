@@ -1,0 +1,235 @@
+"""``clickgym fit``: from a log to an instance file, in one command."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.command_line import main
+from clickgym.envs import REWARDS, PositionBasedModel
+from clickgym.envs.instances import load_instance
+from clickgym.offline import (
+    ESTIMATORS,
+    ClickLog,
+    ConvergenceWarning,
+    PBMEstimator,
+    fit_models,
+    hold_out,
+    query_instance,
+    read_log,
+    write_tidy,
+)
+from clickgym.offline.commands.features import ATTRACTION_ONLY
+from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym.offline.readers import LOG_FORMATS
+from clickgym.offline.record import record
+from clickgym.runner.metrics import DERIVED, METRICS
+
+ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    """Two queries, one of them with twice the sessions, simulated from the same position-based model."""
+    path = tmp_path_factory.mktemp("log") / "log.csv.gz"
+    rng = np.random.default_rng(1)
+    items = rng.permuted(np.tile(np.arange(6), (9000, 1)), axis=1)[:, :4]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    write_tidy(ClickLog(items, clicks, np.arange(9000) % 3 // 2, tuple("abcdef"), ("often", "some/times")), path)
+    return path
+
+
+def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsys):
+    out = tmp_path / "query.json"
+    assert main(["fit", str(log_file), "--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)]) == 0
+    printed, progress = capsys.readouterr()
+    assert "Fitted to 7,200 sessions; per session and by rank on 1,800 held out" in printed
+    rows = {name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split() for name in ("PBM", "UBM", "DCM", "CM")}
+    assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
+    assert len(rows["PBM"]) == 5 + 4
+    assert rows["CM"][4] == "inf"
+    assert rows["CM"][1:4] == ["closed", "form", "-inf"]
+    assert "CM excludes the" in printed
+    assert "read 9,000 sessions" in progress
+    instance = load_instance(out)
+    assert instance.name == "often"
+    assert instance.n_items == 6
+    assert instance.n_positions == 4
+    assert instance.estimation["items"] == list("abcdef")
+    assert instance.estimation["sessions"] == 6000
+    model = instance.model("PositionBasedModel")
+    truth = PositionBasedModel(ATTRACTION, EXAMINATION)
+    ranking = [3, 0, 5, 1]
+    np.testing.assert_allclose(model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06)
+    assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
+    assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
+    words = f"run PBMRank-v0 --agents TopRank --instance {out} --horizon 1e3 --runs 1 --out {tmp_path / 'run'}"
+    assert main(words.split()) == 0
+
+
+def held_out_score(path):
+    train, test = hold_out(read_log(path), 0.2)
+    return PBMEstimator(1000, 1e-7).fit(train).score(test)
+
+
+def test_several_queries_go_to_a_folder(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "SDBN", "--queries", "some/times", "often", "--test-share", "0"]
+    assert main([*words, "--out", str(tmp_path / "queries")]) == 0
+    assert sorted(file.name for file in (tmp_path / "queries").iterdir()) == ["often.json", "some_times.json"]
+    assert load_instance(tmp_path / "queries" / "some_times.json").estimation["sessions"] == 3000
+    assert "none held out" in capsys.readouterr().out
+
+
+def test_examination_of_each_query_by_itself(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "PBM", "UBM", "--per-query", "--out", str(tmp_path / "query.json")]
+    assert main([*words, "--queries", "some/times", "--tol", "1e-10"]) == 0
+    assert "Fitted to 7,200 sessions" in capsys.readouterr().out
+    instance = load_instance(tmp_path / "query.json")
+    log = read_log(log_file)
+    alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
+    assert instance.model("PositionBasedModel").examination == pytest.approx(alone.examination_, abs=1e-3)
+    assert instance.estimation["position_parameters"] == "of each query by itself"
+
+
+def test_fewer_items_are_those_displayed_most(tmp_path):
+    items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
+    log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
+    instance = query_instance(log, "q", {"PBM": PBMEstimator().fit(log)}, 3)
+    assert instance.estimation["items"] == ["a", "b", "c"]
+    assert instance.initial_ranking.tolist() == [2, 1, 0]  # c and b as in the most frequent list, then a
+
+
+def test_all_estimators_are_fitted_and_of_two_for_one_model_the_better_is_kept(log_file, tmp_path, capsys):
+    out = tmp_path / "all.json"
+    words = ["fit", str(log_file), "--iterations", "20", "--out", str(out), "--model"]
+    assert main([*words, "all"]) == 0
+    printed, progress = capsys.readouterr()
+    assert all(re.search(rf"^{name} ", printed, re.MULTILINE) for name in MODEL_ESTIMATORS)
+    kept = re.search(r"SDBN and DBN estimate one click model: the instance holds (S?DBN), which predicts better", progress)[1]
+    scores = {row.split()[0]: row for row in printed.splitlines() if "DBN" in row.split(" ")[0]}
+    numbers = {name: float(re.search(r"-\d+\.\d{5}", row)[0]) for name, row in scores.items() if name in ("DBN", "SDBN")}
+    assert kept == max(numbers, key=numbers.get)
+    assert set(load_instance(out).models) == {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
+    assert main([*words, "CM", "DCM", "SDBN", "PBM", "UBM", "DBN"]) == 0
+
+
+def test_missing_convergence_is_told(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "DBN", "--iterations", "3", "--out", str(tmp_path / "query.json")]
+    assert main(words) == 0
+    printed, progress = capsys.readouterr()
+    assert "3, not converged" in printed
+    assert "DBN has not converged after 3 steps" in progress
+
+
+def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
+    env = gym.make("PBMRank-v0")
+    path, out = tmp_path / "log.csv", tmp_path / "query.json"
+    write_tidy(record(clickgym.make_agent("Random", env, seed=0), env, 200, seed=0), path)
+    lines = path.read_text().splitlines()
+    lines[500] = lines[500].replace(",", ";", 1)
+    path.write_text("\n".join(lines))
+    words = ["fit", str(path), "--model", "PBM", "--out", str(out)]
+    assert main(words) == 2
+    assert "line 501: 6 fields; expected 7, as in the header" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*words, "--skip-malformed"]) == 0
+    progress = capsys.readouterr().err
+    assert "read 199 sessions" in progress
+    assert "left out 1 lines: wrong number of fields" in progress
+    assert "left out 4 lines: an incomplete session" in progress
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
+        ("LOG --model PBM PBM --out x.json", "expected each once"),
+        ("LOG --model PBM --out x.json --format csv", "unknown log format 'csv'"),
+        ("LOG --model PBM --out x.json --format yandex-relevance", "line 1: expected 'session, time, Q or C"),
+        ("LOG --model PBM --out x.json --test-share 1", "test_share is 1.0; expected a number from 0 to below 1"),
+        ("LOG --model PBM CM --out x.json --per-query", "CM has no examination probabilities per query; PBM and UBM have"),
+        ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
+        ("LOG --model PBM --out x.json --tol 0", "tol is 0.0"),
+        ("LOG --model PBM --out x.json --queries never", "the log has no query 'never'; its most frequent ones are often"),
+        ("LOG --model PBM --out x.json --queries often some/times", "2 queries do not fit into one file"),
+        ("LOG --model PBM --out absent/x.json", "there is no folder"),
+        ("LOG --model PBM --out x --queries often often", "would go to the same file"),
+        ("absent.csv --model PBM --out x.json", "absent.csv"),
+        ("NOTHING --model PBM --out x.json", "it begins like none of yandex-relevance"),
+        ("BANDIT --model PBM --out x.json", "its rows are single items, not whole lists"),
+        ("LOG --out x.json", "Missing option"),
+        ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),
+        ("LOG --model PBM --out nothing", "nothing is a file; give --out a folder"),
+        ("LOG --model PBM --out nothing/x", "nothing is a file; give --out a folder"),
+        ("LOG --model PBM --out folder.json", "folder.json is a folder; expected the name of a file"),
+    ],
+)
+def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nothing").write_text("hello\n")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "bandit").write_text(",item_id,position,click,propensity_score\n")
+    files = {"LOG": str(log_file), "NOTHING": "nothing", "BANDIT": "bandit"}
+    assert main(["fit", *(files.get(word, word) for word in words.split())]) == 2
+    printed, refused = capsys.readouterr()
+    assert message in refused.splitlines()[-1]
+    assert refused.splitlines()[-1].startswith("clickgym: ")
+    assert printed == ""
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bandit", "folder.json", "nothing"]
+
+
+def test_formats_are_recognised(tmp_path):
+    for name, text in {
+        "relevance": "0\t0\tQ\t7\t1\t11\t12\n",
+        "personalized": "0\tM\t3\t77\n0\t0\tQ\t0\t5\t40\t11,1\t12,1\n",
+        "tidy": '"session","query","position","item","clicked"\n0,q,1,a,0\n0,q,2,b,0\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert read_log(tmp_path / name).n_positions == 2
+
+
+def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
+    out = tmp_path / "query.json"
+    assert main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--queries", "some/times"]) == 0
+    content = json.loads(out.read_text())
+    assert content["estimation"]["steps"]["PBM"] > 10
+    assert content["estimation"]["sessions_of_all_queries"] == 9000
+    assert "log.csv.gz" in content["origin"]
+
+
+def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
+    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--queries", "often", "some/times", "--iterations", "4"]
+    assert main([*words, "--out", str(tmp_path / "queries")]) == 0
+    out, err = capsys.readouterr()
+    steps = []
+    with pytest.warns(ConvergenceWarning):
+        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, on_step=steps.append)
+    assert capsys.readouterr() == ("", "")
+    assert [line.partition(" in ")[0] for line in steps] == [
+        "read 9,000 sessions", "held out 1,800 sessions", "fitted PBM", "fitted DCM",
+    ]  # fmt: skip
+    assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
+    assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
+    assert "PBM has not converged after 4 steps; allow more --iterations" in err
+    for query, name in (("often", "often.json"), ("some/times", "some_times.json")):
+        fitted.instances[query].save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
+
+
+def test_help_names_what_the_registries_hold(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # so that no name is broken at the end of a line
+    for command, names in {
+        "fit": [*MODEL_ESTIMATORS, "|".join(["auto", *LOG_FORMATS])],
+        "evaluate": [*ESTIMATORS, "|".join(["auto", *LOG_FORMATS, "obd"]), "|".join(REWARDS)],
+        "decide": ["|".join(["auto", *LOG_FORMATS]), "|".join(REWARDS)],
+        "features": ATTRACTION_ONLY,
+        "run": [*METRICS, *DERIVED],
+    }.items():
+        assert main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert [name for name in names if name not in shown] == []
