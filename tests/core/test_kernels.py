@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import pickle
@@ -19,45 +20,124 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.agents.kernels import kl, x_log_x
-from clickgym.core import kernels
 from clickgym.core.kernels import cache_folder, kernel, specialise
-from clickgym.envs import CascadeModel, ClickEnv, KernelError, PositionBasedModel
+from clickgym.envs import CascadeModel, ClickEnv, KernelError, PositionBasedModel, kernels
 from clickgym.envs.click_env import session
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-STEP = """
+PLAY = """
 import json, warnings
-with warnings.catch_warnings(record=True) as caught:
+from numba.core import event
+with warnings.catch_warnings(record=True) as caught, event.install_recorder("numba:compile") as recorder:
     warnings.simplefilter("always")
-    from clickgym.envs import ClickEnv, PositionBasedModel
-    from clickgym.envs.click_env import session
+    from clickgym.envs import ClickEnv, PositionBasedModel, first
     from clickgym.core.kernels import cache_folder
     env = ClickEnv(PositionBasedModel([0.5, 0.25], [1.0, 1.0]))
     env.reset(seed=0)
-    info = env.step([0, 1])[-1]
-stats = session(env.model).stats
+    values = {
+        "step": env.step([0, 1])[-1]["expected_reward"],
+        "outer": first.outer(1.0),
+        "apart": first.apart(1.0),
+        "difference": first.difference(first.Pair(5.0, right=2.0, left=9.0)),
+        "bound": first.bound(1.0),
+        "looks_up": first.looks_up(1.0),
+    }
+compiled = [each.data["dispatcher"].py_func for _, each in recorder.buffer]  # also numba's own, which are never cached alone
 print(json.dumps({
     "file": __import__("clickgym").envs.__file__,
-    "value": info["expected_reward"],
+    "values": values,
     "folder": str(cache_folder()),
-    "loaded": sum(stats.cache_hits.values()),
-    "compiled": sum(stats.cache_misses.values()),
+    "compiled": sorted({each.__name__ for each in compiled if each.__module__.startswith("clickgym.")}),
     "warnings": [str(warning.message) for warning in caught],
 }))
 """
+# Kernels in three files, each of which calls one of the next, and one of every kind of thing that machine code depends on.
+CHAIN = {
+    "first": """
+from typing import NamedTuple
+
+from . import second
+from .kernels import kernel, specialise
+from .second import middle, plus, times
+
+class Pair(NamedTuple):
+    middle: float
+    left: float
+    right: float
+
+@kernel
+def outer(x):
+    return middle(x) + 1.0
+
+@kernel
+def apart(x):
+    return x - 1.0
+
+@kernel
+def difference(pair):
+    return pair.left - pair.right
+
+class Model:
+    weigh = plus
+    other = times
+
+def template(x):
+    return weigh(x)
+
+bound = specialise(template, weigh=Model.weigh)
+
+@kernel
+def looks_up(x):
+    return x + len(PAIRS)
+
+PAIRS = ((1, 2.0), (3, 4.0))
+""",
+    "second": """
+from .kernels import inner, kernel
+from .third import lowest
+
+@inner
+def middle(x):
+    return 2.0 * lowest(x)
+
+@kernel
+def plus(x):
+    return x + 10.0
+
+@kernel
+def times(x):
+    return x * 10.0
+""",
+    "third": """
+from .kernels import inner
+
+SCALE = 4.0
+
+@inner
+def lowest(x):
+    \"\"\"A docstring.\"\"\"
+    return deepest(x) + 0.5
+
+@inner
+def deepest(x):
+    return SCALE * x
+""",
+}
+VALUES = {"step": 0.75, "outer": 10.0, "apart": 0.0, "difference": 7.0, "bound": 11.0, "looks_up": 3.0}
 
 
-def step_in_a_new_process(package_parent, cache):
-    """The expected reward of a list, from a caller (the session) and its callee (the model's kernel) in two files."""
+def play_in_a_new_process(package_parent, cache):
+    """What callers and callees in several files give, and which of them had to be compiled."""
     environment = {**os.environ, "PYTHONPATH": str(package_parent), "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
-        [sys.executable, "-c", STEP], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, "-c", PLAY], capture_output=True, text=True, env=environment, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -65,45 +145,123 @@ def step_in_a_new_process(package_parent, cache):
     return result
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the package whose sources a test may change."""
-    parent = tmp_path / "copy"
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A copy of the package with kernels of its own, and a cache that is filled by it; no test may change them."""
+    parent, cache = tmp_path_factory.mktemp("original"), tmp_path_factory.mktemp("cache")
     for name, folder in sorted(FOLDERS.items()):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / folder, parent / Path(*name.split(".")), ignore=ignored)
-    return parent / "clickgym"
+    for name, source in CHAIN.items():
+        (parent / "clickgym" / "envs" / f"{name}.py").write_text(source, encoding="utf-8")
+    result = play_in_a_new_process(parent, cache)
+    assert result["values"] == VALUES
+    assert {"_session", "sample", "expected", "outer", "deepest", "apart", "template", "looks_up"} <= set(result["compiled"])
+    assert result["warnings"] == []
+    assert Path(result["folder"]).is_relative_to(cache)
+    return parent, cache
 
 
-def test_a_second_process_compiles_nothing_and_a_changed_callee_is_never_stale(package, tmp_path):
-    cache = tmp_path / "cache"
-    first = step_in_a_new_process(package.parent, cache)
-    assert first["value"] == 0.75
-    assert (first["loaded"], first["compiled"], first["warnings"]) == (0, 1, [])
-    assert Path(first["folder"]).is_relative_to(cache)
+@pytest.fixture
+def package(original, tmp_path):
+    """A copy of the package whose sources a test may change."""
+    return shutil.copytree(original[0], tmp_path / "copy") / "clickgym"
 
-    again = step_in_a_new_process(package.parent, cache)
-    assert (again["loaded"], again["compiled"]) == (1, 0)
-    assert (again["value"], again["folder"]) == (0.75, first["folder"])
 
-    callee = package / "envs" / "position_based.py"
-    source = callee.read_text(encoding="utf-8")
-    assert source.count("n_clicks += click\n") == 1
-    callee.write_text(source.replace("n_clicks += click\n", "n_clicks += 2.0 * click\n"), encoding="utf-8")
-    changed = step_in_a_new_process(package.parent, cache)
-    assert changed["value"] == 1.5
-    assert changed["folder"] != first["folder"]
+@pytest.fixture
+def cache(original, tmp_path):
+    """A filled cache that a test may change."""
+    return shutil.copytree(original[1], tmp_path / "cache")
 
-    callee.write_text(source, encoding="utf-8")
-    restored = step_in_a_new_process(package.parent, cache)
-    assert (restored["value"], restored["folder"]) == (0.75, first["folder"])
+
+def replace(file, old, new):
+    source = file.read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    file.write_text(source.replace(old, new), encoding="utf-8")
+
+
+def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels(package, cache):
+    """Also from another folder, for the copy is not where the cache was filled."""
+    replace(package / "envs" / "third.py", "A docstring.", "Another docstring,\n\n    of several lines.")
+    replace(package / "envs" / "second.py", "@inner\n", "# a comment\n\n\n@inner\n")
+    replace(package / "envs" / "first.py", "return x - 1.0", "return (\n        x  # why\n        - 1.0\n    )")
+    replace(package / "envs" / "first.py", "class Model:\n", 'class Model:\n    """A model."""\n    unused = 3\n')
+    replace(package / "runner" / "run.py", "Refuse to log where", "Be sure to log where")
+    (package / "envs" / "checks.py").open("a", encoding="utf-8").write("\n\ndef new():\n    return 1\n")
+    for file in package.rglob("*.py"):
+        os.utime(file, (0, 1_000_000_000))
+    result = play_in_a_new_process(package.parent, cache)
+    assert (result["values"], result["compiled"], result["warnings"]) == (VALUES, [], [])
+
+
+DEEP = {"outer", "middle", "lowest", "deepest"}
+EDITS = {
+    "a kernel three calls deep": ("third", "return SCALE * x", "return SCALE * x + 1.0", {"outer": 12.0}, DEEP),
+    "a constant": ("third", "SCALE = 4.0", "SCALE = 5.0", {"outer": 12.0}, DEEP),
+    "the type of a constant": ("third", "SCALE = 4.0", "SCALE = 4", {}, DEEP),
+    "a tuple": ("first", "PAIRS = ((1, 2.0), ", "PAIRS = ((1, 2.0), (5, 6.0), ", {"looks_up": 4.0}, {"looks_up"}),
+    "a kernel between": ("second", "return 2.0 * lowest(x)", "return 3.0 * lowest(x)", {"outer": 14.5}, {"outer", "middle"}),
+    "the option of a callee": ("second", "@inner\ndef middle", "@kernel\ndef middle", {}, {"outer", "middle"}),
+    "a caller": ("first", "middle(x) + 1.0", "middle(x) + 2.0", {"outer": 11.0}, {"outer"}),
+    "which kernel is called": ("first", "middle(x) + 1.0", "plus(x) + 1.0", {"outer": 12.0}, {"outer"}),
+    "a bound attribute": ("first", "weigh = plus", "weigh = times", {"bound": 10.0}, {"template", "times"}),
+    "a bound kernel": ("second", "return x + 10.0", "return x + 20.0", {"bound": 21.0}, {"template", "plus"}),
+    "the order of fields": ("first", "left: float\n    right: float", "right: float\n    left: float", {}, {"difference"}),
+    "the name of a field": ("first", "    middle: float", "    centre: float", {}, {"difference"}),
+}
+
+
+@pytest.mark.parametrize(("name", "old", "new", "values", "compiled"), EDITS.values(), ids=EDITS)
+def test_an_edit_is_seen_by_every_caller_and_by_no_other(package, cache, name, old, new, values, compiled):
+    """The first state of the sources stays in the cache beside the second."""
+    file = package / "envs" / f"{name}.py"
+    source = file.read_text(encoding="utf-8")
+    replace(file, old, new)
+    result = play_in_a_new_process(package.parent, cache)
+    assert (result["values"], set(result["compiled"])) == (VALUES | values, compiled)
+    file.write_text(source, encoding="utf-8")
+    again = play_in_a_new_process(package.parent, cache)
+    assert (again["values"], again["compiled"], again["warnings"]) == (VALUES, [], [])
+
+
+def test_a_changed_callee_of_the_package_is_never_stale(package, cache):
+    replace(package / "envs" / "position_based.py", "n_clicks += click\n", "n_clicks += 2.0 * click\n")
+    result = play_in_a_new_process(package.parent, cache)
+    assert result["values"] == VALUES | {"step": 1.5}
+    assert set(result["compiled"]) == {"_session", "expected"}
+
+
+def test_a_kernel_that_reads_what_has_no_key_is_compiled_each_time(package, cache):
+    """As what a module of the package holds would have none."""
+    replace(package / "envs" / "first.py", "return x - 1.0", "return second.plus(x) - 11.0")
+    for _ in range(2):
+        result = play_in_a_new_process(package.parent, cache)
+        assert set(result["compiled"]) == {"apart"}
+
+
+def test_every_kernel_of_the_package_has_a_key():
+    for file in sorted(kernels._package_sources()):
+        module = file.relative_to(ROOT).with_suffix("")
+        if "@kernel" in file.read_text(encoding="utf-8") or "@inner" in file.read_text(encoding="utf-8"):
+            members = vars(importlib.import_module(f"clickgym.{'.'.join(module.parts)}")).values()
+            for compiled in [each for each in members if isinstance(each, Dispatcher)]:
+                assert len(kernels._key(compiled)) == 64, compiled
+
+
+def test_several_processes_fill_one_cache_at_once(package, tmp_path):
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda _: play_in_a_new_process(package.parent, tmp_path / "empty"), range(3)))
+    for result in results:
+        assert (result["values"], result["warnings"]) == (VALUES, [])
+    assert play_in_a_new_process(package.parent, tmp_path / "empty")["compiled"] == []
+    assert {file.suffix for file in (tmp_path / "empty").rglob("*") if file.is_file()} == {".nbc", ""}, "no drafts"
 
 
 def test_without_a_writable_folder_everything_works_and_one_warning_says_so(package, tmp_path):
     file = tmp_path / "file"
     file.touch()
-    result = step_in_a_new_process(package.parent, file / "below")  # not even root can write below a file
-    assert result["value"] == 0.75
+    result = play_in_a_new_process(package.parent, file / "below")  # not even root can write below a file
+    assert result["values"] == VALUES
     (message,) = result["warnings"]
     assert message.startswith(f"compiled kernels are not kept on disk: cannot write to {file}")
 
@@ -142,30 +300,9 @@ def test_specialising_gives_one_function_for_the_same_kernels():
     assert session(pbm).py_func.__qualname__ != session(CascadeModel([0.5], 1)).py_func.__qualname__
 
 
-def test_threads_do_not_change_the_cache_folder_under_each_other(monkeypatch):
-    seen = []
-
-    def slow_njit(**options):
-        def compiled(function):
-            before = numba.config.CACHE_DIR
-            time.sleep(0.005)
-            seen.append((before, numba.config.CACHE_DIR))
-            return function
-
-        return compiled
-
-    monkeypatch.setattr(kernels, "njit", slow_njit)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda function: kernels._compiled(function, foreign=False), [len] * 16))
-    assert set(seen) == {(str(cache_folder()), str(cache_folder()))}
-
-
-def test_kernels_in_subfolders_count_and_are_told_apart_by_their_folders():
-    sources = {file.relative_to(kernels._root()) for file in kernels._package_sources()}
-    expected = {
-        path.relative_to(ROOT) for name in ("envs", "agents", "runner", "offline") for path in (ROOT / name).rglob("*.py")
-    }
-    assert sources == expected
+def test_kernels_in_subfolders_count():
+    folders = [ROOT / FOLDERS.get(f"clickgym.{name}", f"src/clickgym/{name}") for name in kernels.ROOMS]
+    assert kernels._package_sources() == {path for folder in folders for path in folder.rglob("*.py")}
 
 
 # what is not ours ----------------------------------------------------------------------------------------------------------
@@ -181,10 +318,14 @@ def test_a_signature_with_a_type_from_outside_is_not_kept():
 
     arrays = np.zeros(2), np.zeros((2, 2), np.int8), 1.0
     own = PositionBasedModel([0.5], [1.0]).parameters
-    types = [numba.typeof(value) for value in (*arrays, own, (own, arrays), np.random.default_rng(0))]
-    assert kernels._is_own(tuple(types))
+    for value in (*arrays, own, (own, arrays), np.random.default_rng(0)):
+        assert kernels._type(numba.typeof(value))
     for outside in (Outside(arrays[0]), Local(arrays[0]), (own, (Outside(arrays[0]),))):
-        assert not kernels._is_own((*types, numba.typeof(outside)))
+        with pytest.raises(kernels._NoKeyError):
+            kernels._type(numba.typeof(outside))
+    compiled = kernels._compiled(x_log_x.py_func)
+    assert compiled._cache._file((numba.typeof(own),), compiled.targetctx).parent == cache_folder()
+    assert compiled._cache._file((numba.typeof(Outside(arrays[0])),), compiled.targetctx) is None
 
 
 @pytest.mark.parametrize("file", ["<stdin>", "/tmp/ipykernel_7/1.py", "envs/position_based.py", __file__])
@@ -208,14 +349,13 @@ def test_a_kernel_that_came_by_value_is_foreign(file):
 def kept(tmp_path, monkeypatch):
     """Compiles a kernel of the package anew, as another process would, in a folder of its own: hits, misses, warnings."""
     monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(kernels, "_cache_is_writable", lambda: True)
 
     def compiled(function=x_log_x, arguments=(0.5,), anew=True):
         if anew:
             kernels._warned.cache_clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            again = kernels._compiled(function.py_func, foreign=False)
+            again = kernels._compiled(function.py_func)
             assert again(*arguments) == function(*arguments)
         told = [str(warning.message) for warning in caught]
         return sum(again.stats.cache_hits.values()), sum(again.stats.cache_misses.values()), told
@@ -246,15 +386,11 @@ def name_a_stranger(file):
     file.write_bytes(pickle.dumps(numba.__version__) + b"cno_such_module\nThing\n.")
 
 
-@pytest.mark.parametrize(
-    ("ending", "damage"),
-    [*((ending, damage) for ending in ("nbi", "nbc") for damage in (truncate, scramble, empty)),
-     ("nbc", change_machine_code), ("nbi", name_a_stranger)],
-)  # fmt: skip
-def test_a_damaged_file_costs_a_compilation_and_a_warning(kept, tmp_path, ending, damage):
+@pytest.mark.parametrize("damage", [truncate, scramble, empty, change_machine_code, name_a_stranger])
+def test_a_damaged_file_costs_a_compilation_and_a_warning(kept, tmp_path, damage):
     assert kept() == (0, 1, [])
     assert kept() == (1, 0, [])
-    (file,) = tmp_path.rglob(f"*.{ending}")
+    (file,) = tmp_path.rglob("*.nbc")
     damage(file)
     hits, misses, told = kept()
     assert (hits, misses) == (0, 1)
@@ -262,10 +398,9 @@ def test_a_damaged_file_costs_a_compilation_and_a_warning(kept, tmp_path, ending
     assert kept() == (1, 0, [])
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_an_unreadable_file_costs_a_compilation_each_time(kept, tmp_path, ending):
+def test_an_unreadable_file_costs_a_compilation_each_time(kept, tmp_path):
     kept()
-    (file,) = tmp_path.rglob(f"*.{ending}")
+    (file,) = tmp_path.rglob("*.nbc")
     file.unlink()
     file.mkdir()
     for _ in range(2):
@@ -274,10 +409,11 @@ def test_an_unreadable_file_costs_a_compilation_each_time(kept, tmp_path, ending
 
 
 def test_the_code_of_another_signature_is_not_used(kept, tmp_path):
-    """What a full disk leaves: the index is new, the file under its number is not."""
+    """Whatever brings it under a name that is not its own."""
     kept()
+    (one,) = tmp_path.rglob("*.nbc")
     kept(arguments=(1,))
-    one, other = sorted(tmp_path.rglob("*.nbc"))
+    (other,) = set(tmp_path.rglob("*.nbc")) - {one}
     shutil.copy(other, one)
     hits, misses, told = kept()
     assert (hits, misses, len(told)) == (0, 1, 1)
@@ -294,23 +430,61 @@ def test_a_full_disk_costs_one_warning_in_all(kept, tmp_path, monkeypatch, call)
     assert told.startswith("compiled kernels are not kept on disk: cannot write to")
     assert kept(kl, (0.5, 0.25), anew=False) == (0, 1, []), "the second kernel says nothing"
     assert not list(tmp_path.rglob("*.nb?")), "nor does it write anywhere else"
+    assert not list(tmp_path.rglob("*.partial"))
     monkeypatch.undo()
 
 
-def test_folders_of_other_sources_are_removed_by_age_only(tmp_path, monkeypatch):
-    used = tmp_path / "kernels-0"
-    ages = {"kernels-1": 91, "kernels-2": 89, "kernels-3": 0, "else": 1000}
-    for name, days in ages.items():
+def test_a_read_only_folder_is_read(kept, tmp_path, monkeypatch):
+    def read_only(*arguments, **options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    kept()
+    (file,) = tmp_path.rglob("*.nbc")
+    os.utime(file, (0, 0))
+    for call in ("replace", "makedirs", "utime"):
+        monkeypatch.setattr(os, call, read_only)
+    monkeypatch.setattr(Path, "touch", read_only)
+    assert kept() == (1, 0, [])
+    hits, misses, told = kept(kl, (0.5, 0.25))
+    assert (hits, misses, len(told)) == (0, 1, 1)
+
+
+def test_what_nobody_uses_is_removed_by_age_only(kept, tmp_path, monkeypatch):
+    """Also the folders of version 1.0, one for each state of the sources."""
+    folder = tmp_path / "kernels"
+    monkeypatch.setattr(kernels, "cache_folder", lambda: folder)
+
+    def grow_old(path, days):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+    def names():
+        return sorted(path.name for path in (*tmp_path.iterdir(), *folder.iterdir()) if path.suffix != ".nbc")
+
+    def age_of_the_kernel():
+        (file,) = folder.glob("x_log_x-*.nbc")
+        return time.time() - file.stat().st_mtime
+
+    for name, days in {"kernels-1": 91, "kernels-2": 89, "kernels-3": 0, "else": 1000}.items():
         (tmp_path / name / "envs").mkdir(parents=True)
-        os.utime(tmp_path / name, (time.time() - days * 86400,) * 2)
-    monkeypatch.setattr(kernels, "cache_folder", lambda: used)
-    assert kernels._cache_is_writable.__wrapped__()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["else", "kernels-0", "kernels-2", "kernels-3"]
-    os.utime(used, (0, 0))
-    os.utime(tmp_path / "kernels-2", (0, 0))
-    assert kernels._cache_is_writable.__wrapped__()
-    assert used.stat().st_mtime > time.time() - 60, "whoever uses it makes it young"
-    assert (tmp_path / "kernels-2").exists(), "looked for only when a folder is made"
+        grow_old(tmp_path / name, days)
+    assert kept() == (0, 1, [])
+    assert names() == ["else", "kernels", "kernels-2", "kernels-3", "last-cleanup"]
+
+    (file,) = folder.glob("*.nbc")
+    for days, days_after_use in ((0.9, 0.9), (1.1, 0), (89, 0)):
+        grow_old(file, days)
+        assert kept() == (1, 0, [])
+        assert age_of_the_kernel() == pytest.approx(days_after_use * 86400, abs=60), "used: young again, written once a day"
+    grow_old(tmp_path / "kernels-2", 91)
+    (folder / "unused-0.nbc").touch()
+    grow_old(folder / "unused-0.nbc", 91)
+    kept(kl, (0.5, 0.25))
+    assert (folder / "unused-0.nbc").exists(), "looked for only once a day"
+    grow_old(folder / "last-cleanup", 1.1)
+    kept(kl, (1, 1))
+    assert names() == ["else", "kernels", "kernels-3", "last-cleanup"]
+    assert not (folder / "unused-0.nbc").exists()
+    assert kept() == (1, 0, [])
 
 
 # what is wrong with a kernel -----------------------------------------------------------------------------------------------

@@ -5,22 +5,25 @@ a function written once against names that it leaves open (``sample``, ``rank``,
 the kernels of one click model, or of one model-agent pair, and compiles the result. That is how the scalar
 environment, the vector environment and the runner's loop share one definition of a session.
 
-The disk cache. numba does not recompile a cached caller when a kernel that it calls in another file has changed, so the
-folder is named by a hash of every source file that may contain kernels and of the versions that matter; different
-source states never share it. Kernels from outside the package are not cached at all, for their sources are not in the
-hash; nor are those of the package where they are called with a type from outside, which another process may not be able to
-load. What is damaged is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
-again; those of other source states go when none has used them for `MAX_AGE` days.
+The disk cache. numba does not recompile a cached caller when a kernel that it calls in another file has changed. Each
+compiled function is therefore one file, named by a hash of all that its machine code follows from: the code of the kernels
+that it reaches, through any number of calls, with the constants that they read; the types of its arguments, with the fields
+of named tuples; numba, NumPy, Python and the processor. Comments, docstrings, line numbers and the places of files are not
+part of it, so only an edit of what a function runs compiles it again, and several states of the sources share one folder.
+What cannot be hashed is not cached: kernels from outside the package, those that are called with a type from outside, and
+those that read a global of another kind than `_constant` knows. What is damaged is compiled again. Delete the folder
+(`cache_folder()` names it) at any time: it only costs compiling again; files go when nobody has used them for `MAX_AGE` days.
 
-What is relied upon of numba beyond its documented interface: that a compiled function keeps what it is loaded from and saved
-to in ``_cache``, and the two methods that it calls there (`_DiskCache`, `_Entry`); that it compiles by its ``compile``, and
-that an error which is not numba's own passes through the compilation of callers (`_explain`).
+What is relied upon of numba beyond its documented interface: that a compiled function asks ``_cache`` for machine code and
+hands it what it has compiled (`_DiskCache`), and how a result becomes bytes (``_reduce`` and ``_rebuild``); that it compiles
+by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_explain`).
 """
 
 from __future__ import annotations
 
+import builtins
+import dis
 import hashlib
-import io
 import linecache
 import os
 import pickle
@@ -29,26 +32,29 @@ import re
 import shutil
 import sys
 import sysconfig
-import threading
 import time
 import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
 import platformdirs
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
 from numba.core.serialize import dumps
+
+from .files import write_whole
 
 __all__ = [
     "KernelError",
@@ -64,12 +70,13 @@ __all__ = [
 
 njit: Any = numba.njit
 config: Any = numba.config
-_setting = threading.Lock()
-
-ROOMS = ("core", "envs", "agents", "runner", "offline", "lab")
 
 MAX_AGE = 90
-"""Days after which the folder of a source state that nobody uses is removed."""
+"""Days after which a compiled function that nobody uses is removed."""
+DAY = 86400
+"""Seconds."""
+ROOMS = ("core", "envs", "agents", "runner", "offline", "lab")
+"""The parts of the package that may hold kernels."""
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
 OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
@@ -127,48 +134,20 @@ def only_own_frames(error: Exception) -> None:
 @cache
 def _package_sources() -> frozenset[Path]:
     """Every Python file of the package that may hold kernels, whether installed or mapped from a checkout."""
-    folders = (folder for name in ROOMS for folder in find_spec(f"clickgym.{name}").submodule_search_locations)  # type: ignore
-    return frozenset(file for folder in folders for file in Path(folder).resolve().rglob("*.py"))
+    package = __name__.partition(".")[0]
+    specs = filter(None, (find_spec(f"{package}.{name}") for name in ROOMS))
+    folders = [Path(folder).resolve() for spec in specs for folder in spec.submodule_search_locations or ()]
+    return frozenset(file for folder in folders for file in folder.rglob("*.py"))
 
 
 @cache
 def cache_folder() -> Path:
-    """The folder of compiled kernels for this exact state of the sources, of numba, NumPy and Python.
+    """The folder of compiled kernels, of all states of the sources and all versions of numba, NumPy and Python.
 
     Returns:
         A path below the user's cache folder; it need not exist yet.
     """
-    digest = hashlib.sha256()
-    for text in (numba.__version__, np.__version__, platform.python_version(), platform.machine()):
-        digest.update(text.encode())
-    for file in sorted(_package_sources()):
-        digest.update(file.as_posix().encode() + file.read_bytes())
-    return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / f"kernels-{digest.hexdigest()[:16]}"
-
-
-@cache
-def _cache_is_writable() -> bool:
-    folder = cache_folder()
-    try:
-        new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".writable-{platform.node()}"
-        probe.touch()  # which also tells when the folder was last used
-        probe.unlink(missing_ok=True)
-        if new:
-            _remove_old_folders()
-    except OSError as error:
-        _warn_once(f"cannot write to {folder}: {error}")
-        return False
-    return True
-
-
-def _remove_old_folders() -> None:
-    """By age only: whoever changes between two source states comes back to a filled cache."""
-    for folder in cache_folder().parent.glob("kernels-*"):
-        with suppress(OSError):  # another process may be removing it, too
-            if folder != cache_folder() and time.time() - folder.stat().st_mtime > MAX_AGE * 86400:
-                shutil.rmtree(folder)
+    return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
 
 
 @cache
@@ -183,69 +162,194 @@ def _warn_once(problem: str) -> None:
         warnings.warn(f"compiled kernels are not kept on disk: {problem}", stacklevel=3)
 
 
-class _OwnNames(pickle.Unpickler):
-    """Reads what names only classes that every process with this package can load; refuses before it imports any other."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        by_value = module.startswith("numba.cloudpickle")  # a class of __main__ or of a function is rebuilt from its parts
-        if module.partition(".")[0] in ("builtins", "copyreg", "numba", "numpy") and not by_value:
-            return super().find_class(module, name)
-        if not by_value and _lies_in_package(getattr(sys.modules.get(module), "__file__", None)):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is not of the package")
+class _NoKeyError(Exception):
+    """What a key of the cache cannot be made of; the message names it."""
 
 
-def _is_own(signature: Any) -> bool:
-    """Whether the types of a signature can be loaded without anything from outside the package."""
-    try:
-        _OwnNames(io.BytesIO(dumps(signature))).load()
-    except Exception:  # refused, or what cannot even be written
-        return False
-    return True
+@cache
+def _versions() -> str:
+    """What machine code depends on besides the sources and the processor."""
+    python = platform.python_implementation(), platform.python_version(), platform.machine()
+    return repr((python, numba.__version__, llvmlite.__version__, np.__version__, config.OPT, config.BOUNDSCHECK))
 
 
-class _Entry(CompileResultCacheImpl):
-    """A compiled function as it is written: with a checksum, for damaged machine code would end the process."""
+def _key(compiled: Dispatcher) -> str:
+    """A hash of the sources that a compiled function is made of: its own, and those of all kernels that it reaches.
 
-    # Only in our folder: numba's other places are not named by the sources of what a function calls.
-    _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012
+    Each is hashed once, with the numbers of those that it calls in the order in which they are met; recursion is no circle.
 
-    def reduce(self, data: Any) -> tuple[bytes, bytes]:
-        written = dumps(super().reduce(data))
-        return hashlib.sha256(written).digest(), written
+    Raises:
+        _NoKeyError: one of them, or a constant, is of an unknown kind or from outside the package.
+    """
+    digest = hashlib.sha256(_versions().encode())
+    numbers, waiting = {compiled: 0}, [compiled]
+    for each in waiting:
+        text, called = _source(each)
+        for callee in called:
+            if callee not in numbers:
+                numbers[callee] = len(numbers)
+                waiting.append(callee)
+        digest.update(f"{text} calls {[numbers[callee] for callee in called]}\n".encode())
+    return digest.hexdigest()
 
-    def rebuild(self, target_context: Any, reduced_data: tuple[bytes, bytes]) -> Any:
-        checksum, written = reduced_data
-        if hashlib.sha256(written).digest() != checksum:
-            raise ValueError("a file is damaged")
-        return super().rebuild(target_context, pickle.loads(written))
+
+@cache
+def _source(compiled: Any) -> tuple[str, list[Dispatcher]]:
+    """What a compiled function does by itself, with the constants that it reads; and the kernels that it names, in order."""
+    function, code = compiled.py_func, compiled.py_func.__code__
+    if not _lies_in_package(code.co_filename):
+        raise _NoKeyError(f"{function.__qualname__} of {code.co_filename}")
+    free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
+    scope = vars(builtins) | function.__globals__ | free
+    constants, called = [], []
+    for name in sorted({*_global_names(code), *free}):
+        value = scope.get(name)
+        if isinstance(value, Dispatcher):
+            called.append(value)
+            constants.append(f"{name} is called")
+        else:
+            constants.append(f"{name}={_constant(value)}")
+    parts = function.__module__, function.__qualname__, sorted(compiled.targetoptions.items()), _constant(function.__defaults__)
+    return repr((parts, _without_words(code, function.__doc__), constants)), called
 
 
-class _DiskCache(FunctionCache):
-    """numba's cache of one function, of which no failure is anything but a compilation."""
+def _global_names(code: types.CodeType) -> set[str]:
+    names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType)))
 
-    _impl_class = _Entry
+
+def _without_words(code: types.CodeType, docstring: str | None = None) -> tuple[Any, ...]:
+    """What a function does, whatever its comments, its docstring and its layout are."""
+    first, *others = code.co_consts or (None,)
+    constants = [None if isinstance(first, str) and first == docstring else first, *others]
+    texts = [_without_words(each) if isinstance(each, types.CodeType) else repr(each) for each in constants]
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    return code.co_code, code.co_exceptiontable, names, counts, texts
+
+
+def _constant(value: Any) -> str:
+    """A global that a kernel reads and numba compiles into it, as text that differs where it does."""
+    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+        return repr(value)
+    if isinstance(value, tuple):
+        kind = "tuple" if type(value) is tuple else _record(type(value))
+        return f"{kind}({', '.join(map(_constant, value))})"
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return f"{value.dtype.descr} {value.shape} {value.tobytes()!r}"
+    if isinstance(value, np.dtype):
+        return repr(value.descr)
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return _record(value)
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+    if module.partition(".")[0] in ("builtins", "math", "numba", "numpy") and hasattr(value, "__name__"):
+        return f"{module}.{value.__name__}"
+    raise _NoKeyError(repr(value))
+
+
+def _record(cls: Any) -> str:
+    """A class of named tuples, with all that numba makes use of: the order of its fields, and their defaults."""
+    module = sys.modules.get(cls.__module__)
+    if getattr(module, cls.__qualname__, None) is not cls or not _lies_in_package(getattr(module, "__file__", None)):
+        raise _NoKeyError(f"{cls.__module__}.{cls.__qualname__}")
+    defaults = [(name, _constant(value)) for name, value in cls._field_defaults.items()]
+    return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{defaults}"
+
+
+def _type(kind: Any) -> str:
+    """A type of an argument, as text that differs where it does; numba's own names leave out the fields of named tuples."""
+    if isinstance(kind, numba.types.BaseTuple):
+        name = _record(kind.instance_class) if isinstance(kind, numba.types.BaseNamedTuple) else "tuple"
+        return f"{name}({', '.join(map(_type, kind))})"
+    if isinstance(kind, numba.types.Array):
+        return f"{kind.name} of {_type(kind.dtype)}"
+    if kind.key != kind.name:
+        raise _NoKeyError(kind.name)
+    return f"{type(kind).__name__} {kind.name}"
+
+
+class _DiskCache(NullCache):
+    """What numba asks for the machine code of one function; no failure is anything but a compilation.
+
+    A file is a checksum, for damaged machine code would end the process, and the code. The checksum covers the file's name,
+    so that the code of another function is not taken for that of this one.
+    """
+
+    def __init__(self, compiled: Dispatcher) -> None:
+        self._compiled = compiled
+
+    @property
+    def cache_path(self) -> str | None:
+        return str(cache_folder()) if self._function_key else None
+
+    @cached_property
+    def _function_key(self) -> str | None:
+        # Made when it is first needed: a kernel may name another that is defined below it.
+        try:
+            return _key(self._compiled)
+        except _NoKeyError:
+            return None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        file = self._file(sig, target_context)
+        if file is None:
+            return None
+        target_context.refresh()
         try:
-            found = super().load_overload(sig, target_context)
-            # A full disk may have left the file of another signature under the number of this one.
-            if found is None or tuple(found.signature.args) == tuple(getattr(sig, "args", sig)):
-                return found
-            problem: object = "a file is that of another signature"
-        except Exception as error:  # whatever damaged files make of themselves
-            problem = repr(error)
-        _warn_once(f"cannot read {self.cache_path}: {problem}")
-        with suppress(Exception):
-            self.flush()
-        return None
+            content = file.read_bytes()
+            checksum, payload = content[:32], content[32:]
+            if _checksum(file, payload) != checksum:
+                raise ValueError("it is damaged")
+            result = CompileResult._rebuild(target_context, *pickle.loads(payload))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except Exception as error:
+            _warn_once(f"cannot read {file}: {error!r}")
+            return None
+        with suppress(OSError):  # of a folder that is only read, whoever fills it sees to the age
+            if time.time() - file.stat().st_mtime > DAY:
+                file.touch()
+        return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        file = self._file(sig, data.target_context)
+        if file is None or data.library.has_dynamic_globals:  # addresses of this process
+            return
         try:
-            if _is_own(sig):
-                super().save_overload(sig, data)
+            os.makedirs(file.parent, exist_ok=True)
+            _remove_old_files()
+            payload = dumps(data._reduce())
+            write_whole(file, _checksum(file, payload) + payload)
         except Exception as error:
-            _warn_once(f"cannot write to {self.cache_path}: {error}")
+            _warn_once(f"cannot write to {file.parent}: {error}")
+
+    def _file(self, sig: Any, target_context: Any) -> Path | None:
+        """Where the function is kept for arguments of these types; None if it must not be."""
+        try:
+            arguments = [_type(kind) for kind in getattr(sig, "args", sig)]
+        except _NoKeyError:
+            return None
+        if self._function_key is None:
+            return None
+        key = repr((self._function_key, arguments, target_context.codegen().magic_tuple()))
+        name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
+        return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
+
+
+def _checksum(file: Path, payload: bytes) -> bytes:
+    return hashlib.sha256(file.name.encode() + payload).digest()
+
+
+def _remove_old_files() -> None:
+    """By age only, and once a day: whoever changes between two states of the sources comes back to a filled cache."""
+    stamp = cache_folder() / "last-cleanup"
+    if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
+        return
+    stamp.touch()
+    for path in [*cache_folder().iterdir(), *cache_folder().parent.glob("kernels-*")]:  # folders are those of version 1.0
+        with suppress(OSError):  # another process may be removing it, too
+            if time.time() - path.stat().st_mtime > MAX_AGE * DAY:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,7 +375,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> total(np.array([1.0, 2.0]))
         3.0
     """
-    return _compiled(function, _is_foreign(function))
+    return _compiled(function)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -283,7 +387,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         The compiled function, for use in kernels.
     """
-    return _compiled(function, _is_foreign(function), OPTIONS | {"no_cpython_wrapper": True})
+    return _compiled(function, OPTIONS | {"no_cpython_wrapper": True})
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
@@ -337,21 +441,11 @@ def _called(plain: types.FunctionType) -> list[Dispatcher]:
     return [each for each in found if isinstance(each, Dispatcher)]
 
 
-def _compiled(function: Callable[..., Any], foreign: bool, options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
-    # numba reads the folder from its settings when the cached function is made, and only then: one thread at a time, or
-    # one would read what another has just set back, and write into the working folder.
-    with _setting:
-        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
-        try:
-            result: Any = njit(**options)(function)
-            if isinstance(result, Dispatcher):
-                _explain(result)
-                if not foreign and _cache_is_writable():
-                    result._cache = _DiskCache(function)  # type: ignore[attr-defined]
-        except (OSError, RuntimeError) as error:  # numba's, where it finds no folder
-            _warn_once(f"cannot write to {cache_folder()}: {error}")
-        finally:
-            config.CACHE_DIR = before
+def _compiled(function: Callable[..., Any], options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
+    result: Any = njit(**options)(function)
+    if isinstance(result, Dispatcher):  # not where compilation is switched off
+        _explain(result)
+        result._cache = _DiskCache(result)  # type: ignore[attr-defined]
     return result
 
 
@@ -401,8 +495,7 @@ def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error
 def specialise(template: Callable[..., Any], *, counted: bool = False, **kernels: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``template`` with its open names bound to ``kernels``.
 
-    The compiled function is cached on disk under a name made of the template's and the kernels' own names, provided that
-    all of them belong to the package.
+    The compiled function is cached on disk like any other, provided that the template and the kernels belong to the package.
 
     Args:
         template: a plain function that calls the open names as globals of its module.
@@ -423,7 +516,7 @@ def _specialise(template: Any, counted: bool, kernels: tuple[tuple[str, Any], ..
             raise KernelError(f"{name} is {function!r}; expected a kernel: decorate it with clickgym.envs.kernel")
         _explain(function)  # which one that was sent here by value has not been
     bound = types.FunctionType(template.__code__, template.__globals__ | dict(kernels), template.__name__)
-    # The name is part of the key of the disk cache, so it must tell apart what is bound.
+    # The name is part of the names in machine code, so it must tell apart what is bound.
     parts = [f"{name}={function.py_func.__module__}.{function.py_func.__qualname__}" for name, function in kernels]
     bound.__qualname__ = f"{template.__qualname__}_{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}"
-    return _compiled(bound, _is_foreign(bound), {"nogil": True} if counted else OPTIONS)
+    return _compiled(bound, {"nogil": True} if counted else OPTIONS)
