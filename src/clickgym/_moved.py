@@ -44,7 +44,7 @@ def _new_name(name: str) -> str | None:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds a moved module under its old name, where no other finder does."""
+    """Finds a moved module under its old name."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         new = _new_name(fullname) if fullname.startswith(f"{__package__}.") else None
@@ -62,4 +62,4 @@ class _Finder(MetaPathFinder, Loader):
         module.__spec__ = self._own_spec  # the import system has replaced it by that of the old name
 
 
-sys.meta_path.append(_Finder())
+sys.meta_path.insert(0, _Finder())  # before the one that would find a file of a moved folder, and load it a second time
