@@ -18,7 +18,6 @@ import numpy as np
 import clickgym
 from clickgym.envs import ClickModel
 from clickgym.offline import ClickLog
-from clickgym.offline.decision.decide import decide
 from clickgym.offline.decision.page import write_decision
 
 
@@ -32,7 +31,7 @@ def main() -> None:
 
     log, truth = simulated_log(arguments.sessions)
     print(f"{len(log):,} sessions simulated from yandex-9982, a user browsing model")
-    decision = decide(
+    decision = clickgym.decide(
         log, horizon=int(arguments.horizon), runs=arguments.runs, out=arguments.out, truth=truth, on_step=print
     )  # fmt: skip
     print(f"\n{decision.headline}", *decision.summary, sep="\n")
