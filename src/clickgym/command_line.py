@@ -80,7 +80,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command and _load(command.name), rest
+        return name, command and _load(str(command.name)), rest
 
 
 def _load(name: str) -> Any:
