@@ -306,9 +306,18 @@ def mutants(root: Path, file: str) -> list[Mutant]:
         if is_call or is_stored or isinstance(node, DROPPED):
             yield whole("statement", node, "pass")
 
+    statements = [
+        (lines[min([node.lineno, *(other.lineno for other in getattr(node, "decorator_list", []))]) - 1], stop(node))
+        for node in tree.body
+    ]
+
     def is_other(mutant: Mutant) -> bool:
+        """Whether the statement of the file in which it is means something else."""
+        first, last = next((first, last) for first, last in statements if first <= mutant.start and mutant.stop <= last)
+        shifted = mutant._replace(start=mutant.start - first, stop=mutant.stop - first)
+        statement = source[first:last]
         try:
-            return ast.dump(ast.parse(applied(source, mutant))) != ast.dump(tree)
+            return ast.dump(ast.parse(applied(statement, shifted))) != ast.dump(ast.parse(statement))
         except SyntaxError:
             return False
 
