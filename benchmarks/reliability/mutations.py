@@ -429,14 +429,18 @@ class Copy:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def try_without(self, aim: Aim) -> None:
-        """Run tests without a mutant, which compiles kernels and records their calls; says how long it took."""
+    def try_without(self, aim: Aim) -> bool:
+        """Run tests without a mutant, which compiles kernels and records their calls; says how long it took.
+
+        Returns:
+            Whether they passed, so that mutants can be tried by them.
+        """
         before = time.monotonic()
         outcome = self.run(aim, self.work / "cache", WITHOUT * self.limit, MUTATIONS_CALLS=str(self.calls))
         words = f"{' '.join(aim.tests)} in {time.monotonic() - before:.0f} s without a mutant"
-        if outcome != "passed":
-            sys.exit(f"{outcome}: {words}\n{(self.work / 'last.log').read_text()[-3000:]}")
-        print(words, flush=True)
+        log = "" if outcome == "passed" else f"\n{(self.work / 'last.log').read_text()[-3000:]}"
+        print(f"{outcome}: {words}{log}", flush=True)
+        return outcome == "passed"
 
     def try_with(self, place: Place, aim: Aim) -> str:
         """Run tests with a mutant in the copy."""
@@ -539,7 +543,7 @@ def play(copy: Copy, planted: Sequence[Patch], results: Path) -> dict[str, str]:
     """Try mutants, those of one aim after another, as far as the results do not tell how they ended; each adds a line to them.
 
     Returns:
-        The outcomes, by the keys of patches.
+        The outcomes, by the keys of patches; of those whose tests do not pass without a mutant there is none.
     """
     lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
     outcomes = {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
@@ -547,8 +551,8 @@ def play(copy: Copy, planted: Sequence[Patch], results: Path) -> dict[str, str]:
             dict.fromkeys(map(aim_at, planted))}  # fmt: skip
     for aim, own in aims.items():
         places = {patch: patches.place_of(patch, copy.tree) for patch in own}
-        if any(places.values()):
-            copy.try_without(aim)
+        if any(places.values()) and not copy.try_without(aim):
+            continue
         for patch, place in places.items():
             before = time.monotonic()
             outcome = "gone" if place is None else copy.try_with(place, aim)
@@ -564,7 +568,7 @@ def play(copy: Copy, planted: Sequence[Patch], results: Path) -> dict[str, str]:
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
             print(f"{outcome} in {seconds:.0f} s ({patch.operator}) {entry['file']}: {patch.change}", flush=True)
-    return {patch.key: outcomes[patch.key] for patch in planted}
+    return outcomes
 
 
 def report(planted: Sequence[Patch], outcomes: dict[str, str]) -> str:
@@ -604,7 +608,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         copy = Copy(root, (arguments.work or Path(temporary)).resolve(), arguments.limit)
         outcomes = play(copy, planted, arguments.results or copy.work / "results.jsonl")
-    print(f"\n{report(planted, outcomes)}")
+    tried = [patch for patch in planted if patch.key in outcomes]
+    print(f"\n{report(tried, outcomes)}")
+    if len(tried) < len(planted):
+        sys.exit(f"{len(planted) - len(tried)} of {len(planted)} were not tried: their tests do not pass without a mutant")
 
 
 if __name__ == "__main__":
