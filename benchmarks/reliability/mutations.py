@@ -1,15 +1,20 @@
 """Mutations: small faults planted one at a time in a copy of the tree, and whether the tests that aim at them notice.
 
-    python benchmarks/reliability/mutations.py --seed 0 --per-module 14
+    python benchmarks/reliability/mutations.py --work build/mutants --results build/mutants.jsonl
 
-Mutants are chosen at random: first an operator, then a place for it. Each is applied to a copy of the tree and tried by the
-tests of its file. The report tells by module how many were planted and caught, and shows the difference of each that was not.
-One that no test could catch is entered in ``equivalent.toml``, with the reason.
+plays those of ``mutants.toml``, which were drawn from version 1.0 and are looked for in the tree as it is now (`patches`);
+one whose lines are no longer there is "gone". Each is applied to a copy of the tree and tried by the tests that aim at its
+file. The report shows each that was not caught, and tells by module how many were. A run that was stopped is resumed from its
+results. One that no test could catch is entered in ``equivalent.toml``, with the reason.
 
-*Compiled kernels.* Their cache is named by a hash of all sources, so that every mutant would compile everything again.
-Therefore each is given what was compiled before of those kernels that neither are nor call, however indirectly, a function it
-changes; the run without mutants records which call which. The copy stays in one place, for numba's index knows a file by path,
-time and size, and every mutant has a time of its own.
+    python benchmarks/reliability/mutations.py --seed 3 --per-module 8
+
+draws others at random, first an operator, then a place for it; with ``--write`` they are added to ``mutants.toml`` instead.
+
+*Compiled kernels.* Where their cache is named by a hash of all sources, every mutant would compile everything again. Therefore
+each is given what was compiled before of those kernels that neither are nor call, however indirectly, a function it changes;
+the run without mutants records which call which. The copy stays in one place, for numba's index knows a file by path, time and
+size, and every mutant has a time of its own. Where each kernel is keyed by the sources that it reaches, one cache serves all.
 
 As a plugin of pytest (``-p mutations``) this file records the calls, and fills the cache of a mutant.
 """
@@ -19,12 +24,12 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import difflib
 import gc
 import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -33,62 +38,72 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import patches
+from patches import Patch, Place
+
 ROOT = Path(__file__).resolve().parents[2]
-EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-PACKAGES = ("envs", "agents", "runner", "offline")
+EQUIVALENT, WRITTEN = (Path(__file__).with_name(name) for name in ("equivalent.toml", "mutants.toml"))
 NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "results", "*.egg-info", "__pycache__")
+WITHOUT = 10
+"""How many times the limit tests may take without a mutant, when they compile everything."""
+BUSY = 5
+"""How many times its processor time a run may take by the clock, on a machine with other work."""
 
 
 class Aim(NamedTuple):
-    """Files, and the tests that aim at them, as arguments of pytest."""
+    """Files, and the tests that aim at them.
+
+    Attributes:
+        files: from the root of the tree, to draw from; a mutant that was drawn before they moved is tried by the aim of its
+            module at a file of its name.
+        tests: names of files somewhere below ``tests/``.
+        key: as for pytest's ``-k``, against the slowest.
+    """
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
+    key: str
 
 
 def _aim(files: str, tests: str, key: str = "") -> Aim:
-    """Of names, those of files without their ends, those of tests below ``tests/``; ``key`` as for pytest's ``-k``, against the
-    slowest."""
-    return Aim(
-        tuple(f"{file}.py" for file in files.split()),
-        (*(f"tests/{file}.py" for file in tests.split()), "-m", "not slow", *(["-k", key] if key else [])),
-    )
+    return Aim(tuple(f"{file}.py" for file in files.split()), tuple(f"{file}.py" for file in tests.split()), key)
 
 
-OF_AGENTS = "agents/test_agent_mechanisms agents/test_agents"
+OF_AGENTS = "test_agent_mechanisms test_agents"
 MODULES: dict[str, list[Aim]] = {
     "click models": [
         _aim(
             "envs/cascade envs/dependent_click envs/position_based envs/user_browsing envs/dynamic_bayesian envs/click_chain "
             "envs/trust_bias envs/click_model envs/scan",
-            "envs/test_user_browsing_optimum envs/test_scan envs/test_click_models",
+            "test_user_browsing_optimum test_scan test_click_models",
         ),
-        _aim("envs/schedule envs/piecewise_stationary", "envs/test_nonstationary_envs envs/test_instances_as_arguments"),
+        _aim("envs/schedule envs/piecewise_stationary", "test_nonstationary_envs test_instances_as_arguments"),
     ],
     "session loop": [
         _aim(
             "runner/loop runner/run envs/wrappers/regret",
-            "envs/test_meter runner/test_engines",
+            "test_meter test_engines",
             "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
         ),
-        _aim("envs/session", "envs/test_vector_envs"),
+        _aim("envs/session", "test_vector_envs"),
     ],
     "sweep and results": [
         _aim(
             "runner/sweep runner/results",
-            "runner/test_results_identity runner/test_results runner/test_sweep",
+            "test_results_identity test_results test_sweep",
             "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt",
         )
     ],
     "metrics": [
-        _aim("runner/metrics", "runner/test_metrics_tolerance runner/test_metrics"),
+        _aim("runner/metrics", "test_metrics_tolerance test_metrics"),
         _aim(
-            "runner/statistics",
-            "runner/test_pairs runner/test_report runner/test_results",
+            "runner/summaries",
+            "test_pairs test_report test_results",
             "pairs or rarely or groups or one_run or never_vary or places or its_own_runs or compared",
         ),
     ],
@@ -96,35 +111,90 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "offline/estimation/browsing offline/estimation/cascading offline/estimation/click_chain "
             "offline/estimation/estimator",
-            "offline/test_scores_by_label offline/test_offline",
+            "test_scores_by_label test_offline",
         )
     ],
     "evaluation": [
         _aim(
             "offline/evaluation offline/comparison",
-            "offline/test_evaluation_diagnostics offline/test_single_displays offline/test_evaluation",
+            "test_evaluation_diagnostics test_single_displays test_evaluation",
         )
     ],
     "study rules": [
         _aim(
-            "runner/studies/study runner/studies/zoghi2017 runner/studies/li2019_bubble runner/studies/li2019_cascade "
-            "runner/studies/lagree2016 runner/studies/he2020 runner/studies/run",
-            "runner/test_study_rules runner/test_studies",
+            "lab/studies/study lab/studies/zoghi2017 lab/studies/li2019_bubble lab/studies/li2019_cascade "
+            "lab/studies/lagree2016 lab/studies/he2020 lab/studies/play",
+            "test_study_rules test_studies",
         )
     ],
     "agents": [
-        _aim("agents/kernels", "agents/test_agent_mechanisms"),
+        _aim("agents/kernels", "test_agent_mechanisms"),
         _aim("agents/kl_ucb", OF_AGENTS, "klucb or kl_"),
         _aim("agents/cascade", OF_AGENTS, "cascade or klucb or ucb1 or first or unseen"),
         _aim("agents/baselines", OF_AGENTS, "greedy or fixed or oracle or random"),
         _aim("agents/batch_rank", OF_AGENTS, "BatchRank"),
         _aim("agents/top_rank", OF_AGENTS, "TopRank"),
-        _aim("agents/pie", "agents/test_pie_dcm_ts"),
-        _aim("agents/bubble_rank", "agents/test_bubble_rank"),
-        _aim("agents/cascade_nonstationary", "agents/test_cascade_nonstationary"),
-        _aim("agents/linear", "agents/test_linear_agents"),
-        _aim("agents/position_based agents/position_based_ts", "agents/test_position_based_agents"),
-        _aim("agents/ranked_bandits", "agents/test_ranked_bandits"),
+        _aim("agents/pie", "test_pie_dcm_ts"),
+        _aim("agents/bubble_rank", "test_bubble_rank"),
+        _aim("agents/cascade_nonstationary", "test_cascade_nonstationary"),
+        _aim("agents/linear", "test_linear_agents"),
+        _aim("agents/position_based agents/position_based_ts", "test_position_based_agents"),
+        _aim("agents/ranked_bandits", "test_ranked_bandits"),
+    ],
+    "memory": [
+        _aim("envs/memory/lives envs/memory/model", "test_memory", "not stable_baselines"),
+        _aim("agents/cascade_vi agents/per_state", "test_state_agents"),
+    ],
+    "contextual": [
+        _aim(
+            "envs/contextual/environment envs/contextual/model envs/contextual/round",
+            "test_contextual_envs",
+            "not engines and not blindly and not metrics and not sweep and not record_regret and not chunks and not checkers",
+        ),
+        _aim("envs/contextual/graded", "test_graded_users"),
+    ],
+    "logs": [
+        _aim("offline/tidy offline/readers", "test_log_formats test_readers", "not mutated_files or tidy"),
+        _aim("offline/judgements", "test_graded_users test_features test_readers", "not curved_surface and not tidy"),
+        _aim("offline/features", "test_features", "not curved_surface"),
+    ],
+    "fitting": [
+        _aim("offline/fitting", "test_fit_cli test_em"),
+        _aim("offline/policies", "test_evaluation test_doubly_robust"),
+    ],
+    "scorecard": [
+        _aim(
+            "lab/bench/score lab/bench/tasks lab/bench/verify lab/bench/leaderboard",
+            "test_bench",
+            "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
+        ),
+    ],
+    "decision": [_aim("offline/decision/decide", "test_decide")],
+    "theory": [
+        _aim(
+            "runner/theory/applicable runner/theory/assumptions runner/theory/bounds",
+            "test_bounds test_assumptions test_theory_reports",
+        ),
+    ],
+    "newer agents": [
+        _aim("agents/grab", "test_grab"),
+        _aim("agents/uni_rank", "test_uni_rank"),
+        _aim("agents/leaders", "test_grab test_uni_rank"),
+        _aim("agents/merge_rank", "test_merge_rank"),
+        _aim("agents/pbmhb", "test_pbmhb"),
+        _aim("agents/pdgd", "test_pdgd"),
+        _aim("agents/cascade_restarts", "test_cascade_restarts"),
+    ],
+    "wrappers and instances": [
+        _aim("envs/wrappers/actions envs/wrappers/item_choices envs/codecs", "test_action_wrappers"),
+        _aim("envs/wrappers/history", "test_history"),
+        _aim("envs/instances/families envs/instances/instance", "test_instances"),
+    ],
+    "checks and labels": [
+        _aim("envs/checks", "test_validation"),
+        _aim("envs/spaces", "test_spaces"),
+        _aim("envs/files", "test_files"),
+        _aim("runner/labels runner/make", "test_make"),
     ],
 }
 
@@ -133,7 +203,7 @@ MODULES: dict[str, list[Aim]] = {
 
 
 class Mutant(NamedTuple):
-    """A part of a file, in bytes, and what stands there instead."""
+    """A part of a file, in bytes, and what stands there instead, as it is drawn."""
 
     file: str
     operator: str
@@ -236,9 +306,18 @@ def mutants(root: Path, file: str) -> list[Mutant]:
         if is_call or is_stored or isinstance(node, DROPPED):
             yield whole("statement", node, "pass")
 
+    statements = [
+        (lines[min([node.lineno, *(other.lineno for other in getattr(node, "decorator_list", []))]) - 1], stop(node))
+        for node in tree.body
+    ]
+
     def is_other(mutant: Mutant) -> bool:
+        """Whether the statement of the file in which it is means something else."""
+        first, last = next((first, last) for first, last in statements if first <= mutant.start and mutant.stop <= last)
+        shifted = mutant._replace(start=mutant.start - first, stop=mutant.stop - first)
+        statement = source[first:last]
         try:
-            return ast.dump(ast.parse(applied(source, mutant))) != ast.dump(tree)
+            return ast.dump(ast.parse(applied(statement, shifted))) != ast.dump(ast.parse(statement))
         except SyntaxError:
             return False
 
@@ -263,49 +342,71 @@ def applied(source: bytes, mutant: Mutant) -> bytes:
     return source[: mutant.start] + mutant.text.encode() + source[mutant.stop :]
 
 
-def chosen(root: Path, aims: list[Aim], count: int, rng: random.Random) -> list[Mutant]:
+def drawn(root: Path, module: str, count: int, seed: int) -> list[Patch]:
     """Some mutants of a module: an operator at random, then one of its places."""
+    rng = random.Random(f"{seed} {module}")
     places: dict[str, list[Mutant]] = {}
-    for mutant in (mutant for aim in aims for file in aim.files for mutant in mutants(root, file)):
+    for mutant in (mutant for aim in MODULES[module] for file in aim.files for mutant in mutants(root, file)):
         places.setdefault(mutant.operator, []).append(mutant)
-    result: list[Mutant] = []
+    result: list[Patch] = []
     while places and len(result) < count:
         operator = rng.choice(sorted(places))
-        result.append(places[operator].pop(rng.randrange(len(places[operator]))))
+        result.append(_patch(root, module, places[operator].pop(rng.randrange(len(places[operator])))))
         if not places[operator]:
             del places[operator]
     return result
+
+
+def _patch(root: Path, module: str, mutant: Mutant) -> Patch:
+    """A mutant as text, with as many lines around it as tell where it belongs."""
+    source = (root / mutant.file).read_bytes()
+    texts = (source.decode(), applied(source, mutant).decode())
+    for around in (3, 6, 12, 24, 48):
+        patch = patches.patch_of(module, mutant.operator, mutant.file, *texts, around)
+        place = patches.place_of(patch, root)
+        if place is not None and place.file == mutant.file and place.applied(texts[0]) == texts[1]:
+            return patch
+    raise ValueError(f"nothing tells where this belongs:\n{patch}")
 
 
 # ----------------------------------------------------------------------------------------------------- the copy and its runs
 
 
 class Copy:
-    """A copy of the tree in a folder, where tests import the package from.
+    """A copy of a tree in a folder, where tests import the package from.
 
     Args:
+        root: the tree.
         work: the folder; a copy that is there is replaced, what it has compiled is kept.
-        limit: seconds that tests may take.
+        limit: seconds of processor time that the tests of a mutant may take.
     """
 
-    def __init__(self, work: Path, limit: float) -> None:
+    def __init__(self, root: Path, work: Path, limit: int) -> None:
         self.work, self.limit, self.tree = work, limit, work / "tree"
         shutil.rmtree(self.tree, ignore_errors=True)
-        shutil.copytree(ROOT, self.tree, ignore=NOT_COPIED)
+        shutil.copytree(root, self.tree, ignore=NOT_COPIED)
         links = self.tree / "links" / "clickgym"  # looks installed, and stands before the editable installation
         links.mkdir(parents=True)
-        for path in [*(self.tree / "src" / "clickgym").iterdir(), *(self.tree / name for name in PACKAGES)]:
+        rooms = [self.tree / room for room in patches.ROOMS]
+        for path in [*(self.tree / "src" / "clickgym").iterdir(), *filter(Path.is_dir, rooms)]:
             (links / path.name).symlink_to(path)
         self.calls = work / "calls.json"
         self.n_changes = 0
 
-    def run(self, tests: tuple[str, ...], cache: Path, **settings: str) -> str:
+    def tests(self, aim: Aim) -> list[str]:
+        """The arguments of pytest, with the files where they are in this tree."""
+        files = [str(file.relative_to(self.tree)) for name in aim.tests for file in (self.tree / "tests").rglob(name)]
+        if len(files) != len(aim.tests):
+            sys.exit(f"expected one file below tests/ for each of {', '.join(aim.tests)}; there is {', '.join(files)}")
+        return [*files, "-m", "not slow", *(["-k", aim.key] if aim.key else [])]
+
+    def run(self, aim: Aim, cache: Path, limit: int, **settings: str) -> str:
         """Run tests; what they print is in ``last.log``.
 
         Returns:
             ``"passed"``, ``"failed"`` or ``"too long"``.
         """
-        paths = (self.tree / "links", self.tree / "benchmarks" / "reliability")
+        paths = (self.tree / "links", Path(__file__).resolve().parent)
         own = {
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "XDG_CACHE_HOME": str(cache),
@@ -314,11 +415,13 @@ class Copy:
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mutations"]
         with (self.work / "last.log").open("w") as log:
             process = subprocess.Popen(
-                [*words, f"--basetemp={self.work / 'pytest'}", *tests], cwd=self.tree, env=os.environ | own | settings,
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                [*words, f"--basetemp={self.work / 'pytest'}", *self.tests(aim)], cwd=self.tree,
+                env=os.environ | own | settings, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, limit)),
             )  # fmt: skip
             try:
-                return "failed" if process.wait(self.limit) else "passed"
+                code = process.wait(BUSY * limit)
+                return {0: "passed", -signal.SIGXCPU: "too long", -signal.SIGKILL: "too long"}.get(code, "failed")
             except subprocess.TimeoutExpired:
                 return "too long"
             finally:  # also of workers that tests have left
@@ -326,38 +429,46 @@ class Copy:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def try_without(self, tests: tuple[str, ...]) -> float:
-        """Run tests without a mutant, which compiles kernels and records their calls; the seconds that it took."""
-        before = time.monotonic()
-        if self.run(tests, self.work / "cache", MUTATIONS_CALLS=str(self.calls)) != "passed":
-            sys.exit(f"without a mutant, pytest {' '.join(tests)}:\n{(self.work / 'last.log').read_text()[-3000:]}")
-        return time.monotonic() - before
+    def try_without(self, aim: Aim) -> bool:
+        """Run tests without a mutant, which compiles kernels and records their calls; says how long it took.
 
-    def try_with(self, mutant: Mutant, tests: tuple[str, ...]) -> str:
+        Returns:
+            Whether they passed, so that mutants can be tried by them.
+        """
+        before = time.monotonic()
+        outcome = self.run(aim, self.work / "cache", WITHOUT * self.limit, MUTATIONS_CALLS=str(self.calls))
+        words = f"{' '.join(aim.tests)} in {time.monotonic() - before:.0f} s without a mutant"
+        log = "" if outcome == "passed" else f"\n{(self.work / 'last.log').read_text()[-3000:]}"
+        print(f"{outcome}: {words}{log}", flush=True)
+        return outcome == "passed"
+
+    def try_with(self, place: Place, aim: Aim) -> str:
         """Run tests with a mutant in the copy."""
-        file = self.tree / mutant.file
+        file = self.tree / place.file
         source, before = file.read_bytes(), file.stat()
         self.n_changes += 1
-        (self.work / "kept.json").write_text(json.dumps(self._unchanged(source, mutant)))
+        cache, settings = self.work / "cache", {}
+        if self.calls.exists():
+            cache, settings = self.work / "mutant", {"MUTATIONS_KEPT": str(self.work / "kept.json")}
+            (self.work / "kept.json").write_text(json.dumps(self._unchanged(source.decode(), place)))
         try:
-            file.write_bytes(applied(source, mutant))
+            file.write_bytes(place.applied(source.decode()).encode())
             os.utime(file, (0, 1_000_000_000 + self.n_changes))
-            return self.run(tests, self.work / "mutant", MUTATIONS_KEPT=str(self.work / "kept.json"))
+            return self.run(aim, cache, self.limit, **settings)
         finally:
             file.write_bytes(source)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
             shutil.rmtree(self.work / "mutant", ignore_errors=True)
 
-    def _unchanged(self, source: bytes, mutant: Mutant) -> list[str]:
+    def _unchanged(self, source: str, place: Place) -> list[str]:
         """The compiled files that a mutant does not concern; none if it changes more than the bodies of functions."""
-        first, last = (source[:place].count(b"\n") + 1 for place in (mutant.start, mutant.stop))
         functions = [
             node for node in ast.walk(ast.parse(source))
-            if isinstance(node, ast.FunctionDef) and node.lineno <= first <= last <= node.end_lineno  # type: ignore[operator]
+            if isinstance(node, ast.FunctionDef) and node.lineno <= place.first + 1 and place.last <= node.end_lineno  # type: ignore[operator]
         ]  # fmt: skip
-        if not functions or mutant.file == "envs/kernels.py":
+        if not functions or place.file == "src/clickgym/core/kernels.py":
             return []
-        changed = {(mutant.file, node.name) for node in functions}
+        changed = {(place.file, node.name) for node in functions}
         return [
             str(file)
             for base, called in json.loads(self.calls.read_text()).items()
@@ -372,10 +483,11 @@ class Copy:
 def pytest_configure() -> None:
     """Fill the cache of a mutant, once the package is surely that of the copy."""
     import clickgym
-    from clickgym.core.kernels import cache_folder
 
     assert Path(clickgym.__file__).is_relative_to(Path.cwd()), clickgym.__file__
     if "MUTATIONS_KEPT" in os.environ:
+        from clickgym.core.kernels import cache_folder
+
         for file in map(Path, json.loads(Path(os.environ["MUTATIONS_KEPT"]).read_text())):
             folder = cache_folder() / file.parent.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -386,8 +498,10 @@ def pytest_sessionfinish() -> None:
     """Add to the record which functions each compiled one calls, directly or not."""
     from numba.core.dispatcher import Dispatcher
 
-    from clickgym.core.kernels import _called
-
+    try:
+        from clickgym.core.kernels import _called
+    except ImportError:  # each kernel has a key of its own
+        return
     if "MUTATIONS_CALLS" not in os.environ:
         return
 
@@ -409,60 +523,95 @@ def pytest_sessionfinish() -> None:
 # ---------------------------------------------------------------------------------------------------------------- the report
 
 
-def difference(root: Path, mutant: Mutant) -> tuple[str, list[str], list[str]]:
-    """What a mutant changes, as a patch, and the lines that it takes and gives."""
-    source = (root / mutant.file).read_bytes()
-    before, after = (text.decode().splitlines() for text in (source, applied(source, mutant)))
-    lines = list(difflib.unified_diff(before, after, mutant.file, mutant.file, n=1, lineterm=""))
-    old, new = ([line[1:].strip() for line in lines[2:] if line.startswith(sign)] for sign in "-+")
-    return "\n".join(lines), old, new
+OUTCOMES = ("caught", "too long", "equivalent", "survived", "gone")
 
 
-def is_equivalent(root: Path, mutant: Mutant) -> bool:
+def aim_at(patch: Patch) -> Aim:
+    """The aim at the file of a mutant."""
+    name = Path(patch.file).name
+    return next(aim for aim in MODULES[patch.module] if any(Path(file).name == name for file in aim.files))
+
+
+def is_equivalent(patch: Patch) -> bool:
     """Whether it was judged that no test could tell."""
-    _, old, new = difference(root, mutant)
-    found = (mutant.file, " ".join(old), " ".join(new))
+    change = (" ".join(map(str.strip, patch.old)), " ".join(map(str.strip, patch.new)))
     listed = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", [])
-    return found in [(each["file"], each["line"], each["mutation"]) for each in listed]
+    return change in [(each["line"], each["mutation"]) for each in listed if each["file"] == patch.file]
+
+
+def play(copy: Copy, planted: Sequence[Patch], results: Path) -> dict[str, str]:
+    """Try mutants, those of one aim after another, as far as the results do not tell how they ended; each adds a line to them.
+
+    Returns:
+        The outcomes, by the keys of patches; of those whose tests do not pass without a mutant there is none.
+    """
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    outcomes = {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
+    aims = {aim: [patch for patch in planted if aim_at(patch) == aim and patch.key not in outcomes] for aim in
+            dict.fromkeys(map(aim_at, planted))}  # fmt: skip
+    for aim, own in aims.items():
+        places = {patch: patches.place_of(patch, copy.tree) for patch in own}
+        if any(places.values()) and not copy.try_without(aim):
+            continue
+        for patch, place in places.items():
+            before = time.monotonic()
+            outcome = "gone" if place is None else copy.try_with(place, aim)
+            outcome = {"passed": "survived", "failed": "caught"}.get(outcome, outcome)
+            if outcome == "survived" and is_equivalent(patch):
+                outcome = "equivalent"
+            outcomes[patch.key] = outcome
+            seconds = round(time.monotonic() - before, 1)
+            entry = {
+                "key": patch.key, "module": patch.module, "file": patch.file if place is None else place.file,
+                "operator": patch.operator, "outcome": outcome, "seconds": seconds, "change": patch.change,
+            }  # fmt: skip
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            print(f"{outcome} in {seconds:.0f} s ({patch.operator}) {entry['file']}: {patch.change}", flush=True)
+    return outcomes
+
+
+def report(planted: Sequence[Patch], outcomes: dict[str, str]) -> str:
+    """The patches that nothing noticed or that are gone, and the table by module."""
+    parts = [f"{outcome}:\n{patch}" for outcome in ("survived", "gone") for patch in planted if outcomes[patch.key] == outcome]
+    rows = {module: Counter[str]() for module in dict.fromkeys(patch.module for patch in planted)}
+    for patch in planted:
+        rows[patch.module][outcomes[patch.key]] += 1
+    table = [f"| module | planted | {' | '.join(OUTCOMES)} |", f"|---|{'--:|' * (1 + len(OUTCOMES))}"]
+    for module, counts in {**rows, "all": sum(rows.values(), Counter[str]())}.items():
+        table.append(f"| {module} | {counts.total()} | {' | '.join(str(counts[name]) for name in OUTCOMES)} |")
+    return "\n\n".join([*parts, "\n".join(table)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--root", type=Path, default=ROOT, help="the tree that is tried; by default the one of this file")
+    parser.add_argument("--per-module", type=int, help="draw so many mutants of each module, instead of those written down")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants")
-    parser.add_argument("--per-module", type=int, default=14, help="how many mutants of each module")
+    parser.add_argument("--write", action="store_true", help="write those that are drawn down, and try none")
     parser.add_argument("--modules", nargs="+", choices=list(MODULES), default=list(MODULES), metavar="MODULE")
-    parser.add_argument("--limit", type=float, default=300, help="seconds that the tests of a mutant may take")
+    parser.add_argument("--limit", type=int, default=90, help="seconds of processor time for the tests of a mutant")
     parser.add_argument("--work", type=Path, help="where the copy is; kept, with what was compiled, for the next time")
+    parser.add_argument("--results", type=Path, help="a file of one JSON line for each mutant, from which the run is resumed")
     arguments = parser.parse_args()
+    root, written = arguments.root.resolve(), patches.read(WRITTEN)
+    if arguments.per_module is None:
+        planted = [patch for patch in written if patch.module in arguments.modules]
+    else:
+        planted = [patch for module in arguments.modules for patch in drawn(root, module, arguments.per_module, arguments.seed)]
+    if arguments.write:
+        new = [patch for patch in planted if patch not in written]
+        with WRITTEN.open("a", encoding="utf-8") as file:
+            file.write("".join(f"\n# seed {arguments.seed}\n{patches.in_toml(patch)}" for patch in new))
+        print(f"{len(new)} mutants more in {WRITTEN.name}, {len(planted) - len(new)} were there")
+        return
     with tempfile.TemporaryDirectory() as temporary:
-        copy = Copy((arguments.work or Path(temporary)).resolve(), arguments.limit)
-        rows = {}
-        for module in arguments.modules:
-            planted = chosen(copy.tree, MODULES[module], arguments.per_module, random.Random(f"{arguments.seed} {module}"))
-            aims = {
-                file: aim for aim in MODULES[module] for file in aim.files if any(mutant.file == file for mutant in planted)
-            }
-            for aim in dict.fromkeys(aims.values()):
-                print(f"{module}: {', '.join(aim.files)}: {copy.try_without(aim.tests):.0f} s without a mutant", flush=True)
-            outcomes: Counter[str] = Counter()
-            for mutant in planted:
-                aim = aims[mutant.file]
-                before = time.monotonic()
-                outcome = {"passed": "survived", "failed": "caught"}.get(found := copy.try_with(mutant, aim.tests), found)
-                if outcome == "survived" and is_equivalent(copy.tree, mutant):
-                    outcome = "equivalent"
-                outcomes[outcome] += 1
-                patch, old, new = difference(copy.tree, mutant)
-                print(f"{outcome} in {time.monotonic() - before:.0f} s ({mutant.operator}) {mutant.file}: {' '.join(old)}  ->  "
-                      f"{' '.join(new)}", flush=True)  # fmt: skip
-                if outcome == "survived":
-                    print(patch, flush=True)
-            rows[module] = outcomes
-    names = ("caught", "too long", "equivalent", "survived")
-    total = sum(rows.values(), Counter[str]())
-    print(f"\n| module | planted | {' | '.join(names)} |\n|---|{'--:|' * (1 + len(names))}")
-    for module, outcomes in {**rows, "all": total}.items():
-        print(f"| {module} | {outcomes.total()} | {' | '.join(str(outcomes[name]) for name in names)} |")
+        copy = Copy(root, (arguments.work or Path(temporary)).resolve(), arguments.limit)
+        outcomes = play(copy, planted, arguments.results or copy.work / "results.jsonl")
+    tried = [patch for patch in planted if patch.key in outcomes]
+    print(f"\n{report(tried, outcomes)}")
+    if len(tried) < len(planted):
+        sys.exit(f"{len(planted) - len(tried)} of {len(planted)} were not tried: their tests do not pass without a mutant")
 
 
 if __name__ == "__main__":

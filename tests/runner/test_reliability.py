@@ -423,3 +423,74 @@ def test_a_full_disk_behind_standard_output_is_told(words, capsys, monkeypatch):
         assert capsys.readouterr().err == "clickgym: what is printed cannot be written: the disk is full\n"
         with pytest.raises(OSError, match="No space left"):
             full.close()
+
+
+# ------------------------------------------------------------------------------------------------------ mutants as text
+
+
+@pytest.fixture
+def patches(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "reliability")
+    return importlib.import_module("patches")
+
+
+SOURCE = """\
+def first(values):
+    total = 0
+    for value in values:
+        total += value
+    return total
+
+
+def second(values):
+    total = 0
+    for value in values:
+        total += value
+    return total
+"""
+MUTATED = "-=".join(SOURCE.rsplit("+=", 1))  # in `second`
+MOVED = """\
+import math
+
+
+class Sums:
+    def second(self, values):
+        total = 0
+        for value in values:
+            total += value
+        return math.sqrt(total)
+
+    def third(self, values):
+        total = 0
+        for value in values:
+            total += value
+        return total
+"""
+
+
+def test_a_written_mutant_is_read_back_and_applies_where_it_was_drawn(tmp_path, patches):
+    patch = patches.patch_of("sums", "arithmetic", "agents/sums.py", SOURCE, MUTATED)
+    (tmp_path / "mutants.toml").write_text(patches.in_toml(patch))
+    assert patches.read(tmp_path / "mutants.toml") == [patch]
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "sums.py").write_text(SOURCE)
+    assert patches.place_of(patch, tmp_path).applied(SOURCE) == MUTATED
+
+
+@pytest.mark.parametrize("file", ["envs/sums.py", "envs/other.py"])
+def test_a_written_mutant_follows_its_function_into_another_file(tmp_path, patches, file):
+    patch = patches.patch_of("sums", "arithmetic", "agents/sums.py", SOURCE, MUTATED)
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text(MOVED)
+    place = patches.place_of(patch, tmp_path)
+    assert (place.file, place.first, place.new) == (file, 7, ("            total -= value",))
+
+
+@pytest.mark.parametrize(
+    "source", [MOVED.replace("total += value", "total = total + value"), SOURCE.replace("second", "third")]
+)
+def test_a_mutant_whose_lines_are_gone_or_ambiguous_has_no_place(tmp_path, patches, source):
+    patch = patches.patch_of("sums", "arithmetic", "agents/sums.py", SOURCE, MUTATED)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "sums.py").write_text(source)
+    assert patches.place_of(patch, tmp_path) is None
