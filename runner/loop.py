@@ -84,7 +84,7 @@ def _sessions(  # type: ignore[no-untyped-def]
     """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
     n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-    satisfied, realised, played = -1, 0.0, 0
+    satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
     while played < n_sessions:
         rank(state, agent_rng, drawn.features, ranking)
         if not is_ranked_list(ranking, seen, played):

@@ -201,7 +201,7 @@ EDITS = {
     "the type of a constant": ("third", "SCALE = 4.0", "SCALE = 4", {}, DEEP),
     "a tuple": ("first", "PAIRS = ((1, 2.0), ", "PAIRS = ((1, 2.0), (5, 6.0), ", {"looks_up": 4.0}, {"looks_up"}),
     "a kernel between": ("second", "return 2.0 * lowest(x)", "return 3.0 * lowest(x)", {"outer": 14.5}, {"outer", "middle"}),
-    "the option of a callee": ("second", "@inner\ndef middle", "@kernel\ndef middle", {}, {"outer", "middle"}),
+    "an option": ("first", "weigh=Model.weigh)", "weigh=Model.weigh, counted=True)", {}, {"template"}),
     "a caller": ("first", "middle(x) + 1.0", "middle(x) + 2.0", {"outer": 11.0}, {"outer"}),
     "which kernel is called": ("first", "middle(x) + 1.0", "plus(x) + 1.0", {"outer": 12.0}, {"outer"}),
     "a bound attribute": ("first", "weigh = plus", "weigh = times", {"bound": 10.0}, {"template", "times"}),
@@ -622,3 +622,71 @@ def test_what_is_no_function_is_refused_where_the_class_is_made():
 
     with pytest.raises(KernelError, match=r"expected is <function .*; expected a kernel: decorate it"):
         specialise(_caller, expected=lambda *arguments: 0.0)
+
+
+# what kernels may do -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def halve(x, times):
+    if times == 0:
+        print("halved", x)
+        return x
+    return halve(x / 2.0, times - 1)
+
+
+@kernel
+def is_even(n):
+    return True if n == 0 else is_odd(n - 1)
+
+
+@kernel
+def is_odd(n):
+    return False if n == 0 else is_even(n - 1)
+
+
+@kernel
+def checked(x):
+    if x < 0.0:
+        raise ValueError("negative", 3)
+    return x
+
+
+@kernel
+def second_of(pair, place):
+    return pair[place]
+
+
+@kernel
+def calls_all(x):
+    print("given", x)
+    return checked(x) + halve(x, 2) + (1.0 if is_even(4) else 0.0) + second_of((1, x), 1)
+
+
+@numba.njit
+def plain(x):
+    return checked(x) + 1.0
+
+
+@kernel
+def calls_plain(x):
+    return plain(x)
+
+
+def test_kernels_called_by_kernels_print_raise_and_recur_as_those_called_by_python(capfd):
+    assert calls_all(4.0) == 4.0 + 1.0 + 1.0 + 4.0
+    assert capfd.readouterr().out.split() == ["given", "4.0", "halved", "1.0"]
+    assert (halve(2.0, 1), is_even(3), is_odd(3), checked(1.0), calls_plain(1.0)) == (1.0, False, True, 1.0, 2.0)
+    for function in (checked, calls_all, calls_plain):
+        with pytest.raises(ValueError, match="negative") as caught:
+            function(-1.0)
+        assert caught.value.args == ("negative", 3)
+
+
+def test_only_what_python_calls_is_translated_to_machine_code():
+    assert calls_all(4.0)
+    assert not second_of.overloads
+    (part,) = second_of.part.overloads.values()
+    assert part.library.get_pointer_to_function(part.fndesc.llvm_func_name) == 0
+    assert second_of((1.0, 2.0), 1) == 2.0
+    assert second_of.overloads

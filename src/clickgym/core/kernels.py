@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import gc
 import hashlib
 import linecache
 import os
@@ -48,10 +49,13 @@ import llvmlite
 import numba
 import numpy as np
 import platformdirs
+from llvmlite.binding import parse_bitcode
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, compile_result
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
+from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
 from .files import write_whole
@@ -275,8 +279,8 @@ class _DiskCache(NullCache):
     so that the code of another function is not taken for that of this one.
     """
 
-    def __init__(self, compiled: Dispatcher) -> None:
-        self._compiled = compiled
+    def __init__(self, compiled: Dispatcher, kind: str) -> None:
+        self._compiled, self._kind = compiled, kind
 
     @property
     def cache_path(self) -> str | None:
@@ -294,13 +298,14 @@ class _DiskCache(NullCache):
         file = self._file(sig, target_context)
         if file is None:
             return None
-        target_context.refresh()
         try:
             content = file.read_bytes()
             checksum, payload = content[:32], content[32:]
             if _checksum(file, payload) != checksum:
                 raise ValueError("it is damaged")
-            result = CompileResult._rebuild(target_context, *pickle.loads(payload))
+            target_context.refresh()
+            rebuild = _rebuilt_part if self._kind == "part" else CompileResult._rebuild
+            result = rebuild(target_context, *pickle.loads(payload))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Exception as error:
@@ -331,7 +336,7 @@ class _DiskCache(NullCache):
             return None
         if self._function_key is None:
             return None
-        key = repr((self._function_key, arguments, target_context.codegen().magic_tuple()))
+        key = repr((self._function_key, self._kind, arguments, target_context.codegen().magic_tuple()))
         name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
         return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
 
@@ -378,16 +383,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function)
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`kernel` for a function that only kernels call: spared the entry from Python, it compiles faster.
-
-    Args:
-        function: as for `kernel`.
-
-    Returns:
-        The compiled function, for use in kernels.
-    """
-    return _compiled(function, OPTIONS | {"no_cpython_wrapper": True})
+inner = kernel
+"""`kernel`, for those that only kernels call; the two differ no longer."""
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
@@ -441,35 +438,119 @@ def _called(plain: types.FunctionType) -> list[Dispatcher]:
     return [each for each in found if isinstance(each, Dispatcher)]
 
 
+def _reached(compiled: Dispatcher) -> list[Dispatcher]:
+    """The compiled functions that one calls, through any number of calls."""
+    reached = _called(compiled.py_func)
+    for each in reached:
+        reached += [called for called in _called(each.py_func) if called not in reached]
+    return reached
+
+
 def _compiled(function: Callable[..., Any], options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
     result: Any = njit(**options)(function)
     if isinstance(result, Dispatcher):  # not where compilation is switched off
-        _explain(result)
-        result._cache = _DiskCache(result)  # type: ignore[attr-defined]
+        result.__class__ = _Entry
+        result._cache = _DiskCache(result, "entry")  # type: ignore[attr-defined]
     return result
 
 
-def _explain(compiled: Any) -> None:
-    """Let compilation raise `KernelError` instead of what numba says, which is an account of all that it has tried.
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function that says what is wrong with it in one line.
 
-    The innermost kernel raises it, and as it is no error of numba's, the callers pass it on.
+    Numba gives an account of all that it has tried. The innermost kernel raises `KernelError` instead, and as that is no error
+    of numba's, the callers pass it on.
     """
-    if "compile" in vars(compiled):
-        return
-    compile_ = compiled.compile
 
-    def explained(signature: Any) -> Any:
+    def compile(self, sig: Any) -> Any:
         try:
-            return compile_(signature)
+            return super().compile(sig)
         except ForceLiteralArg:  # asks for another signature
             raise
         except KernelError as error:
             message = error.message
         except Exception as error:
-            message = _explanation(compiled.py_func, tuple(getattr(signature, "args", signature)), str(error))
+            message = _explanation(self.py_func, tuple(getattr(sig, "args", sig)), str(error))
         raise KernelError(message)
 
-    compiled.compile = explained
+
+class _Entry(_Kernel):
+    """A kernel as Python calls it. Kernels that name it get its `part`, which Python cannot call.
+
+    What Python does not call is thus never translated to machine code by itself: that takes most of the time.
+    """
+
+    @property
+    def _numba_type_(self) -> Any:
+        return numba.types.Dispatcher(self.part)
+
+    @cached_property
+    def part(self) -> Dispatcher:
+        """What stands for this kernel in others."""
+        if self in _reached(self):  # numba looks in the machine code for what calls itself
+            return self
+        options = self.targetoptions | {"no_cpython_wrapper": True}
+        part = _Kernel(self.py_func, targetoptions=options, pipeline_class=_PartCompiler)
+        if isinstance(self._cache, _DiskCache):
+            part._cache = _DiskCache(self, "part")
+        return part
+
+    def compile(self, sig: Any) -> Any:
+        collecting = gc.isenabled()
+        gc.disable()  # numba makes little garbage out of very many objects: going through them takes a tenth of the time
+        try:
+            entry = super().compile(sig)
+        finally:
+            if collecting:
+                gc.enable()
+        for result in self.overloads.values():
+            for environment in result._find_referenced_environments():
+                result.codegen.set_env(environment.env_name, environment)
+        return entry
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel that kernels call: they optimise it with their own, and it gets no machine code by itself."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: object) -> None:
+        """In the machine code of the callers (`_Entry.compile`)."""
+
+    def serialize_using_object_code(self) -> tuple[str, bytes]:
+        return self.name, self._get_module_for_linking().as_bitcode()
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def compile_extra(self, func: Any) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
+
+
+def _rebuilt_part(context: Any, code: tuple[str, bytes], fndesc: Any, environment: Any, *others: Any) -> Any:
+    """As `CompileResult._rebuild`."""
+    library = _Part(context.codegen(), code[0])
+    library._final_module = parse_bitcode(code[1])
+    library._finalize_final_module()
+    names = "signature", "objectmode", "lifted", "type_annotation", "reload_init", "referenced_envs"
+    fields = dict(zip(names, others, strict=True))
+    for function in fields["reload_init"]:
+        function()
+    return compile_result(
+        typing_context=context.typing_context, target_context=context, library=library, fndesc=fndesc,
+        environment=environment, entry_point=context.get_executable(library, fndesc, environment), **fields,
+    )  # fmt: skip
 
 
 def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error: str) -> str:
@@ -514,7 +595,7 @@ def _specialise(template: Any, counted: bool, kernels: tuple[tuple[str, Any], ..
     for name, function in kernels:
         if not isinstance(function, Dispatcher):
             raise KernelError(f"{name} is {function!r}; expected a kernel: decorate it with clickgym.envs.kernel")
-        _explain(function)  # which one that was sent here by value has not been
+        function.__class__ = _Entry  # which one that was sent here by value is not
     bound = types.FunctionType(template.__code__, template.__globals__ | dict(kernels), template.__name__)
     # The name is part of the names in machine code, so it must tell apart what is bound.
     parts = [f"{name}={function.py_func.__module__}.{function.py_func.__qualname__}" for name, function in kernels]
