@@ -25,6 +25,7 @@ from ..core.checks import unknown
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
+from .rows import begins_as_table
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -41,7 +42,7 @@ from .tables import (
     split_lines,
     whole_number,
 )
-from .tidy import begins_as_table, read_rows
+from .tidy import read_rows
 
 __all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
 
