@@ -41,12 +41,14 @@ from ...runner.make import make_agent, make_env
 from ...runner.run import run
 from ...runner.sweep import sweep
 from ..comparison import read_sessions
-from ..estimation.browsing import PBMEstimator, UBMEstimator
-from ..estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from ..estimation.estimator import Estimator
-from ..evaluation import CAN_ESTIMATE, CLICK_MODELS, DOUBLY_ROBUST, LEAST_SESSIONS, Evaluation, evaluate, logged_reward
+from ..estimation.cascading import CMEstimator
+from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
+from ..estimation.settings import CONVERGED, QUICK
+from ..doubly_robust import DOUBLY_ROBUST
+from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, evaluate, logged_reward
 from ..fitting import hold_out, query_instance
 from ..log import ClickLog
+from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..tables import MAX_MEMORY
 from .words import advice, objections
@@ -339,21 +341,11 @@ def decide(
 
 def _fit(train: ClickLog, own: ClickLog, reward: str) -> dict[str, Estimator]:
     """Every click model that knows the reward, fitted; ``by query`` to the sessions of the query alone."""
-    steps, tol = 1000, 1e-7
-    shared: dict[str, Estimator] = {
-        "CM": CMEstimator(),
-        "DCM": DCMEstimator("em", steps, tol),
-        "SDBN": SDBNEstimator(),
-        "PBM": PBMEstimator(steps, tol),
-        "UBM": UBMEstimator(steps, tol),
-        "DBN": DBNEstimator(steps, tol),
-    }
-    alone: dict[str, Estimator] = {"PBM by query": PBMEstimator(steps, tol), "UBM by query": UBMEstimator(steps, tol)}
+    models = {name: train for name in SHARED} | {f"{name} by query": own for name in ALONE}
     return {
-        name: estimator.fit(part)
-        for part, estimators in ((train, shared), (own, alone))
-        for name, estimator in estimators.items()
-        if reward in estimator.model_class.rewards
+        name: CONVERGED.fit(MODEL_ESTIMATORS[name.partition(" ")[0]], log)
+        for name, log in models.items()
+        if reward in MODEL_ESTIMATORS[name.partition(" ")[0]].model_class.rewards
     }
 
 
@@ -422,7 +414,7 @@ def _candidates(
     production, counted = FixedPolicy(items[lists["in production"]]), empirical_policies(log)
     recorded = {"ips": log.list_propensities, "item-position": log.propensities}
     asked = [name for name in ASKED if name in CAN_ESTIMATE[reward]]
-    fitted = {name: CLICK_MODELS[name].create().fit(log) for name in asked if name in CLICK_MODELS}
+    fitted = {name: QUICK.fit(MODEL_BASED[name], log) for name in asked if name in MODEL_BASED}
     found = []
     for called, ranking in lists.items():
         estimates, refused = {}, {}
@@ -480,7 +472,7 @@ def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float,
 
 def _estimate_logged(log: ClickLog, ranking: NDArray[np.int32], name: str, reward: str, cutoff: int | None) -> float:
     """The value of a list by sessions that showed another; NaN where it is refused."""
-    logging = None if name in CLICK_MODELS else empirical_policies(log)
+    logging = None if name in MODEL_BASED else empirical_policies(log)
     try:
         return evaluate(log, FixedPolicy(ranking), name, logging=logging, reward=reward, cutoff=cutoff, bootstrap=1).value
     except ValueError:
@@ -496,7 +488,7 @@ def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:
     able = [name for name, estimate in proposal.estimates.items() if estimate.effective_sample_size >= LEAST_SESSIONS]
     errors = {check.estimator: check.error for check in checks if check.estimator in able}
     if not checks:
-        return tuple(name for name in able if name not in CLICK_MODELS)
+        return tuple(name for name in able if name not in MODEL_BASED)
     near = [name for name, error in errors.items() if error <= NEAR * min(errors.values())]
     return tuple(name for name in able if name in near or name == "dr")
 

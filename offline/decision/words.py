@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation import CLICK_MODELS, LEAST_SESSIONS
+from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
+from ..model_weights import MODEL_BASED
 
 if TYPE_CHECKING:
     from .decide import Decision
@@ -121,7 +122,7 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
         told.append(f"The log showed this list in {whole} sessions only")
     if told and (shown < 1).any():
         told[0] += f"; {(shown < 1).sum()} of its {len(ranking)} items never stood where they stand in it"
-    refused = [name for name in proposal.refused if name not in CLICK_MODELS]
+    refused = [name for name in proposal.refused if name not in MODEL_BASED]
     if told and refused:
         told[0] += f". What needs no click model is silent about it ({and_(refused)}); what speaks assumes one"
     return f"{told[0]}." if told else ""
