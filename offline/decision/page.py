@@ -54,15 +54,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Instance):
         return INSTANCE
     if isinstance(value, polars.DataFrame):
-        return _plain(value.to_dict(as_series=False))
+        value = value.to_dict(as_series=False)
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
