@@ -7,7 +7,9 @@ from typing import NamedTuple
 from ..log import ClickLog
 from .estimator import Estimator
 
-__all__ = ["CONVERGED", "QUICK", "FitSettings"]
+__all__ = ["CONVERGED", "ITERATIONS", "QUICK", "TOL", "FitSettings"]
+
+ITERATIONS, TOL = 1000, 1e-7
 
 
 class FitSettings(NamedTuple):
@@ -28,7 +30,7 @@ class FitSettings(NamedTuple):
         return estimator.create(self.iterations, self.tol, per_query=self.per_query).fit(log, start=start)
 
 
-CONVERGED = FitSettings(1000, 1e-7)
+CONVERGED = FitSettings(ITERATIONS, TOL)
 """For models that are the result: those of `fit_models` and the users of `decide`."""
 QUICK = FitSettings(50, None)
 """For models that only weigh logged clicks or predict them: those of `evaluate`."""
