@@ -8,6 +8,7 @@ were left out for which reason. A file that breaks off or cannot be decompressed
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import deque
@@ -374,6 +375,11 @@ def _parse_personalized(line: bytes) -> Line:
         return query[1], query[2], query[3], query[4], [pair.partition(b",")[0] for pair in query[5].split(b"\t")]
     if session := PERSONALIZED_SESSION.fullmatch(line):
         return session[1], b"M", None, b"", []
+    _refuse_personalized(line)
+
+
+def _refuse_personalized(line: bytes) -> NoReturn:
+    """Say what is wrong with a line."""
     fields = line.split(b"\t")
     kind = fields.pop(1) if fields[1:2] == [b"M"] else fields.pop(2) if len(fields) > 2 else b""
     if kind not in (b"M", b"Q", b"T", b"C"):
@@ -473,30 +479,25 @@ def read_open_bandit(
     """
     path = Path(path)
     skipped = Skipped(path, strict)
-    names = ["item_id", "position", "click", "propensity_score"]
-    column, rows = read_table(path, skipped, names, USER_WORDS)
-    at_item, at_position, at_click, at_propensity = (column[name] for name in names)
+    column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
     items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
     item_features = None if item_context is None else _item_features(Path(item_context))
     at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
     if item_features is not None and not at_words:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
-    words = _Words(len(at_words))
+    words, n_items = _Words(len(at_words)), math.inf if item_features is None else len(item_features)
     for number, fields in rows:
         try:
-            item, position = whole_number("item_id", fields[at_item], 0), whole_number("position", fields[at_position], 1) - 1
-            if fields[at_click] not in ("0", "1"):
-                raise Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
-            propensity = positive_probability("propensity_score", fields[at_propensity])
-            if item_features is not None and item >= len(item_features):
-                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {len(item_features) - 1}")
+            item, position, click, propensity = _display(fields, column)
+            if item >= n_items:
+                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
         except Fault as fault:
             skipped.add(fault, number)
             continue
         words.add([fields[at] for at in at_words])
         items.append(item)
-        positions.append(position)
-        clicks.append(fields[at_click] == "1")
+        positions.append(position - 1)
+        clicks.append(click)
         propensities.append(propensity)
     if not items:
         raise ValueError(f"{path}: no row in the file")
@@ -509,6 +510,15 @@ def read_open_bandit(
         item_features,
         dict(skipped),
     )
+
+
+def _display(fields: Sequence[str], column: Mapping[str, int]) -> tuple[int, int, int, float]:
+    """Item, position, click and propensity of a row."""
+    item, position = (whole_number(name, fields[column[name]], least) for name, least in (("item_id", 0), ("position", 1)))
+    click = fields[column["click"]]
+    if click not in ("0", "1"):
+        raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
+    return item, position, int(click), positive_probability("propensity_score", fields[column["propensity_score"]])
 
 
 class _Words:
