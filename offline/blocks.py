@@ -133,14 +133,14 @@ def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-un
 
 
 @kernel
-def number_keys(keys, start, table, numbers, known, result, new):  # type: ignore[no-untyped-def]
+def number_keys(keys, start, table, numbers, first_number, result, new):  # type: ignore[no-untyped-def]
     """Number keys in the order in which they first appear.
 
     Args:
         keys: from 0.
         start: the first of them to be numbered.
         table, numbers: a hash table of keys, -1 where there is none, and their numbers; its length is a power of two.
-        known: the number of the first new key.
+        first_number: that of the first new key.
         result: set to the number of each key.
         new: set to the keys that the table did not hold, as many as it has room for.
 
@@ -158,7 +158,7 @@ def number_keys(keys, start, table, numbers, known, result, new):  # type: ignor
             if n_new == len(new):
                 return i, n_new
             table[place] = key
-            numbers[place] = known + n_new
+            numbers[place] = first_number + n_new
             new[n_new] = key
             n_new += 1
         result[i] = numbers[place]
@@ -179,7 +179,7 @@ class Numbers:
 
     def _empty(self, size: int) -> None:
         self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
-        self.seen = 0  # labels of the dictionary
+        self.n_labels = 0  # labels of the dictionary
 
     def of(self, keys: Keys) -> NDArray[np.int32]:
         """The number of each key; what is new is added to the dictionary."""
@@ -188,7 +188,7 @@ class Numbers:
             first = len(self.index)
             if 2 * first >= len(self.table):
                 self._empty(4 << first.bit_length())
-            for label, number in islice(self.index.items(), self.seen, None):
+            for label, number in islice(self.index.items(), self.n_labels, None):
                 key = regular_key(label, self.pair)
                 if key is not None:
                     insert(self.table, self.numbers, key, number)
@@ -197,7 +197,7 @@ class Numbers:
             form = (lambda key: b"%d-%d" % divmod(key, HALF)) if self.pair else b"%d".__mod__
             labels = map(form, new[:n_new].tolist())
             self.index.update(zip(labels, range(first, first + n_new), strict=True))
-            self.seen = len(self.index)
+            self.n_labels = len(self.index)
             if start == len(keys):
                 return result
 

@@ -121,7 +121,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     users, items, labels = array("i"), array("i"), array("d")
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
-    seen: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for number, fields in rows:
         try:
             for name in names[:2]:
@@ -132,9 +132,9 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
                 user_index.setdefault(fields[at_user], len(user_index)),
                 item_index.setdefault(fields[at_item], len(item_index)),
             )
-            if pair in seen:
+            if pair in pairs:
                 raise Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
-            seen.add(pair)
+            pairs.add(pair)
             users.append(pair[0])
             items.append(pair[1])
             labels.append(rating)

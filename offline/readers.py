@@ -138,24 +138,24 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
         if not 0 < n_positions <= MOST_POSITIONS:
             return None
         most = block.text.count(b"\n")
-        urls, asked = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
+        urls, query_keys = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
         clicks = np.empty((most, n_positions), np.int8)
-        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, asked, clicks)
-        return None if n_pages < 0 else (n_positions, off_list, asked[:n_pages], urls[:n_pages], clicks[:n_pages])
+        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, query_keys, clicks)
+        return None if n_pages < 0 else (n_positions, off_list, query_keys[:n_pages], urls[:n_pages], clicks[:n_pages])
 
     def blocks() -> Iterator[_Block]:
         nonlocal n_positions
         for block in _blocks_of_sessions(path):
-            if not n_positions and (found := FIRST_QUERY.search(block.text)):
-                n_positions = found[1].count(b"\t")
+            if not n_positions and (match := FIRST_QUERY.search(block.text)):
+                n_positions = match[1].count(b"\t")
             yield block
 
     for block, parsed in _ahead(parse, blocks()):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
         if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
-            sessions.pages.n_positions, off_list, asked, urls, clicks = parsed
+            sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
             sessions.off_list += off_list
-            sessions.pages.extend(queries.of(asked), items.of(urls.ravel()), clicks)
+            sessions.pages.extend(queries.of(query_keys), items.of(urls.ravel()), clicks)
             sessions.session = b""
         else:
             sessions.read(split_lines(path, block.first, block.text))
@@ -210,26 +210,26 @@ def _last_session(text: bytes) -> int:
     return 0
 
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Input = TypeVar("Input")
+Output = TypeVar("Output")
 
 
-def _ahead(work: Callable[[Given], Made], given: Iterator[Given]) -> Iterator[tuple[Given, Made]]:
-    """What is given, and what is made of it, in order; made by as many threads as there are processors."""
+def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
+    """Each input and its output, in order; worked out by as many threads as there are processors."""
     n_threads, fault = n_processors(), None
     with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque[tuple[Given, Future[Made]]] = deque()
+        waiting: deque[tuple[Input, Future[Output]]] = deque()
         while fault is None or waiting:
             while fault is None and len(waiting) <= n_threads:
                 try:
-                    one = next(given)
+                    one = next(inputs)
                 except (StopIteration, ValueError) as error:
                     fault = error
                 else:
                     waiting.append((one, pool.submit(work, one)))
             if waiting:
-                one, made = waiting.popleft()
-                yield one, made.result()
+                one, result = waiting.popleft()
+                yield one, result.result()
     if isinstance(fault, ValueError):
         raise fault
 
@@ -272,7 +272,7 @@ class _YandexSessions:
         self.session, self.first_page, self.n_lines = b"", 0, 0
         self.off_list = self.off_list_before = 0
         # Of this session: page, first entry, position of each URL.
-        self.shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []
+        self.lists: list[tuple[bytes | None, int, dict[bytes, int]]] = []
         self.lost: tuple[bytes, ...] = ()
         """The session that a malformed line belonged to, by what stood above it and by its own word."""
 
@@ -289,7 +289,7 @@ class _YandexSessions:
                     if begun and kind != b"M":
                         raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
                     self.session, self.first_page, self.n_lines = this, len(pages), 0
-                    self.off_list_before, self.shown, self.lost = self.off_list, [], ()
+                    self.off_list_before, self.lists, self.lost = self.off_list, [], ()
                 elif kind == b"M":
                     raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
                 if kind == b"C":
@@ -305,14 +305,14 @@ class _YandexSessions:
                 # What is already there of the session lacks clicks, perhaps.
                 skipped[REST] += self.n_lines
                 pages.cut(self.first_page)
-                self.lost, self.shown = (self.session, line.partition(b"\t")[0]), []
+                self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
 
     def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
-        if not any(entry[0] == page for entry in self.shown):
+        if not any(entry[0] == page for entry in self.lists):
             missing = "the first query" if page is None else f"page {page.decode()}"
             raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
-        for name, start, positions in reversed(self.shown):
+        for name, start, positions in reversed(self.lists):
             if name == page and url in positions:
                 self.pages.clicks[start + positions[url]] = 1
                 return
@@ -325,10 +325,10 @@ class _YandexSessions:
             raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
         if len(positions) != len(urls):
             raise Fault("a URL stands twice on one list")
-        if page is not None and any(entry[0] == page for entry in self.shown):
+        if page is not None and any(entry[0] == page for entry in self.lists):
             raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
         self.pages.n_positions = len(urls)
-        self.shown.append((page, len(self.pages.clicks), positions))
+        self.lists.append((page, len(self.pages.clicks), positions))
         self.pages.add(query, urls, bytes(len(urls)))
 
     def check_kept(self) -> None:
@@ -449,8 +449,8 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-    return ClickLog(**read_rows(Path(path), split, **how))
+    options: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+    return ClickLog(**read_rows(Path(path), split, **options))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"

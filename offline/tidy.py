@@ -107,7 +107,7 @@ def _series(name: str, column: Any) -> pl.Series:
         return pl.Series(name, values)
     # What is missing there differs from itself, or cannot be compared.
     missing = column.isna().to_numpy() if hasattr(column, "isna") else [value is None for value in values]
-    return pl.Series(name, [None if gone else str(value) for value, gone in zip(values.tolist(), missing, strict=True)])
+    return pl.Series(name, [None if absent else str(value) for value, absent in zip(values.tolist(), missing, strict=True)])
 
 
 class _Sessions:
