@@ -134,8 +134,8 @@ def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray
     most = 1 / math.factorial(n_items)
     if values.max(initial=0.0) > most * (1 + 1e-9):
         raise ValueError(
-            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in random "
-            f"order"
+            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in "
+            f"random order"
         )
     return log.context, np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
 
