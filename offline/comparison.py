@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from os import PathLike
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_labels, unknown
 from ..core.files import read_arrays, reading
-from ..envs import CLICK_MODELS, load_instance
+from ..envs import CLICK_MODELS, Instance, load_instance
 from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (
@@ -67,14 +69,15 @@ class Comparison:
             >>> compare(log, "fixed:b,a", ["pbm"]).lists("fixed:b,a")
             {'q': ('b', 'a')}
         """
-        found, log = self.policies[policy], self.log
+        policies, log = self.policies[policy], self.log
         if isinstance(log, ItemPositionLog):
-            return {"": tuple(map(str, found.ranking))} if isinstance(found, FixedPolicy) else {}
-        by_query = {query: found.get(query) if isinstance(found, Mapping) else found for query, _ in sessions_by_query(log)}
+            return {"": tuple(map(str, policies.ranking))} if isinstance(policies, FixedPolicy) else {}
+        queries = [query for query, _ in sessions_by_query(log)]
+        by_query = policies if isinstance(policies, Mapping) else dict.fromkeys(queries, policies)
         return {
-            query: tuple(log.item_labels[item] for item in policy.ranking)
-            for query, policy in by_query.items()
-            if isinstance(policy, FixedPolicy)
+            query: tuple(log.item_labels[item] for item in of_query.ranking)
+            for query in queries
+            if isinstance(of_query := by_query.get(query), FixedPolicy)
         }
 
 
@@ -119,29 +122,20 @@ def compare(
     logged = read_sessions(log, log_format, query)
     targets = {spec: read_policy(spec, logged, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, logged)
-    by_policy: dict[str, list[Evaluation]] = {spec: [] for spec in targets}
-    refused: dict[tuple[str, str], ValueError] = {}
-    for spec, target in targets.items():
-        for name in estimators:
-            try:
-                by_policy[spec].append(
-                    evaluate(
-                        logged, target, name, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level,
-                        seed=seed,
-                    )
-                )  # fmt: skip
-            except ValueError as error:
-                refused[spec, name] = error
-    if not any(by_policy.values()):
-        raise next(iter(refused.values()))
-    own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
-    return Comparison(
-        logged,
-        targets,
-        {spec: tuple(results) for spec, results in by_policy.items()},
-        {names: str(error) for names, error in refused.items()},
-        own,
+    estimate = partial(
+        evaluate, logged, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed
     )
+    by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
+    refused: dict[tuple[str, str], str] = {}
+    for spec, name in product(targets, estimators):
+        try:
+            by_policy[spec] += (estimate(targets[spec], name),)
+        except ValueError as error:
+            refused[spec, name] = str(error)
+    if not any(by_policy.values()):
+        raise ValueError(next(iter(refused.values())))
+    own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
+    return Comparison(logged, targets, by_policy, refused, own)
 
 
 def read_sessions(
@@ -198,22 +192,33 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
     if spec == "uniform":
-        if isinstance(log, ItemPositionLog):
-            return UniformPolicy(log.n_items, log.n_positions)
-        return {
-            query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
-            for query, sessions in sessions_by_query(log)
-        }
+        return _uniform(log)
     if spec == "empirical" and isinstance(log, ClickLog):
         return empirical_policies(log)
     fixed = spec.startswith("fixed:")
-    path, _, model = spec.rpartition(":") if ":" in spec and not Path(spec).exists() else (spec, "", "")
+    path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
     if not fixed and (path.endswith(".json") or Path(path).is_dir()):
         return _best_lists(Path(path), model, log, reward, cutoff)
+    _check_one_query(spec, log)
+    return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log)) if fixed else _from_arrays(spec, log)
+
+
+def _check_one_query(spec: str, log: ClickLog | ItemPositionLog) -> None:
     if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
         raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
-    if fixed:
-        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+
+
+def _uniform(log: ClickLog | ItemPositionLog) -> Policies:
+    if isinstance(log, ItemPositionLog):
+        return UniformPolicy(log.n_items, log.n_positions)
+    return {
+        query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
+        for query, sessions in sessions_by_query(log)
+    }
+
+
+def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policy:
+    """The policy of an ``.npz`` file."""
     if not spec.endswith(".npz"):
         raise ValueError(
             f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
@@ -221,18 +226,17 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     if not Path(spec).exists():
         raise ValueError(f"cannot read the policy {spec}: there is no such file")
     with reading(spec, "cannot be read as a policy", "expected what np.savez writes; take a copy of it"):
-        held = read_arrays(spec)
-    for name in ("action_dist", "scores"):
-        if name in held:
-            labels = held.get("items", np.arange(len(np.atleast_1d(held[name]))))
-            try:
-                items = _numbers([str(label) for label in labels.ravel().tolist()], log)
-                if name == "scores":
-                    return PlackettLucePolicy(held[name], log.n_positions, items)
-                return ItemPositionPolicy(held[name], items)
-            except ValueError as error:
-                raise ValueError(f"{spec}: {error}") from None
-    raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(held) or 'nothing'}")
+        arrays = read_arrays(spec)
+    name = next((name for name in ("action_dist", "scores") if name in arrays), None)
+    if name is None:
+        raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(arrays) or 'nothing'}")
+    values = arrays[name]
+    labels = arrays.get("items", np.arange(len(np.atleast_1d(values))))
+    try:
+        items = _numbers(list(map(str, labels.ravel().tolist())), log)
+        return PlackettLucePolicy(values, log.n_positions, items) if name == "scores" else ItemPositionPolicy(values, items)
+    except ValueError as error:
+        raise ValueError(f"{spec}: {error}") from None
 
 
 def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> dict[str, Policy]:
@@ -245,19 +249,23 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
             raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
         if query in policies:
             raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
-        kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
-        if not kinds:
-            raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
-        chosen = [kind for kind in kinds if model.upper() in ("", kind)]
-        if len(chosen) != 1:
-            raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
-        best = instance.model(chosen[0], log.n_positions).optimal_ranking(reward, cutoff)
+        best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(reward, cutoff)
         policies[query] = FixedPolicy(_numbers(items, log)[best])
-    if isinstance(log, ClickLog):
-        for query, _ in sessions_by_query(log):
-            if query not in policies:
-                raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
+    for query, _ in sessions_by_query(log) if isinstance(log, ClickLog) else ():
+        if query not in policies:
+            raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
     return policies
+
+
+def _kind(instance: Instance, model: str, file: Path, path: Path) -> str:
+    """The click model of an instance that has this name, or that it has alone."""
+    kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+    if not kinds:
+        raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
+    matches = [kind for kind in kinds if model.upper() in ("", kind)]
+    if len(matches) != 1:
+        raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
+    return matches[0]
 
 
 def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:

@@ -29,7 +29,8 @@ others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from itertools import compress
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,111 +155,55 @@ def contextual_instance(
     check_count("dimension", dimension)
     check_seed(seed)
     check_flag("linear", linear)
-    for what, choice, choices in (("reduction", reduce, REDUCTIONS), ("normalisation", normalise, NORMALISATIONS)):
-        if choice not in choices:
-            raise ValueError(unknown(what, choice, choices))
-    judged_by: Instance | None = None
+    _check_choice("reduction", reduce, REDUCTIONS)
+    _check_choice("normalisation", normalise, NORMALISATIONS)
     if users is None:
-        judged_by, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
+        source, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
         if isinstance(held_out, Judgements) or held_out:
             raise ValueError("held_out is for simulated users, whose lists are measured by grades; give users, too")
     else:
-        for argument, meaningless in (
-            ("models", models is not None),
-            ("linear", linear),
-            ("floor", floor != 0.05),
-            ("examination", examination != DEFAULT_INSTANCE),
-        ):
-            if meaningless:
-                raise ValueError(
-                    f"{argument} is given beside users = {users!r}, whose grades tell who clicks what; expected one"
-                )
-        if judgements.features is None:
-            raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
+        _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
         n_grades = _number_of_grades(judgements, held_out)
     judgements, further = _folds(judgements, held_out, seed)
-
-    kept = np.ones(len(judgements), np.bool_)
-    if most_rated is not None and judgements.features is not None:
-        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
-    if most_rated is not None and check_count("most_rated", most_rated):
-        counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
-        kept = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
-    entry_users, entry_items = judgements.users[kept], judgements.items[kept]
-    labels = judgements.labels[kept]
-    numbers, places = np.unique(entry_items, return_inverse=True)
-    held: dict[str, Any] | None = None
+    entries = _entries(judgements, most_rated)
     if judgements.features is None:
-        if reduce != "none" or normalise != "largest":
-            raise ValueError(
-                f"reduce is {reduce!r} and normalise is {normalise!r}; ratings have no features to change: dimension is that "
-                "of their decomposition"
-            )
-        shape = (len(judgements.user_labels), len(numbers))
-        attraction = label_attraction(labels, floor)
-        of_users, items = _rating_features(sparse.csr_array((attraction, (entry_users, places)), shape), dimension, seed)
+        of_users, items = _rating_features(judgements, entries, normalise, reduce, dimension, floor, seed)
+        holdout = None
     else:
-        folds = [judgements] if further is None else [judgements, further]
-        of_users, (items, *others) = None, _document_features(folds, normalise, reduce, dimension, seed)
-        if further is not None:
-            groups = _by_user(further.users)[1]
-            items = np.vstack([items, *others])
-            entries = len(numbers) + np.unique(further.items, return_inverse=True)[1]
-            grades = integers("labels held out", further.labels, (None,), whole=True)
-            held = {"candidates": [entries[group] for group in groups], "grades": [grades[group] for group in groups]}
-
-    meets, groups = _by_user(entry_users)
-    enough = np.array([len(group) >= n_items for group in groups])
-    if not enough.any():
-        raise ValueError(
-            f"no user or query has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
-        )
-    groups = [group for group, many in zip(groups, enough.tolist(), strict=True) if many]
-    of_users = None if of_users is None else of_users[meets[enough]]
-    candidates = [places[group] for group in groups]
-    made: list[LinearModel | LabelledModel]
+        of_users, (items, holdout) = None, _query_features(judgements, further, normalise, reduce, dimension, seed)
+    raters, groups = _groups(entries.users, n_items)
+    left_out = len(np.unique(entries.users)) - len(groups)
+    shared: dict[str, Any] = {
+        "items": items,
+        "users": None if of_users is None else of_users[raters],
+        "candidates": [entries.places[group] for group in groups],
+    }
+    contents: list[LinearModel | LabelledModel]
     if users is None:
-        attraction = label_attraction(labels, floor)
-        attractions = [attraction[group] for group in groups]
+        attraction = label_attraction(entries.labels, floor)
+        contents, explained, words = _models_by_labels(bases, linear, [attraction[group] for group in groups], shared)
+        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
     else:
-        grades = integers("labels", labels, (None,), whole=True)
-        simulated = GradedModel(
-            users,
-            items,
-            candidates,
-            [grades[group] for group in groups],
-            n_items=n_items,
-            n_positions=n_positions,
-            held_out=held,
-        ).of_grades(n_grades)
-        attractions = simulated.attractions
-    theta, explained = _linear_fit(of_users, items, candidates, attractions)
-    shared: dict[str, Any] = {"items": items, "users": of_users, "candidates": candidates}
-    if users is not None:
-        whose = f"{users.replace('_', ' ')} users by {n_grades} grades"
-        made, source = [simulated], f"of {whose}, {explained:.0%} of its variance linear in them"
-    elif linear:
-        made, source = [LinearModel(base, theta, **shared) for base in bases], "linear in them"
-    else:
-        made = [LabelledModel(base, attraction=attractions, **shared) for base in bases]
-        source = f"from labels, {explained:.0%} of its variance linear in them"
-    whose = "users" if judgements.features is None else "queries"
-    n_met = len(np.unique(np.concatenate(candidates)))
-    apart = "" if held is None else f"; {len(held['candidates']):,} queries held out"
-    origins = [origin] if origin else []
-    if judged_by is not None:
-        origins.append(f"examination: {judged_by.origin}")
+        grades = integers("labels", entries.labels, (None,), whole=True)
+        size = {"n_items": n_items, "n_positions": n_positions, "held_out": holdout}
+        model = GradedModel(users, items, shared["candidates"], [grades[group] for group in groups], **size).of_grades(n_grades)
+        contents, formula = [model], f"{users} users by grade"
+        explained = _linear_fit(shared, model.attractions)[1]
+        words = f"of {users.replace('_', ' ')} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
+    n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
-        {model.kind: model for model in made},
+        {model.kind: model for model in contents},
         n_positions,
-        description=f"{len(groups):,} {whose}, {n_met:,} items, {made[0].n_features} features; attraction {source}{apart}",
-        origin="; ".join(origins),
+        description=(
+            f"{len(groups):,} {'users' if judgements.features is None else 'queries'}, {n_candidates:,} items, "
+            f"{contents[0].n_features} features; attraction {words}"
+            + ("" if holdout is None else f"; {len(holdout['candidates']):,} queries held out")
+        ),
+        origin="; ".join(filter(None, (origin, "" if users else f"examination: {source.origin}"))),
         estimation={
-            "left_out": int((~enough).sum()),
-            "attraction": (
-                f"{users} users by grade" if users else "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-            ),
+            "left_out": left_out,
+            "attraction": formula,
             **({} if users else {"floor": floor}),
             "explained_by_linear_fit": round(explained, 4),
             "features": "singular value decomposition" if judgements.features is None else reduce,
@@ -268,20 +213,72 @@ def contextual_instance(
     )
 
 
+def _check_choice(what: str, choice: str, choices: Sequence[str]) -> None:
+    if choice not in choices:
+        raise ValueError(unknown(what, choice, choices))
+
+
+class _Entries(NamedTuple):
+    """Judgements that sessions are about.
+
+    Attributes:
+        users: the user of each.
+        places: the place of its item among those that are judged.
+        labels: of each.
+    """
+
+    users: NDArray[np.int32]
+    places: NDArray[np.int64]
+    labels: Floats
+
+
+def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
+    """All judgements, or those of the items with the most ratings."""
+    if most_rated is None:
+        return _Entries(judgements.users, np.unique(judgements.items, return_inverse=True)[1], judgements.labels)
+    if judgements.features is not None:
+        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
+    check_count("most_rated", most_rated)
+    counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
+    frequent = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
+    places = np.unique(judgements.items[frequent], return_inverse=True)[1]
+    return _Entries(judgements.users[frequent], places, judgements.labels[frequent])
+
+
+def _models_by_labels(
+    bases: Sequence[ClickModel], linear: bool, attractions: list[Floats], shared: dict[str, Any]
+) -> tuple[list[LinearModel | LabelledModel], float, str]:
+    """Models whose attraction comes from labels; the share that a linear function explains; and the description."""
+    theta, explained = _linear_fit(shared, attractions)
+    if linear:
+        return [LinearModel(base, theta, **shared) for base in bases], explained, "linear in them"
+    words = f"from labels, {explained:.0%} of its variance linear in them"
+    return [LabelledModel(base, attraction=attractions, **shared) for base in bases], explained, words
+
+
+def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> None:
+    """Refuse what makes no sense beside simulated users."""
+    for argument, value in arguments.items():
+        if value != {"models": None, "linear": False, "floor": 0.05, "examination": DEFAULT_INSTANCE}[argument]:
+            raise ValueError(f"{argument} is given beside users = {users!r}, whose grades tell who clicks what; expected one")
+    if judgements.features is None:
+        raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
+
+
 def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
     """The instance that says how lists are examined, and its click models before items without attraction."""
     models = check_labels("models", models)
-    known = load_instance(examination)
+    source = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
     offered = [
-        kind for kind, model in known.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
+        kind for kind, model in source.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
     ]
     for model in models:
         if model not in offered:
             raise ValueError(unknown("model", model, offered))
     if not models or len(set(models)) < len(models):
         raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
-    return known, [known.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
+    return source, [source.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
 
 
 def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> tuple[Judgements, Judgements | None]:
@@ -307,8 +304,8 @@ def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> t
 
 def _number_of_grades(judgements: Judgements, held_out: Judgements | float) -> int:
     """Of how many grades the users are: as all labels need, so that they stay the same whatever is left out or held out."""
-    given = {"labels": judgements} | ({"labels held out": held_out} if isinstance(held_out, Judgements) else {})
-    grades = [integers(name, fold.labels, (None,), 0, MOST_GRADES, whole=True) for name, fold in given.items()]
+    folds = {"labels": judgements} | ({"labels held out": held_out} if isinstance(held_out, Judgements) else {})
+    grades = [integers(name, fold.labels, (None,), 0, MOST_GRADES, whole=True) for name, fold in folds.items()]
     return fewest_grades(max(int(of.max()) for of in grades))
 
 
@@ -319,7 +316,42 @@ def _by_user(entry_users: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[ND
     return users, np.split(order, starts[1:])
 
 
-def _rating_features(matrix: sparse.csr_array, dimension: int, seed: int) -> tuple[Floats, Floats]:
+def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+    """The users with enough candidates for a session, and the entries of each."""
+    raters, groups = _by_user(users)
+    enough = [len(group) >= n_items for group in groups]
+    if not any(enough):
+        raise ValueError(
+            f"no user or query has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
+        )
+    return raters[enough], list(compress(groups, enough))
+
+
+def _query_features(
+    judgements: Judgements, further: Judgements | None, normalise: str, reduce: str, dimension: int, seed: int
+) -> tuple[Floats, dict[str, Any] | None]:
+    """The features of all documents; and the candidates and grades of the queries that are held out, if there are any."""
+    if further is None:
+        return _document_features([judgements], normalise, reduce, dimension, seed)[0], None
+    items, others = _document_features([judgements, further], normalise, reduce, dimension, seed)
+    groups = _by_user(further.users)[1]
+    places = len(items) + np.unique(further.items, return_inverse=True)[1]
+    grades = integers("labels held out", further.labels, (None,), whole=True)
+    holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
+    return np.vstack([items, others]), holdout
+
+
+def _rating_features(
+    judgements: Judgements, entries: _Entries, normalise: str, reduce: str, dimension: int, floor: float, seed: int
+) -> tuple[Floats, Floats]:
+    """The features of users and of items."""
+    if reduce != "none" or normalise != "largest":
+        raise ValueError(
+            f"reduce is {reduce!r} and normalise is {normalise!r}; ratings have no features to change: dimension is that "
+            "of their decomposition"
+        )
+    shape = (len(judgements.user_labels), int(entries.places.max()) + 1)
+    matrix = sparse.csr_array((label_attraction(entries.labels, floor), (entries.users, entries.places)), shape)
     svd = TruncatedSVD(dimension, seed=seed).fit(matrix)
     users, items = (
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
@@ -344,21 +376,30 @@ def _document_features(folds: Sequence[Judgements], normalise: str, reduce: str,
     if normalise == "query":
         scaled: list[Any] = [_within_queries(fold, features) for fold, features in zip(folds, judged, strict=True)]
     else:
-        largest = np.abs(judged[0]).max(axis=0).toarray().ravel()
-        for features in judged:
-            # What is always 0 in the first fold has no scale, and nothing is learned of it: it becomes 0 in the others, too.
-            features.data /= np.where(largest > 0, largest, np.inf)[features.indices]
-        scaled = judged
+        scaled = _by_largest(judged)
+    reduced = _reduced(scaled, reduce, dimension, seed)
+    longest = np.linalg.norm(reduced[0], axis=1).max()
+    return [_cut(np.hstack([np.ones((len(of), 1)), of / (longest or 1.0)]) / np.sqrt(2.0)) for of in reduced]
+
+
+def _by_largest(folds: list[sparse.csr_array]) -> list[sparse.csr_array]:
+    """Each feature divided by its largest absolute value in the first fold."""
+    largest = np.abs(folds[0]).max(axis=0).toarray().ravel()
+    for features in folds:
+        # What is always 0 in the first fold has no scale, and nothing is learned of it: it becomes 0 in the others, too.
+        features.data /= np.where(largest > 0, largest, np.inf)[features.indices]
+    return folds
+
+
+def _reduced(folds: list[Any], reduce: str, dimension: int, seed: int) -> list[Floats]:
+    """The features in fewer dimensions, as an array, by what is fitted to the first fold."""
+    if reduce == "none":
+        return [features.toarray() if sparse.issparse(features) else features for features in folds]
     if reduce == "svd":
-        svd = TruncatedSVD(dimension, seed=seed).fit(scaled[0])
-        scaled = [svd.transform(features) for features in scaled]
-    elif reduce == "autoencoder":
-        coder = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(scaled[0])
-        scaled = [coder.transform(features) for features in scaled]
-    elif normalise == "largest":
-        scaled = [features.toarray() for features in scaled]
-    longest = np.linalg.norm(scaled[0], axis=1).max()
-    return [_cut(np.hstack([np.ones((len(of), 1)), of / (longest or 1.0)]) / np.sqrt(2.0)) for of in scaled]
+        fitted: Any = TruncatedSVD(dimension, seed=seed).fit(folds[0])
+    else:
+        fitted = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(folds[0])
+    return [fitted.transform(features) for features in folds]
 
 
 def _features(judgements: Judgements) -> sparse.csr_array:
@@ -374,10 +415,10 @@ def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Float
     scaled = features.toarray()
     for group in _by_user(judgements.users)[1]:
         rows = places[group]
-        own = scaled[rows]
-        least = own.min(axis=0)
-        span = own.max(axis=0) - least
-        scaled[rows] = (own - least) / np.where(span > 0, span, 1.0)
+        rows_of_query = scaled[rows]
+        least = rows_of_query.min(axis=0)
+        span = rows_of_query.max(axis=0) - least
+        scaled[rows] = (rows_of_query - least) / np.where(span > 0, span, 1.0)
     return scaled
 
 
@@ -386,12 +427,11 @@ def _cut(features: Floats) -> Floats:
     return np.trunc(features * 1e6) / 1e6
 
 
-def _linear_fit(users: Floats | None, items: Floats, candidates: list[Any], attractions: list[Floats]) -> tuple[Floats, float]:
+def _linear_fit(shared: dict[str, Any], attractions: list[Floats]) -> tuple[Floats, float]:
     """θ* with attractions in [0, 1], and the share of the variance that it explains before it is moved there."""
-    counts = [len(numbers) for numbers in candidates]
-    x = items[np.concatenate(candidates)]
-    if users is not None:
-        x = np.hstack([np.repeat(users, counts, axis=0), x])
+    x = shared["items"][np.concatenate(shared["candidates"])]
+    if shared["users"] is not None:
+        x = np.hstack([np.repeat(shared["users"], list(map(len, shared["candidates"])), axis=0), x])
     y = np.concatenate(attractions)
     theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
     fitted = x @ theta

@@ -25,6 +25,7 @@ from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
 from .estimation import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
 from .tables import MAX_MEMORY, check_size
@@ -58,8 +59,8 @@ def fit_models(
     *,
     n_items: int = 10,
     test_share: float = 0.2,
-    iterations: int = 1000,
-    tol: float = 1e-7,
+    iterations: int = ITERATIONS,
+    tol: float = TOL,
     per_query: bool = False,
     seed: int = 0,
     log_format: str = "auto",
@@ -101,12 +102,10 @@ def fit_models(
         (array([0.92, 0.14]), True)
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
-    _check_models(models, per_query)
+    models = _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
     strict, max_memory = check_flag("strict", strict), check_size("max_memory", max_memory)
-    if log_format not in ("auto", *LOG_FORMATS):
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    _check_format(log_format)
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
@@ -114,41 +113,60 @@ def fit_models(
     origin = "estimated by clickgym from a click log"
     if not isinstance(log, ClickLog):
         origin = f"estimated by clickgym from the click log {Path(log).name}"
-        how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-        log = _read(log, log_format, how, on_step)
+        arguments: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+        log = _read(log, log_format, arguments, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
         query_instance(log, label, quick, n_items)
 
-    start = time.perf_counter()
-    train, test = hold_out(log, test_share, seed) if test_share else (log, log[:0])
-    if test_share:
-        on_step(f"held out {len(test):,} sessions in {time.perf_counter() - start:.1f} s")
-    scored: dict[str, Estimator] = {}
-    estimators: dict[str, Estimator] = {}
-    for name in models:
-        start = time.perf_counter()
-        estimator = MODEL_ESTIMATORS[name]
-        scored[name] = estimator.create(iterations, tol, per_query=per_query).fit(train)
-        estimators[name] = scored[name]
-        if test_share:
-            estimators[name] = estimator.create(iterations, tol, per_query=per_query).fit(log, start=scored[name])
-        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
-    kept = _one_of_each(scored, test if len(test) else train, on_step)
+    train, test = _hold_out(log, test_share, seed, on_step)
+    scored, estimators = _fit(models, FitSettings(iterations, tol, per_query), train, log, on_step)
+    names = _one_of_each(scored, test if len(test) else train, on_step)
     method = {
         "sessions_of_all_queries": len(log),
         "smoothing": "(1 + successes) / (2 + trials)",
         "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
-        "steps": {name: getattr(estimator, "n_iter_", None) for name, estimator in estimators.items() if name in kept},
+        "steps": {name: getattr(estimators[name], "n_iter_", None) for name in models if name in names},
     }
-    held = {name: estimators[name] for name in kept}
-    instances = {label: query_instance(log, label, held, n_items, origin=origin, estimation=method) for label in labels}
+    best = {name: estimators[name] for name in names}
+    instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     return Fitted(train, test, scored, estimators, instances)
 
 
-def _check_models(models: Sequence[str], per_query: bool) -> None:
-    """Refuse what cannot be fitted, or not into one instance."""
+def _check_format(log_format: str) -> None:
+    if log_format not in ("auto", *LOG_FORMATS):
+        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+
+
+def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
+    """The sessions to learn from, and those held out: none, if the share is 0."""
+    if not share:
+        return log, log[:0]
+    start = time.perf_counter()
+    train, test = hold_out(log, share, seed)
+    on_step(f"held out {len(test):,} sessions in {time.perf_counter() - start:.1f} s")
+    return train, test
+
+
+def _fit(
+    models: Sequence[str], settings: FitSettings, train: ClickLog, log: ClickLog, on_step: Callable[[str], object]
+) -> tuple[dict[str, Estimator], dict[str, Estimator]]:
+    """The estimators fitted to a part of the sessions, and those fitted to all."""
+    scored: dict[str, Estimator] = {}
+    estimators: dict[str, Estimator] = {}
+    for name in models:
+        start = time.perf_counter()
+        estimators[name] = scored[name] = settings.fit(MODEL_ESTIMATORS[name], train)
+        if train is not log:
+            estimators[name] = settings.fit(MODEL_ESTIMATORS[name], log, start=scored[name])
+        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    return scored, estimators
+
+
+def _check_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
+    """The models to fit; those that cannot be fitted so are refused."""
+    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
     for name in models:
         if name not in MODEL_ESTIMATORS:
@@ -156,6 +174,7 @@ def _check_models(models: Sequence[str], per_query: bool) -> None:
         if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
             offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
             raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
+    return models
 
 
 def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]) -> list[str]:
@@ -164,15 +183,15 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
     for name, estimator in scored.items():
         rivals.setdefault(estimator.model_class, []).append(name)
     best = [max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0] for names in rivals.values()]
-    for names, chosen in zip(rivals.values(), best, strict=True):
+    for names, name in zip(rivals.values(), best, strict=True):
         if len(names) > 1:
-            on_step(f"{' and '.join(names)} estimate one click model: the instance holds {chosen}, which predicts better")
+            on_step(f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better")
     return best
 
 
-def _read(path: str | PathLike[str], log_format: str, how: dict[str, Any], on_step: Callable[[str], object]) -> ClickLog:
+def _read(path: str | PathLike[str], log_format: str, arguments: dict[str, Any], on_step: Callable[[str], object]) -> ClickLog:
     start = time.perf_counter()
-    log = read_log(path, log_format, **how)
+    log = read_log(path, log_format, **arguments)
     on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
     for note in log.notes:
         on_step(note)
@@ -245,15 +264,28 @@ def query_instance(
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log[log.queries == log.query_labels.index(query)]
     displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
-    shown = np.flatnonzero(displays).tolist()
-    if len(shown) < log.n_positions:
-        raise ValueError(f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} positions")
-    by_displays = sorted(shown, key=lambda item: (-displays[item], log.item_labels[item]))[:n_items]
-    items = sorted(by_displays, key=lambda item: log.item_labels[item])
+    displayed = np.flatnonzero(displays).tolist()
+    if len(displayed) < log.n_positions:
+        raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
+    by_displays = sorted(displayed, key=lambda item: (-displays[item], log.item_labels[item]))[:n_items]
+    items = sorted(by_displays, key=log.item_labels.__getitem__)
     lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
-    most_frequent = lists[counts.argmax()].tolist()
-    initial = [item for item in most_frequent if item in items] + [item for item in by_displays if item not in most_frequent]
+    most_frequent = list(filter(set(items).__contains__, lists[counts.argmax()].tolist()))
+    initial = dict.fromkeys([*most_frequent, *by_displays])
     labels = [log.item_labels[item] for item in items]
+    return Instance(
+        name=query if name is None else name,
+        models=_models(estimators, query, labels),
+        n_positions=log.n_positions,
+        description=f"query {query}, {len(sessions)} sessions, {len(items)} items ({', '.join(estimators)})",
+        origin=origin,
+        initial_ranking=np.array([items.index(item) for item in initial]),
+        estimation={"query": query, "items": labels, "sessions": len(sessions), **(estimation or {})},
+    )
+
+
+def _models(estimators: Mapping[str, Estimator], query: str, labels: list[str]) -> dict[str, ClickModel]:
+    """What the estimators say of a query's items, by kinds of models."""
     models: dict[str, ClickModel] = {}
     for estimator in estimators.values():
         model = estimator.click_model(query, labels)
@@ -263,12 +295,4 @@ def query_instance(
         if model.kind in models:
             raise ValueError(f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds one of each kind")
         models[model.kind] = model
-    return Instance(
-        name=query if name is None else name,
-        models=models,
-        n_positions=log.n_positions,
-        description=f"query {query}, {len(sessions)} sessions, {len(items)} items ({', '.join(estimators)})",
-        origin=origin,
-        initial_ranking=np.array([items.index(item) for item in initial]),
-        estimation={"query": query, "items": labels, "sessions": len(sessions), **(estimation or {})},
-    )
+    return models

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -88,12 +89,12 @@ def evaluate(
     Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused. An interval of
     the difference that lies above 0 speaks for the policy; [bold]better[/] is the share of the resamplings in which it gains.
     """
-    with compiling_told(told := errors()):
+    with compiling_told(console := errors()):
         logged = read_sessions(
             log, log_format, query, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory
         )
         for note in logged.notes if isinstance(logged, ClickLog) else ():
-            tell(told, note)
+            tell(console, note)
         compared = compare(
             logged, policy, estimator, log_format=log_format, logging=logging, reward=reward, cutoff=cutoff,
             on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
@@ -118,11 +119,30 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
     say = partial(tell, console)
     for policy in compared.policies:
         _print_lists(compared, policy, say)
-    what = "session" if isinstance(compared.log, ClickLog) else "row"
-    earned = f"{EARNED[reward]} per {what}" + (f", first {cutoff} positions" if cutoff else "")
+    unit = "session" if isinstance(compared.log, ClickLog) else "row"
+    earned = f"{EARNED[reward]} per {unit}" + (f", first {cutoff} positions" if cutoff else "")
     interval, several = f"{level:.4g} interval", len(compared.policies) > 1
+    _print_estimates(console, compared, f"{earned}, under the {'policies' if several else 'policy'}", interval, several)
+    first = compared.evaluations[0]
+    if first.on_policy_interval is None:
+        say(f"The log ({first.n_sessions:,} {unit}s) does not tell who was satisfied")
+    else:
+        spread = f"{interval} {_interval(first.on_policy_interval)}"
+        gains = "policies gain" if several else "policy gains"
+        say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
+        say(
+            f"The difference is to the log; better is the share of {bootstrap:,} resamplings of its {unit}s in which the "
+            f"{gains}."
+        )
+    if compared.on_policy is not None:
+        say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
+    _print_remarks(compared, say, several)
+
+
+def _print_estimates(console: Console, compared: Comparison, title: str, interval: str, several: bool) -> None:
+    """The estimates, a row each; of several policies also their names."""
     columns = [
-        *([Column("policy")] if several else []),
+        Column("policy"),
         Column("estimator"),
         Column("estimate", right=True),
         Column(interval, right=True),
@@ -135,44 +155,36 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
         Column(f"difference {interval}", right=True),
         Column("better", right=True),
     ]
-    rows = [
-        (
-            *([policy] if several else []),
-            result.estimator,
-            f"{result.value:.7g}",
-            _interval(result.interval),
-            f"{result.self_normalised:.7g}",
-            _interval(result.self_normalised_interval),
-            f"{result.effective_sample_size:.0f}",
-            f"{result.mean_weight:.3f}",
-            f"{result.max_weight:.4g}",
-            "–" if result.difference is None else f"{result.difference:+.4g}",
-            "–" if result.difference_interval is None else _interval(result.difference_interval),
-            "–" if result.probability_better is None else f"{result.probability_better:.3f}",
-        )
-        for policy, results in compared.by_policy.items()
-        for result in results
-    ]
-    print_table(console, columns, rows, title=f"{earned}, under the {'policies' if several else 'policy'}", groups=several)
-    first = compared.evaluations[0]
-    if first.on_policy is None or first.on_policy_interval is None:
-        say(f"The log ({first.n_sessions:,} {what}s) does not tell who was satisfied")
-    else:
-        spread = f"{interval} {_interval(first.on_policy_interval)}"
-        say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
-        say(
-            f"The difference is to the log; better is the share of {bootstrap:,} resamplings of its {what}s in which the "
-            f"{'policies gain' if several else 'policy gains'}."
-        )
-    if compared.on_policy is not None:
-        say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
+    first = 0 if several else 1
+    rows = [(policy, *_cells(result))[first:] for policy, results in compared.by_policy.items() for result in results]
+    print_table(console, columns[first:], rows, title=title, groups=several)
+
+
+def _cells(result: Evaluation) -> tuple[str, ...]:
+    return (
+        result.estimator,
+        f"{result.value:.7g}",
+        _interval(result.interval),
+        f"{result.self_normalised:.7g}",
+        _interval(result.self_normalised_interval),
+        f"{result.effective_sample_size:.0f}",
+        f"{result.mean_weight:.3f}",
+        f"{result.max_weight:.4g}",
+        "–" if result.difference is None else f"{result.difference:+.4g}",
+        "–" if result.difference_interval is None else _interval(result.difference_interval),
+        "–" if result.probability_better is None else f"{result.probability_better:.3f}",
+    )
+
+
+def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool) -> None:
+    """Estimates that were refused, cautions, and verdicts."""
     for (policy, estimator), reason in compared.refused.items():
         say(f"Refused: {estimator}{f' of {policy}' if several else ''}: {reason}")
     for policy, results in compared.by_policy.items():
-        for caution in (caution for result in results for caution in result.cautions):
+        for caution in chain.from_iterable(result.cautions for result in results):
             say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
     for policy, results in compared.by_policy.items():
-        if results and first.on_policy is not None:
+        if results and results[0].on_policy is not None:
             say(f"{policy}: {_verdict(results)}", "bold")
 
 
@@ -180,8 +192,8 @@ def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], 
     """Which list a policy shows, of each of a few queries."""
     lists = compared.lists(policy)
     for query, labels in [*lists.items()][:most]:
-        of = f" for query {query}" if len(lists) > 1 else ""
-        say(f"{policy} shows{of}: {', '.join(labels)}")
+        which = f" for query {query}" if len(lists) > 1 else ""
+        say(f"{policy} shows{which}: {', '.join(labels)}")
     if len(lists) > most:
         say(f"{policy}: lists of {len(lists) - most:,} more queries")
 
@@ -196,9 +208,15 @@ def _verdict(results: Sequence[Evaluation]) -> str:
     better, worse = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
     if better and worse:
         return f"the estimators contradict each other: better than the log by {better}, worse by {worse} of {len(ends)}"
-    for count, word in ((better, "better"), (worse, "worse")):
-        if count == len(ends):
-            return f"{word} than what was logged{f' by all {count} estimators' if count > 1 else ''}"
-        if count:
-            return f"{word} than what was logged by {count} of {len(ends)} estimators, undecided by the others"
-    return "not told apart from what was logged"
+    return (
+        _agreement("better", better, len(ends))
+        or _agreement("worse", worse, len(ends))
+        or "not told apart from what was logged"
+    )
+
+
+def _agreement(word: str, count: int, n: int) -> str:
+    """How many of n estimators say so; empty if none does."""
+    if count == n:
+        return f"{word} than what was logged{f' by all {count} estimators' if count > 1 else ''}"
+    return f"{word} than what was logged by {count} of {n} estimators, undecided by the others" if count else ""

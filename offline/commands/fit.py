@@ -17,6 +17,7 @@ from ...core.console import Json, bold, compiling_told, errors, output, print_js
 from ...core.files import make_folder
 from ...core.terminal import Column, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
 
@@ -50,10 +51,10 @@ def fit(
     test_share: Annotated[float, typer.Option(
         metavar="S", help="Share of the sessions that is held out for the figures; the files are made from all sessions.",
     )] = 0.2,
-    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = 1000,
+    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = ITERATIONS,
     tol: Annotated[float, typer.Option(
         metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
-    )] = 1e-7,
+    )] = TOL,
     per_query: Annotated[bool, typer.Option(
         "--per-query", help="Examination probabilities for each query by itself (PBM, UBM), instead of shared by all.",
     )] = False,
@@ -76,9 +77,9 @@ def fit(
       clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
     """
     files = _files(out, queries or ())
-    console, told = output(as_json), errors()
-    progress = partial(say, told)
-    with compiling_told(told), warnings.catch_warnings():
+    console, status = output(as_json), errors()
+    progress = partial(say, status)
+    with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
@@ -111,18 +112,28 @@ def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
         ValueError: not every query can have a file.
     """
     single = out.suffix == ".json"
-    if single and len(queries) > 1:
-        raise ValueError(f"{len(queries)} queries do not fit into one file; give --out a folder")
-    if single and out.is_dir():
-        raise ValueError(f"{out} is a folder; expected the name of a file")
-    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not single and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
-    if single and not out.absolute().parent.is_dir():
-        raise ValueError(f"there is no folder {out.absolute().parent}")
+    if single:
+        _check_file(out, len(queries))
+    else:
+        _check_folder(out)
     if len({_file_name(query) for query in queries}) < len(queries):
         raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
     return lambda query: out if single else out / f"{_file_name(query)}.json"
+
+
+def _check_file(out: Path, n_queries: int) -> None:
+    if n_queries > 1:
+        raise ValueError(f"{n_queries} queries do not fit into one file; give --out a folder")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; expected the name of a file")
+    if not out.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {out.absolute().parent}")
+
+
+def _check_folder(out: Path) -> None:
+    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
 
 
 def _file_name(label: str) -> str:
@@ -151,23 +162,22 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
     """One row per model."""
     train, test = fitted.train, fitted.test
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
+    title = f"Fitted to {len(train):,} sessions; none held out"
     if len(test):
         columns += [Column(name, right=True) for name in ("log-likelihood", "conditional", "perplexity")]
         columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
-    rows = []
-    for row in scores:
-        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
-        cells = [row["model"], steps]
-        if len(test):
-            cells += [f"{row[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
-            cells += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
-        rows.append(cells)
-    if len(test):
         title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
-    else:
-        title = f"Fitted to {len(train):,} sessions; none held out"
-    print_table(console, columns, rows, title=title)
+    print_table(console, columns, [_cells(row) for row in scores], title=title)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
+
+
+def _cells(score: dict[str, Any]) -> list[str]:
+    """The figures of a model; without held-out sessions only the steps."""
+    steps = "closed form" if score["steps"] is None else f"{score['steps']}{'' if score['converged'] else ', not converged'}"
+    if score["log_likelihood"] is None:
+        return [score["model"], steps]
+    figures = [f"{score[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
+    return [score["model"], steps, *figures, *(f"{value:.4f}" for value in score["perplexity_by_rank"])]

@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -41,12 +41,14 @@ from ...runner.make import make_agent, make_env
 from ...runner.run import run
 from ...runner.sweep import sweep
 from ..comparison import read_sessions
-from ..estimation.browsing import PBMEstimator, UBMEstimator
-from ..estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from ..estimation.estimator import Estimator
-from ..evaluation import CAN_ESTIMATE, CLICK_MODELS, DOUBLY_ROBUST, LEAST_SESSIONS, Evaluation, evaluate, logged_reward
+from ..doubly_robust import DOUBLY_ROBUST
+from ..estimation.cascading import CMEstimator
+from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
+from ..estimation.settings import CONVERGED, QUICK
+from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, evaluate, logged_reward
 from ..fitting import hold_out, query_instance
-from ..log import ClickLog
+from ..log import ClickLog, ItemPositionLog
+from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..tables import MAX_MEMORY
 from .words import advice, objections
@@ -56,10 +58,15 @@ __all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "decide"]
 AGENTS = ("BatchRank", "TopRank", "BubbleRank", "CascadeKLUCB", "EpsilonGreedy")
 """The agents that are compared unless others are asked for."""
 
-ASKED = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
+JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
 """The estimators that judge a list, as far as they can tell the reward."""
 CHECKED = ("pbm", "ubm", "dcm", "dbn", "cascade", "item-position")
 """Those that are tried on logged lists: `ips` knows nothing of a list that was taken out."""
+
+SHARED = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN")
+"""The click models that are fitted to all sessions."""
+ALONE = ("PBM", "UBM")
+"""Those that are fitted to the sessions of the query, too."""
 
 HELD_OUT = 0.3
 MOST_LISTS = 10
@@ -251,153 +258,208 @@ def decide(
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
     if not isinstance(reward, str) or reward not in REWARDS:
         raise ValueError(unknown("reward", reward, REWARDS))
+    settings = _Settings(horizon, runs, seed, reward, cutoff)
     name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
     logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
-    if not isinstance(logged, ClickLog):
-        raise ValueError("the log holds single items, not lists; expected one that fit reads")
-    if not len(logged):
-        raise ValueError("the log has no sessions")
-    if cutoff is not None and check_count("cutoff", cutoff) > logged.n_positions:
-        raise ValueError(f"cutoff is {cutoff}, but the log has {logged.n_positions} positions")
-    probe = gym.make("PBMRank-v0", attraction=[0.5] * logged.n_positions, examination=[1.0] * logged.n_positions)
-    for agent in agents:
-        if not isinstance(make_agent(agent, probe, horizon=horizon), Agent):
-            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
-    query = logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query
-    train, test = hold_out(logged, HELD_OUT, seed)
-    n_items = max(10, logged.n_positions)
-    query_instance(train, query, {"CM": CMEstimator().fit(train)}, n_items)  # what is wrong with the query is said before
-    own_train, own_test, own = (part[part.queries == part.query_labels.index(query)] for part in (train, test, logged))
-    if not len(own_test):
-        raise ValueError(f"the query {query!r} has {len(own)} sessions, of which none was held out; expected more")
+    logged = _check_log(logged, cutoff)
+    _check_agents(agents, logged.n_positions, horizon)
+    sessions = _parts(logged, query, seed)
     for note in logged.notes:
         on_step(note)
-    on_step(f"{len(logged):,} sessions in {name}, {len(own):,} of query {query}")
+    on_step(f"{len(logged):,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
 
-    estimators = _fit(train, own_train, reward)
-    scores = sorted((_score(model, fitted, own_test) for model, fitted in estimators.items()), key=lambda s: -s.log_likelihood)
-    users = scores[0].model
-    instance = query_instance(train, query, {users: estimators[users]}, n_items, origin=f"estimated by clickgym from {name}")
-    (model,) = instance.models.values()
-    assert isinstance(model, ClickModel)
-    on_step(f"{users} predicts the {len(own_test):,} held-out sessions of the query best: it becomes the users")
-
-    where: Any = instance
-    if out is not None:
-        make_folder(Path(out))
-        where = str(Path(out) / "instance.json")
-        instance.save(where)
-    options = [f"reward={reward}"] * (reward != "clicks") + [f"cutoff={cutoff}"] * (cutoff is not None)
-    env = ":".join([f"{model.short}Rank-v0", ",".join(options)]).rstrip(":")
-    table = sweep(
-        [env], [*dict.fromkeys(("Fixed", *agents))], horizon, runs, seed=seed, instances=[where],
-        out=None if out is None else Path(out) / "agents", callback=callback,
-    )  # fmt: skip
-    curves = table.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
+    estimators = _fit(sessions, reward)
+    scores = sorted((_score(*item, sessions.own_test) for item in estimators.items()), key=lambda s: -s.log_likelihood)
+    users = {scores[0].model: estimators[scores[0].model]}
+    instance = query_instance(
+        sessions.train, sessions.query, users, sessions.n_items, origin=f"estimated by clickgym from {name}"
+    )
+    on_step(
+        f"{scores[0].model} predicts the {len(sessions.own_test):,} held-out sessions of the query best: it becomes the users"
+    )
+    arena = _Arena(instance, settings, None if out is None else Path(out))
+    curves = arena.curves(agents, callback)
     regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
     winner = next(agent for agent in regret if agent in agents)
     on_step(f"{winner} loses least to them in {horizon:,} sessions")
 
-    lists = _lists(instance, own_train, winner, env, where, horizon, seed, reward, cutoff)
-    candidates = _candidates(lists, instance, own_test, estimators, truth, reward, cutoff, seed)
+    lists = arena.lists(winner, sessions.own_train)
+    candidates = _candidates(lists, instance, sessions.own_test, estimators, truth, settings)
     on_step(f"{len(candidates)} lists estimated from the held-out sessions")
-    earned, noise, checks = _check(own, reward, cutoff)
+    earned, noise, checks = _check(sessions.own, reward, cutoff)
     on_step(f"{len(checks)} estimators tried on {len(earned)} logged lists")
     believed = _believed(candidates[1], checks)
     verdict = _verdict(candidates[0], candidates[1], believed, checks)
     decision = Decision(
         log=name,
-        query=query,
-        reward=reward,
-        cutoff=cutoff,
-        horizon=horizon,
-        runs=runs,
-        seed=seed,
+        query=sessions.query,
         n_sessions=len(logged),
         n_queries=len(np.unique(logged.queries)),
-        n_of_query=len(own),
-        n_held_out=len(own_test),
+        n_of_query=len(sessions.own),
+        n_held_out=len(sessions.own_test),
         scores=tuple(scores),
         instance=instance,
         regret=regret,
         curves=curves,
         candidates=candidates,
-        logged=logged_reward(own_test, reward, cutoff),
+        logged=logged_reward(sessions.own_test, reward, cutoff),
         earned=earned,
         noise=noise,
         checks=checks,
         believed=believed,
         verdict=verdict,
         recommended={"unknown": None, "not better": candidates[0].labels}.get(verdict, candidates[1].labels),
+        **settings._asdict(),
     )
     headline, summary = advice(decision)
-    return replace(decision, headline=headline, summary=summary, against=objections(decision, own))
+    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
+
+
+class _Settings(NamedTuple):
+    """The arguments of `decide` that a `Decision` repeats."""
+
+    horizon: int
+    runs: int
+    seed: int
+    reward: str
+    cutoff: int | None
+
+
+# ----------------------------------------------------------------------------------------------------------- the log
+
+
+class _Sessions(NamedTuple):
+    """The sessions of a log, and those of the query.
+
+    Attributes:
+        query: its label.
+        train: sessions of all queries to learn from.
+        own_train, own_test, own: sessions of the query: to learn from, held out, all.
+        n_items: the most items of the instance.
+    """
+
+    query: str
+    train: ClickLog
+    own_train: ClickLog
+    own_test: ClickLog
+    own: ClickLog
+    n_items: int
+
+
+def _check_log(log: ClickLog | ItemPositionLog, cutoff: int | None) -> ClickLog:
+    if not isinstance(log, ClickLog):
+        raise ValueError("the log holds single items, not lists; expected one that fit reads")
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    check_cutoff(cutoff, log)
+    return log
+
+
+def _check_agents(agents: Sequence[str], n_positions: int, horizon: int) -> None:
+    """Refuse agents that cannot be built, or that do not rank."""
+    probe = gym.make("PBMRank-v0", attraction=[0.5] * n_positions, examination=[1.0] * n_positions)
+    for agent in agents:
+        if not isinstance(make_agent(agent, probe, horizon=horizon), Agent):
+            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
+
+
+def _parts(log: ClickLog, query: str | None, seed: int) -> _Sessions:
+    """The log without the sessions that are held out; an error says what is wrong with the query."""
+    query = log.query_labels[int(np.bincount(log.queries).argmax())] if query is None else query
+    train, test = hold_out(log, HELD_OUT, seed)
+    n_items = max(10, log.n_positions)
+    query_instance(train, query, {"CM": CMEstimator().fit(train)}, n_items)
+    own_train, own_test, own = (part[part.queries == part.query_labels.index(query)] for part in (train, test, log))
+    if not len(own_test):
+        raise ValueError(f"the query {query!r} has {len(own)} sessions, of which none was held out; expected more")
+    return _Sessions(query, train, own_train, own_test, own, n_items)
 
 
 # ------------------------------------------------------------------------------------------------- models, agents, lists
 
 
-def _fit(train: ClickLog, own: ClickLog, reward: str) -> dict[str, Estimator]:
+def _fit(sessions: _Sessions, reward: str) -> dict[str, Estimator]:
     """Every click model that knows the reward, fitted; ``by query`` to the sessions of the query alone."""
-    steps, tol = 1000, 1e-7
-    shared: dict[str, Estimator] = {
-        "CM": CMEstimator(),
-        "DCM": DCMEstimator("em", steps, tol),
-        "SDBN": SDBNEstimator(),
-        "PBM": PBMEstimator(steps, tol),
-        "UBM": UBMEstimator(steps, tol),
-        "DBN": DBNEstimator(steps, tol),
-    }
-    alone: dict[str, Estimator] = {"PBM by query": PBMEstimator(steps, tol), "UBM by query": UBMEstimator(steps, tol)}
-    return {
-        name: estimator.fit(part)
-        for part, estimators in ((train, shared), (own, alone))
-        for name, estimator in estimators.items()
-        if reward in estimator.model_class.rewards
-    }
+    logs = dict.fromkeys(SHARED, sessions.train) | {f"{name} by query": sessions.own_train for name in ALONE}
+    kinds = {name: MODEL_ESTIMATORS[name.removesuffix(" by query")] for name in logs}
+    return {name: CONVERGED.fit(kinds[name], log) for name, log in logs.items() if reward in kinds[name].model_class.rewards}
 
 
 def _score(name: str, estimator: Estimator, log: ClickLog) -> Score:
     return Score(name, estimator.score(log), tuple(estimator.perplexity_by_rank(log).tolist()))
 
 
-def _lists(
-    instance: Instance,
-    log: ClickLog,
-    winner: str,
-    env: str,
-    where: Any,
-    horizon: int,
-    seed: int,
-    reward: str,
-    cutoff: int | None,
-) -> dict[str, NDArray[np.int64]]:
-    """The lists to be judged, of the instance's items: that in production, that of the best agent, and what to compare with."""
+class _Arena:
+    """The fitted users as an environment, where agents learn.
+
+    Args:
+        instance: with the users' click model.
+        settings: as `decide`.
+        folder: of the instance's file and the results; None for none.
+    """
+
+    def __init__(self, instance: Instance, settings: _Settings, folder: Path | None) -> None:
+        self.instance, self.settings = instance, settings
+        self.where: Any = instance
+        self.results = None if folder is None else folder / "agents"
+        if folder is not None:
+            make_folder(folder)
+            self.where = str(folder / "instance.json")
+            instance.save(self.where)
+        reward, cutoff = settings.reward, settings.cutoff
+        options = [f"reward={reward}"] * (reward != "clicks") + [f"cutoff={cutoff}"] * (cutoff is not None)
+        self.env = ":".join([f"{_users(instance).short}Rank-v0", ",".join(options)]).rstrip(":")
+
+    def curves(self, agents: Sequence[str], callback: Callback | None) -> polars.DataFrame:
+        """Regret by agent and step, mean over runs."""
+        _, runs, seed, *_ = self.settings
+        agents = [*dict.fromkeys(("Fixed", *agents))]
+        table = sweep(
+            [self.env], agents, self.settings.horizon, runs, seed=seed, instances=[self.where], out=self.results,
+            callback=callback,
+        )  # fmt: skip
+        return table.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
+
+    def lists(self, winner: str, log: ClickLog) -> dict[str, NDArray[np.int64]]:
+        """The lists to be judged, of the instance's items: in production, of the best agent, and others to compare with.
+
+        Args:
+            winner: the agent.
+            log: the sessions of the query to learn from.
+        """
+        horizon, _, seed, reward, cutoff = self.settings
+        users, initial_ranking = _users(self.instance), self.instance.initial_ranking
+        assert initial_ranking is not None
+        env = make_env(self.env, self.where)
+        agent = make_agent(winner, env, horizon=horizon, seed=seed)
+        assert isinstance(agent, Agent)
+        run(agent, env, horizon, seed=seed)
+        observation, _ = env.reset(seed=seed)
+        lists = {
+            "in production": initial_ranking[: self.instance.n_positions],
+            f"learned by {winner}": np.array(agent.rank(observation)),
+            "best under the model": users.optimal_ranking(reward, cutoff),
+        }
+        logged = _logged_lists(log, self.instance.estimation["items"])
+        if logged:
+            best = max(logged, key=lambda ranking: users.expected_reward(ranking, reward, cutoff))
+            if (best != lists["in production"]).any():
+                lists["best of the logged lists"] = best
+        return lists
+
+
+def _users(instance: Instance) -> ClickModel:
     (model,) = instance.models.values()
     assert isinstance(model, ClickModel)
-    assert instance.initial_ranking is not None
-    arena = make_env(env, where)
-    agent = make_agent(winner, arena, horizon=horizon, seed=seed)
-    assert isinstance(agent, Agent)
-    run(agent, arena, horizon, seed=seed)
-    observation, _ = arena.reset(seed=seed)
-    lists = {
-        "in production": instance.initial_ranking[: instance.n_positions],
-        f"learned by {winner}": np.array(agent.rank(observation)),
-        "best under the model": model.optimal_ranking(reward, cutoff),
-    }
-    number = {log.item_labels.index(label): item for item, label in enumerate(instance.estimation["items"])}
-    shown, counts = np.unique(log.items, axis=0, return_counts=True)
-    logged = [
-        np.array([number[item] for item in ranking])
-        for ranking in shown[counts >= LEAST_SHOWN].tolist()
-        if all(item in number for item in ranking)
-    ]
-    if logged:
-        best = max(logged, key=lambda ranking: model.expected_reward(ranking, reward, cutoff))
-        if (best != lists["in production"]).any():
-            lists["best of the logged lists"] = best
-    return lists
+    return model
+
+
+def _logged_lists(log: ClickLog, labels: Sequence[str]) -> list[NDArray[np.int64]]:
+    """Lists of the items with these labels, by their numbers among them, that the log shows often."""
+    number = {log.item_labels.index(label): item for item, label in enumerate(labels)}
+    lists, counts = np.unique(log.items, axis=0, return_counts=True)
+    frequent = lists[counts >= LEAST_SHOWN].tolist()
+    return [np.array([number[item] for item in ranking]) for ranking in frequent if set(ranking) <= number.keys()]
 
 
 # ------------------------------------------------------------------------------------------------------------ estimates
@@ -409,78 +471,88 @@ def _candidates(
     log: ClickLog,
     estimators: dict[str, Estimator],
     truth: ClickModel | None,
-    reward: str,
-    cutoff: int | None,
-    seed: int,
+    settings: _Settings,
 ) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
-    (model,) = instance.models.values()
-    assert isinstance(model, ClickModel)
-    labels = instance.estimation["items"]
+    labels, (*_, reward, cutoff) = instance.estimation["items"], settings
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
-    production, counted = FixedPolicy(items[lists["in production"]]), empirical_policies(log)
-    recorded = {"ips": log.list_propensities, "item-position": log.propensities}
-    asked = [name for name in ASKED if name in CAN_ESTIMATE[reward]]
-    fitted = {name: CLICK_MODELS[name].create().fit(log) for name in asked if name in CLICK_MODELS}
-    found = []
-    for called, ranking in lists.items():
+    estimate = _Estimates(log, estimators, FixedPolicy(items[lists["in production"]]), settings)
+    return tuple(
+        Candidate(
+            name,
+            tuple(labels[item] for item in ranking[:cutoff].tolist()),
+            _users(instance).expected_reward(ranking, reward, cutoff),
+            None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
+            *estimate(FixedPolicy(items[ranking]), compare=name != "in production"),
+        )
+        for name, ranking in lists.items()
+    )
+
+
+class _Estimates:
+    """Estimates lists by all estimators that can tell the reward, from the held-out sessions."""
+
+    def __init__(
+        self, log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: _Settings
+    ) -> None:
+        self.log, self.estimators, self.production, self.settings = log, estimators, production, settings
+        self.names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
+        self.models = {name: QUICK.fit(MODEL_BASED[name], log) for name in self.names if name in MODEL_BASED}
+        self.counted = empirical_policies(log)
+        self.recorded = {"ips": log.list_propensities, "item-position": log.propensities}
+
+    def __call__(self, policy: FixedPolicy, compare: bool) -> tuple[dict[str, Evaluation], dict[str, str]]:
+        """The estimates, to be compared with the list in production or not; and why there is none, by estimator."""
         estimates, refused = {}, {}
-        for name in asked:
+        _, _, seed, reward, cutoff = self.settings
+        for name in self.names:
             plain = {"dr": "ips"}.get(name, name.removesuffix("-dr"))
             # What predicts for the doubly robust estimators has not seen the held-out sessions.
-            known = fitted[name] if name in fitted else estimators.get(DOUBLY_ROBUST.get(name, ""))
+            model = self.models.get(name, self.estimators.get(DOUBLY_ROBUST.get(name, "")))
             try:
                 estimates[name] = evaluate(
-                    log, FixedPolicy(items[ranking]), name, model=known, reward=reward, cutoff=cutoff, seed=seed,
-                    logging=None if name in fitted or recorded.get(plain) is not None else counted,
-                    against=None if called == "in production" else production,
+                    self.log, policy, name, model=model, reward=reward, cutoff=cutoff, seed=seed,
+                    logging=None if name in self.models or self.recorded.get(plain) is not None else self.counted,
+                    against=self.production if compare else None,
                 )  # fmt: skip
             except ValueError as error:
                 refused[name] = str(error)
-        found.append(
-            Candidate(
-                called,
-                tuple(labels[item] for item in ranking[:cutoff].tolist()),
-                model.expected_reward(ranking, reward, cutoff),
-                None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
-                estimates,
-                refused,
-            )
-        )
-    return tuple(found)
+        return estimates, refused
 
 
 def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Check, ...]]:
     """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them."""
     lists, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
-    frequent = [
-        list_
-        for list_ in np.argsort(-counts, kind="stable")[:MOST_LISTS]
-        if counts[list_] >= LEAST_SHOWN and (lists[list_] >= 0).all()
-    ]
-    asked = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
+    most_frequent = np.argsort(-counts, kind="stable")[:MOST_LISTS]
+    whole = (lists[most_frequent] >= 0).all(axis=1)
+    frequent = most_frequent[(counts[most_frequent] >= LEAST_SHOWN) & whole]
     if len(frequent) < LEAST_LISTS or reward == "satisfaction":  # of which no log tells
         return (), (), ()
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     per_session = np.minimum(clicks, 1) if reward == "any_click" else clicks
-    earned = np.array([per_session[index == list_].mean() for list_ in frequent])
-    noise = np.array([per_session[index == list_].std() / np.sqrt(counts[list_]) for list_ in frequent])
+    earned = np.array([per_session[index == i].mean() for i in frequent])
+    noise = np.array([per_session[index == i].std() / np.sqrt(counts[i]) for i in frequent])
     checks = []
-    for name in asked:
+    for name in filter(CAN_ESTIMATE[reward].__contains__, CHECKED):
         values = np.array([_estimate_logged(log[index != i], lists[i], name, reward, cutoff) for i in frequent])
-        known = np.isfinite(values)
-        if known.sum() >= LEAST_LISTS:
-            varies = known.sum() > 2 and np.ptp(values[known]) > 0 and np.ptp(earned[known]) > 0
-            correlation = float(np.corrcoef(values[known], earned[known])[0, 1]) if varies else np.nan
-            error = float(np.abs(values - earned)[known].mean())
-            checks.append(Check(name, tuple(values.tolist()), error, correlation, int(known.sum())))
+        if np.isfinite(values).sum() >= LEAST_LISTS:
+            checks.append(_compared(name, values, earned))
     return (tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else ((), (), ())
+
+
+def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64]) -> Check:
+    """An estimator's values of logged lists beside what these earned."""
+    finite = np.isfinite(values)
+    varies = finite.sum() > 2 and np.ptp(values[finite]) > 0 and np.ptp(earned[finite]) > 0
+    correlation = float(np.corrcoef(values[finite], earned[finite])[0, 1]) if varies else np.nan
+    error = float(np.abs(values - earned)[finite].mean())
+    return Check(name, tuple(values.tolist()), error, correlation, int(finite.sum()))
 
 
 def _estimate_logged(log: ClickLog, ranking: NDArray[np.int32], name: str, reward: str, cutoff: int | None) -> float:
     """The value of a list by sessions that showed another; NaN where it is refused."""
-    logging = None if name in CLICK_MODELS else empirical_policies(log)
+    logging = None if name in MODEL_BASED else empirical_policies(log)
     try:
         return evaluate(log, FixedPolicy(ranking), name, logging=logging, reward=reward, cutoff=cutoff, bootstrap=1).value
     except ValueError:
@@ -494,22 +566,25 @@ def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:
     """Of the estimators that can judge the proposal those that came near to what logged lists earned, and `dr`, which assumes
     nothing of users. Where none could be tried, a click model is not believed: its parameters need not be told by the log."""
     able = [name for name, estimate in proposal.estimates.items() if estimate.effective_sample_size >= LEAST_SESSIONS]
-    errors = {check.estimator: check.error for check in checks if check.estimator in able}
     if not checks:
-        return tuple(name for name in able if name not in CLICK_MODELS)
-    near = [name for name, error in errors.items() if error <= NEAR * min(errors.values())]
-    return tuple(name for name in able if name in near or name == "dr")
+        return tuple(name for name in able if name not in MODEL_BASED)
+    errors = _errors(checks)
+    least = min(map(errors.__getitem__, errors.keys() & able), default=0.0)
+    return tuple(name for name in able if name == "dr" or errors.get(name, np.inf) <= NEAR * least)
+
+
+def _errors(checks: Sequence[Check]) -> dict[str, float]:
+    return {check.estimator: check.error for check in checks}
 
 
 def _verdict(production: Candidate, proposal: Candidate, believed: Sequence[str], checks: Sequence[Check]) -> Verdict:
     if not believed:
         return "unknown"
-    errors = {check.estimator: check.error for check in checks}
-    gains = [proposal.estimates[name] for name in believed]
-    if proposal.labels == production.labels or not all(gain.difference > 0 for gain in gains):  # type: ignore[operator]
+    gains = map(proposal.estimates.__getitem__, believed)
+    differences, lows = np.array([(gain.difference, gain.difference_interval[0]) for gain in gains]).T  # type: ignore[index]
+    if proposal.labels == production.labels or not (differences > 0).all():
         return "not better"
-    sure = [gain.difference_interval[0] > 0 for gain in gains]  # type: ignore[index]
-    beyond = [gain.difference > errors.get(gain.estimator, 0.0) for gain in gains]  # type: ignore[operator]
-    if checks and all(sure) and all(beyond):
+    beyond = differences > [_errors(checks).get(name, 0.0) for name in believed]
+    if checks and (lows > 0).all() and beyond.all():
         return "better"
-    return "likely better" if any(sure) else "not better"
+    return "likely better" if (lows > 0).any() else "not better"

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...runner.reports.figures import COLOURS, DASHES
-from .decide import ASKED, Decision
+from .decide import JUDGES, Decision
 from .words import UNITS
 
 __all__ = ["PANELS", "decision_figure", "panel_svg"]
@@ -43,9 +43,9 @@ def panel_svg(decision: Decision, title: str, theme: str) -> str:
         axes = figure.subplots()
         PANELS[title](decision, axes, ink)
         _tidy(axes, line)
-        drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
-    return drawn.getvalue()
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return file.getvalue()
 
 
 def _tidy(axes: Axes, line: str) -> None:
@@ -63,7 +63,7 @@ def _looks(ink: str) -> Iterator[dict[str, Any]]:
 
 def _mark(estimator: str, ink: str) -> tuple[str, str]:
     """Colour and marker of an estimator, the same in all panels."""
-    place = ASKED.index(estimator)
+    place = JUDGES.index(estimator)
     colour = COLOURS[place % len(COLOURS)]
     return ink if colour == "#000000" else colour, "os"[place // len(COLOURS)]
 
@@ -86,8 +86,8 @@ def _agents(decision: Decision, axes: Axes, ink: str) -> None:
 
 
 def _lists(decision: Decision, axes: Axes, ink: str) -> None:
-    asked = [name for name in ASKED if any(name in candidate.estimates for candidate in decision.candidates)]
-    step = 0.8 / (len(asked) + 2)
+    names = [name for name in JUDGES if any(name in candidate.estimates for candidate in decision.candidates)]
+    step = 0.8 / (len(names) + 2)
     named: set[str] = set()
 
     def once(label: str) -> str | None:
@@ -101,7 +101,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
         if candidate.truth is not None:
             axes.plot([candidate.truth], [top - step / 2], "*", color=ink, label=once("truth"))
         axes.plot([candidate.predicted], [top], "x", color=ink, label=once(f"predicted by {decision.scores[0].model}"))
-        for place, name in enumerate(asked, 1):
+        for place, name in enumerate(names, 1):
             if name not in candidate.estimates:
                 continue
             estimate, height, (colour, marker) = candidate.estimates[name], top + place * step, _mark(name, ink)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation import CLICK_MODELS, LEAST_SESSIONS
+from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
+from ..model_weights import MODEL_BASED
 
 if TYPE_CHECKING:
     from .decide import Decision
@@ -25,67 +26,81 @@ SURE = 3.0
 
 def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     """The headline, and what it rests on, a sentence each."""
-    production, proposal, unit = decision.production, decision.proposal, UNITS[decision.reward]
     if decision.verdict == "unknown":
-        few = [name for name, estimate in proposal.estimates.items() if estimate.effective_sample_size < LEAST_SESSIONS]
-        told = []
-        if few:
-            told.append(
-                f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {_winner(decision)} "
-                f"weigh as few as {min(proposal.estimates[name].effective_sample_size for name in few):.0f}; at least "
-                f"{LEAST_SESSIONS} are needed ({and_(few)})."
-            )
-        if proposal.refused:
-            told.append(
-                f"The held-out sessions do not show what the list of {_winner(decision)} does, and leave no estimate by "
-                f"{and_(proposal.refused)} "
-                f"({next(iter(proposal.refused.values()))})."
-            )
-        if not decision.checks and decision.reward == "satisfaction":
-            told.append("No log tells who was satisfied, so that no estimator can be tried on what lists have earned.")
-        elif not decision.checks:
-            told.append(
-                "Too few lists were logged often: estimators that assume a click model cannot be tried on them, and are not "
-                "believed."
-            )
-        return "Nothing can be recommended", tuple(told)
-    if proposal.labels == production.labels:
+        return "Nothing can be recommended", tuple(_lacks(decision))
+    if decision.proposal.labels == decision.production.labels:
         return "Keep the list in production", (
             f"{_winner(decision)}, the agent that lost least to the fitted users, ends at the very list that is in production.",
         )
-    gains = decision.gains
-    differences = [gain.difference or 0.0 for gain in gains.values()]
-    values = [gain.value for gain in gains.values()]
-    now = [production.estimates[name].value for name in gains if name in production.estimates]
-    shares = [gain.probability_better or 0.0 for gain in gains.values()]
-    told = [
-        f"In {decision.n_held_out:,} sessions that neither models nor agents have seen, the proposed list would have earned "
-        f"{_range(values)} {unit}, the list in production {_range(now)}: a difference of {_range(differences, signed=True)}"
-        f"{f' ({percent(differences, now)})' if now and min(now) > 0 else ''}.",
-        f"Certainty: it gains in {_range([100 * share for share in shares], digits=1)} % of 1,000 resamplings of these "
-        f"sessions, by {and_(gains)}. That leaves out what their own assumptions are wrong by.",
-    ]
-    if decision.checks:
-        errors = [check.error for check in decision.checks if check.estimator in gains]
-        if errors:
-            told.append(
-                f"These came nearest to what {len(decision.earned)} logged lists earned that were taken out: off by "
-                f"{_range(errors)} on average."
-            )
     headline = {
         "better": "Show the proposed list",
         "likely better": "Try the proposed list in an experiment",
         "not better": "Keep the list in production",
     }[decision.verdict]
-    if decision.verdict == "not better":
-        told.append("That is no gain to rely on.")
-    elif decision.verdict == "likely better":
-        told.append(
-            f"{_weakness(decision)}, so this is worth an experiment, and no promise."
-            if decision.checks
-            else "Too few lists were logged often to try the estimators on: this is worth an experiment, and no promise."
+    return headline, (*_gain(decision), *_precision(decision), *_reservation(decision))
+
+
+def _lacks(decision: Decision) -> Iterable[str]:
+    """Why nothing can be recommended."""
+    proposal = decision.proposal
+    sizes = {name: estimate.effective_sample_size for name, estimate in proposal.estimates.items()}
+    few = {name: size for name, size in sizes.items() if size < LEAST_SESSIONS}
+    if few:
+        yield (
+            f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {_winner(decision)} "
+            f"weigh as few as {min(few.values()):.0f}; at least {LEAST_SESSIONS} are needed ({and_(few)})."
         )
-    return headline, tuple(told)
+    if proposal.refused:
+        yield (
+            f"The held-out sessions do not show what the list of {_winner(decision)} does, and leave no estimate by "
+            f"{and_(proposal.refused)} "
+            f"({next(iter(proposal.refused.values()))})."
+        )
+    if not decision.checks and decision.reward == "satisfaction":
+        yield "No log tells who was satisfied, so that no estimator can be tried on what lists have earned."
+    elif not decision.checks:
+        yield (
+            "Too few lists were logged often: estimators that assume a click model cannot be tried on them, and are not "
+            "believed."
+        )
+
+
+def _gain(decision: Decision) -> Iterable[str]:
+    """How the proposed list compares with that in production, by the estimators that are believed."""
+    gains, production = decision.gains, decision.production.estimates
+    differences = [gain.difference or 0.0 for gain in gains.values()]
+    now = [production[name].value for name in gains if name in production]
+    yield (
+        f"In {decision.n_held_out:,} sessions that neither models nor agents have seen, the proposed list would have earned "
+        f"{_range(gain.value for gain in gains.values())} {UNITS[decision.reward]}, the list in production {_range(now)}: a "
+        f"difference of {_range(differences, signed=True)}"
+        f"{f' ({percent(differences, now)})' if now and min(now) > 0 else ''}."
+    )
+    shares = [100 * (gain.probability_better or 0.0) for gain in gains.values()]
+    yield (
+        f"Certainty: it gains in {_range(shares, digits=1)} % of 1,000 resamplings of these "
+        f"sessions, by {and_(gains)}. That leaves out what their own assumptions are wrong by."
+    )
+
+
+def _precision(decision: Decision) -> Iterable[str]:
+    """How far the estimators that are believed were off on logged lists."""
+    errors = [check.error for check in decision.checks if check.estimator in decision.gains]
+    if errors:
+        yield (
+            f"These came nearest to what {len(decision.earned)} logged lists earned that were taken out: off by "
+            f"{_range(errors)} on average."
+        )
+
+
+def _reservation(decision: Decision) -> Iterable[str]:
+    """Why the advice is no more than it is."""
+    if decision.verdict == "not better":
+        yield "That is no gain to rely on."
+    elif decision.verdict == "likely better" and decision.checks:
+        yield f"{_weakness(decision)}, so this is worth an experiment, and no promise."
+    elif decision.verdict == "likely better":
+        yield "Too few lists were logged often to try the estimators on: this is worth an experiment, and no promise."
 
 
 def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
@@ -95,7 +110,7 @@ def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
         decision: all but its words.
         log: all sessions of the query.
     """
-    found = {
+    sentences = {
         "Overlap": _overlap(decision, log),
         "Disagreement": _disagreement(decision),
         "Optimism of the model": _optimism(decision),
@@ -105,26 +120,24 @@ def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
         "One query": _mix(decision),
         "Few candidates": _few(decision, log),
     }
-    return {catchword: words for catchword, words in found.items() if words}
+    return {catchword: words for catchword, words in sentences.items() if words}
 
 
 def _overlap(decision: Decision, log: ClickLog) -> str:
     proposal = decision.proposal
     number = {label: item for item, label in enumerate(log.item_labels)}
     ranking = np.array([number[label] for label in proposal.labels])
-    shown = (log.items[:, : len(ranking)] == ranking).sum(axis=0)
-    whole = int((log.items[:, : len(ranking)] == ranking).all(axis=1).sum())
-    told = []
-    if not whole:
-        told.append("The log never showed this list as a whole")
-    elif whole < LEAST_SESSIONS:
-        told.append(f"The log showed this list in {whole} sessions only")
-    if told and (shown < 1).any():
-        told[0] += f"; {(shown < 1).sum()} of its {len(ranking)} items never stood where they stand in it"
-    refused = [name for name in proposal.refused if name not in CLICK_MODELS]
-    if told and refused:
-        told[0] += f". What needs no click model is silent about it ({and_(refused)}); what speaks assumes one"
-    return f"{told[0]}." if told else ""
+    agrees = log.items[:, : len(ranking)] == ranking
+    whole, never = int(agrees.all(axis=1).sum()), int((~agrees.any(axis=0)).sum())
+    if whole >= LEAST_SESSIONS:
+        return ""
+    words = f"The log showed this list in {whole} sessions only" if whole else "The log never showed this list as a whole"
+    if never:
+        words += f"; {never} of its {len(ranking)} items never stood where they stand in it"
+    refused = [name for name in proposal.refused if name not in MODEL_BASED]
+    if refused:
+        words += f". What needs no click model is silent about it ({and_(refused)}); what speaks assumes one"
+    return f"{words}."
 
 
 def _disagreement(decision: Decision) -> str:
@@ -136,23 +149,23 @@ def _disagreement(decision: Decision) -> str:
     low, high = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
     if gains[low] > 0.5 * gains[high] > 0:
         return ""
-    told = f"The estimators say {gains[low]:+.3f} ({low}) to {gains[high]:+.3f} ({high})"
-    left_out = [name for name in (low, high) if name not in decision.believed]
-    if left_out:
-        told += f"; {and_(left_out)} {'is' if len(left_out) == 1 else 'are'} not believed"
-    return f"{told}."
+    words = f"The estimators say {gains[low]:+.3f} ({low}) to {gains[high]:+.3f} ({high})"
+    others = [name for name in (low, high) if name not in decision.believed]
+    if others:
+        words += f"; {and_(others)} {'is' if len(others) == 1 else 'are'} not believed"
+    return f"{words}."
 
 
 def _optimism(decision: Decision) -> str:
     promised = decision.proposal.predicted - decision.production.predicted
     if not decision.believed or decision.proposal.labels == decision.production.labels:
         return ""
-    held = [gain.difference or 0.0 for gain in decision.gains.values()]
-    if promised <= np.mean(held):
+    differences = [gain.difference or 0.0 for gain in decision.gains.values()]
+    if promised <= np.mean(differences):
         return ""
     return (
         f"{decision.scores[0].model}, the model on which the list was learned, promises {promised:+.3f}; the held-out "
-        f"sessions say {_range(held, signed=True)}. An optimum takes advantage of the errors of its model."
+        f"sessions say {_range(differences, signed=True)}. An optimum takes advantage of the errors of its model."
     )
 
 
@@ -180,18 +193,18 @@ def _drift(log: ClickLog, cutoff: int | None) -> str:
     clicks = log.clicks[:, :cutoff].sum(axis=1).astype(float)
     _, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
     usual = (index == counts.argmax()).astype(float)
-    told = []
-    for what, values, how in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
+    jumps = []
+    for what, values, form in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
         first, second = values[:half], values[half:]
         if not len(first):
             continue
         error = np.sqrt(first.var() / len(first) + second.var() / len(second))
         if abs(second.mean() - first.mean()) > SURE * error:
-            told.append(f"the {what} went from {how.format(first.mean())} to {how.format(second.mean())}")
-    if not told:
+            jumps.append(f"the {what} went from {form.format(first.mean())} to {form.format(second.mean())}")
+    if not jumps:
         return ""
     return (
-        f"From the first half of the log to the second {and_(told)}, by more than {SURE:.0f} standard errors. Where users and "
+        f"From the first half of the log to the second {and_(jumps)}, by more than {SURE:.0f} standard errors. Where users and "
         "lists change together, estimates mix the two up."
     )
 
@@ -206,10 +219,10 @@ def _mix(decision: Decision) -> str:
 
 
 def _few(decision: Decision, log: ClickLog) -> str:
-    shown = len(np.unique(log.items))
-    if shown <= decision.instance.n_items:
+    n_items = len(np.unique(log.items))
+    if n_items <= decision.instance.n_items:
         return ""
-    return f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {shown:,}."
+    return f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
 
 
 def _weakness(decision: Decision) -> str:

@@ -41,7 +41,7 @@ from clickgym.offline import (
     read_policy,
     write_tidy,
 )
-from clickgym.offline.evaluation import CLICK_MODELS
+from clickgym.offline.model_weights import MODEL_BASED
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))
@@ -218,7 +218,7 @@ def fitted(name, estimator):
     """Another model's parameters for users of a model, from the exact law as if from a huge log."""
     log, probabilities = every_session(users(name), logging_policy())
     sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
-    return CLICK_MODELS[estimator].create().fit(log[sample])
+    return MODEL_BASED[estimator].create().fit(log[sample])
 
 
 def test_the_documented_table_is_what_the_code_gives():

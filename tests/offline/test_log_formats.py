@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 
 from clickgym.command_line import main
 from clickgym.envs.instances import load_instance
-from clickgym.offline import ClickLog, PBMEstimator, fit_models, read_log, read_open_bandit, read_tidy, tables, tidy, write_tidy
+from clickgym.offline import (
+    ClickLog,
+    PBMEstimator,
+    fit_models,
+    read_log,
+    read_open_bandit,
+    read_tidy,
+    rows,
+    tables,
+    tidy,
+    write_tidy,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "logs.md"
 FIELDS = ("items", "clicks", "queries", "propensities", "list_propensities", "context")
@@ -186,6 +197,7 @@ def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(tables, "BLOCK", 5000)
     monkeypatch.setattr(tables, "PIECE", 5000)
     monkeypatch.setattr(tidy, "ROWS", 700)
+    monkeypatch.setattr(rows, "ROWS", 700)
     path = tmp_path / f"log.{ending}"
     for order in (
         frame.sample(fraction=1.0, shuffle=True, seed=3),

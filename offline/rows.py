@@ -1,0 +1,240 @@
+"""Rows of tidy tables as columns of text, block by block: from text files, Parquet files and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..core.checks import unknown
+from ..core.files import check_file, parse_json, reading
+from .tables import ROWS, Fault, check_kept, find_columns, parquet_sizes, read_blocks, split_lines
+
+__all__ = ["COLUMNS", "CONTEXT", "Block", "FrameTable", "TextTable", "begins_as_table", "parquet_table"]
+
+COLUMNS = ("session", "query", "position", "item", "clicked")
+"""The columns of a tidy table; without ``query`` all sessions are of one query."""
+OTHERS = ("region", "propensity", "list_propensity", "split")
+CONTEXT = re.compile("feature_[1-9][0-9]*")
+NEEDED = tuple(name for name in COLUMNS if name != "query")
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
+
+
+class Block(NamedTuple):
+    """Some rows of a table.
+
+    Attributes:
+        rows: the columns as text, missing values ``""``, and ``number``, that of the line or row.
+        faults: what is wrong with rows that could not be parsed, by number; of them only the session is there, perhaps.
+    """
+
+    rows: pl.DataFrame
+    faults: dict[int, Fault]
+
+
+def begins_as_table(line: bytes) -> bool:
+    """Whether this first line can be that of a tidy table in text."""
+    try:
+        return any({"session", "position"} <= set(header) for header in _headers(line).values())
+    except ValueError:
+        return False
+
+
+def _headers(line: bytes) -> dict[str, list[str]]:
+    """The names of the columns, by each separator; ``{}`` stands for JSON lines."""
+    text = line.decode("utf-8-sig")
+    if text.startswith("{"):
+        first = parse_json(text)
+        return {"{}": list(first) if isinstance(first, dict) else []}
+    headers: dict[str, list[str]] = {}
+    for mark in SEPARATORS:
+        with suppress(csv.Error):  # of quotes that end before another separator
+            headers[mark] = next(csv.reader([text], strict=True, delimiter=mark), [])
+    return headers or {",": text.split(",")}
+
+
+def _check_roles(roles: Iterable[str]) -> None:
+    for role in roles:
+        if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
+            raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
+
+
+def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:
+    """The name of the column of each role that the table has."""
+    _check_roles(columns)
+    features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
+    names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
+    needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
+    for role in filter(lambda role: names[role] not in header, needed):
+        purpose = f" (for {role})" if names[role] != role else ""
+        raise ValueError(f"{source}: no column {names[role]!r}{purpose}; the file has {', '.join(header) or 'none'}")
+    ambiguous = {role for role, name in names.items() if role not in columns and name in columns.values()}
+    for role in filter(ambiguous.__contains__, NEEDED):
+        raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")
+    find_columns(source, header, [])
+    names = {role: name for role, name in names.items() if name in header and role not in ambiguous}
+    for j in range(1, 1 + len(list(filter(CONTEXT.fullmatch, names)))):
+        if f"feature_{j}" not in names:
+            raise ValueError(f"{source}: no column 'feature_{j}'; the file has {', '.join(header)}")
+    return names
+
+
+class TextTable:
+    """A table as text, gzipped or not.
+
+    Attributes:
+        names: of the columns, by their roles.
+    """
+
+    def __init__(self, path: Path, columns: Mapping[str, str], split: str | None, notes: list[str]) -> None:
+        self.path = path
+        first = next((line for number, block in read_blocks(path) for _, line in split_lines(path, number, block)), b"")
+        try:
+            headers = _headers(first)
+        except ValueError as error:
+            raise ValueError(f"{path}, line 1: not CSV in UTF-8, nor a JSON object; {error}") from None
+        wanted = {columns.get(role, role) for role in NEEDED}
+        # The separator that finds most of the columns; where none finds any, the comma.
+        self.mark = max(headers, key=lambda mark: len(wanted.intersection(headers[mark])))
+        header = headers[self.mark]
+        self.width = len(header)
+        self.names = _roles(path, header, columns, split)
+        self.at = {role: header.index(name) for role, name in self.names.items()}
+        if self.mark == "{}":
+            notes.append("the log is taken for JSON lines")
+        elif self.mark != ",":
+            notes.append(f"the columns are taken to be separated by {SEPARATORS[self.mark]}")
+
+    def __call__(self) -> Iterator[Block]:
+        for number, text in read_blocks(self.path):
+            if number == 1 and self.mark != "{}":
+                number, text = 2, text[text.index(b"\n") + 1 :]
+            if text:
+                yield self._regular(number, text) or self._by_line(number, text)
+
+    def _regular(self, first: int, text: bytes) -> Block | None:
+        """The rows, if each line has as many separators as the header, and there are no quotes."""
+        if self.mark == "{}" or b'"' in text:
+            return None
+        text = text.replace(b"\r\n", b"\n")
+        if b"\r" in text or not same_width(text, self.mark, self.width):
+            return None
+        try:
+            rows = pl.read_csv(
+                io.BytesIO(text), has_header=False, separator=self.mark, quote_char=None, infer_schema=False,
+                new_columns=[str(index) for index in range(self.width)],
+            )  # fmt: skip
+        except pl.exceptions.PolarsError:
+            return None
+        if rows.height != text.count(b"\n") or rows.width != self.width:
+            return None
+        rows = rows.select(pl.col(str(index)).fill_null("").alias(role) for role, index in self.at.items())
+        return Block(_numbered(rows, first), {})
+
+    def _by_line(self, first: int, text: bytes) -> Block:
+        rows: list[dict[str, str]] = []
+        faults: dict[int, Fault] = {}
+        for number, line in split_lines(self.path, first, text):
+            try:
+                rows.append(self._object(line) if self.mark == "{}" else self._fields(line))
+            except Fault as fault:
+                faults[number] = fault
+                rows.append(self._session(line))
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(self.names, pl.String)).fill_null("")
+        return Block(_numbered(frame, first), faults)
+
+    def _fields(self, line: bytes) -> dict[str, str]:
+        try:
+            text = line.decode()
+            if "\r" in text:
+                raise csv.Error("a carriage return within the line")
+            quoted = '"' in text
+            fields = next(csv.reader([text], strict=True, delimiter=self.mark)) if quoted else text.split(self.mark)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise Fault("not CSV in UTF-8", f"not CSV in UTF-8; {error}") from None
+        if len(fields) != self.width:
+            raise Fault("wrong number of fields", f"{len(fields)} fields; expected {self.width}, as in the header")
+        return {role: fields[index] for role, index in self.at.items()}
+
+    def _object(self, line: bytes) -> dict[str, str]:
+        try:
+            values = parse_json(line.decode("utf-8-sig"))
+        except ValueError as error:
+            raise Fault("not JSON", f"not JSON; {error}") from None
+        if not isinstance(values, dict):
+            raise Fault("not a JSON object", "expected a JSON object with a value for each column")
+        return {role: _as_text(values.get(name)) for role, name in self.names.items()}
+
+    def _session(self, line: bytes) -> dict[str, str]:
+        """What seems to be the session of a line that cannot be parsed."""
+        fields = dict(enumerate(line.decode(errors="replace").split(self.mark)))
+        return {role: fields.get(self.at[role], "") for role in ("session", "split") if role in self.at}
+
+
+def _numbered(rows: pl.DataFrame, first: int) -> pl.DataFrame:
+    """Rows with their numbers."""
+    return rows.with_columns(number=pl.int_range(first, first + rows.height, dtype=pl.Int64))
+
+
+def _as_text(value: Any) -> str:
+    """A value of JSON as text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+def same_width(text: bytes, mark: str, width: int) -> bool:
+    """Whether every line has so many fields."""
+    letters = np.frombuffer(text, np.uint8)
+    ends = letters[(letters == ord(mark)) | (letters == ord("\n"))] == ord("\n")
+    return bool(ends[width - 1 :: width].all()) and int(ends.sum()) * width == len(ends)
+
+
+class FrameTable:
+    """A table that Polars holds, or reads from Parquet; rows are numbered from 1.
+
+    Attributes:
+        names: of the columns, by their roles.
+    """
+
+    def __init__(
+        self, source: object, table: pl.LazyFrame, columns: Mapping[str, str], split: str | None, max_memory: int
+    ) -> None:
+        self.source, self.table, self.max_memory = source, table, max_memory
+        schema = table.collect_schema()
+        self.names = _roles(source, list(schema), columns, split)
+        # A truth value is written as a word, unless it is a number.
+        flags = [pl.col(name).cast(pl.Int8) for name in schema if schema[name] == pl.Boolean]
+        self.texts = table.with_columns(flags).select(
+            pl.col(name).cast(pl.String).fill_null("").alias(role) for role, name in self.names.items()
+        )
+
+    def __call__(self) -> Iterator[Block]:
+        n_rows = self.table.select(pl.len()).collect().item()
+        for first in range(0, n_rows, ROWS):
+            rows = self.texts.slice(first, ROWS).collect()
+            size = sum(rows.select(pl.all().str.len_bytes().sum().cast(pl.Int64)).row(0))
+            check_kept(self.source, size, self.max_memory, f"the texts of the rows {first + 1:,} to {first + rows.height:,}")
+            yield Block(_numbered(rows, first + 1), {})
+
+
+def parquet_table(path: Path, columns: Mapping[str, str], split: str | None, max_memory: int) -> FrameTable:
+    """The table of a Parquet file, if what the file says of its size is no more than allowed."""
+    with reading(path, "is not a Parquet table, or damaged", "take a copy of it"):
+        check_file(path)
+        n_rows, groups = parquet_sizes(path)
+        table = pl.scan_parquet(path, glob=False)  # a name may have brackets
+        table.collect_schema()
+    frames = FrameTable(path, table, columns, split, max_memory)
+    check_kept(path, 5 * n_rows, max_memory, f"its {n_rows:,} rows")
+    unpacked = sum(group.get(name, 0) for group in groups for name in frames.names.values())
+    check_kept(path, unpacked, max_memory, "its values, unpacked,")
+    return frames
