@@ -1,4 +1,4 @@
-"""The scorecard and the leaderboard as pages that need nothing but themselves."""
+"""Scorecard and leaderboard as HTML pages that need no other file, and what is written in Markdown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ...core.formats import amount, clock
 from ...core.templates import templates
-from .leaderboard import leaderboard
+from .leaderboard import HEADER, leaderboard, row_of
 from .score import HOW, Estimate, tasks
 from .tasks import ABILITIES, RUNS, VERSION, fingerprint
 
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["leaderboard_html", "scorecard_html"]
+__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown"]
 
 FOLDER = Path(__file__).parent
 END = 1.25
@@ -31,6 +31,11 @@ def scorecard_html(card: Scorecard) -> str:
         one=100 / END,
         n_tasks=len(tasks(card.quick)),
     )
+
+
+def scorecard_markdown(card: Scorecard) -> str:
+    """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
+    return _render("scorecard.md", card=card, header=HEADER, line=row_of(card.place))
 
 
 def leaderboard_html() -> str:
