@@ -1,4 +1,4 @@
-"""The report of a finished sweep as one page: curves, tables, and how to make the results again."""
+"""HTML page of a finished sweep: curves, tables, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def to_html(
     pages.tests["told_optimum"] = is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
-    notes = [] if theory is None else theory.notes
-    bounds = [] if theory is None else [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
+    theory = Theory({}, []) if theory is None else theory
+    bounds = [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
         config=config,
         agents=agents,
         index={name: index for index, name in enumerate(config["agents"])},
         views=views,
         bounds=bounds,
-        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
+        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in theory.notes]),
         instances=averaged(config),
         separate=separate(config),
         panels=[view for view in views if separate(config) or not view["i"]],
@@ -104,7 +104,7 @@ def to_html(
             "floor": FLOOR,
             "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
             "bounds": bounds,
-            "promises": {} if theory is None else _promises(theory, config),
+            "promises": _promises(theory, config) if theory.curves else {},
         },
         plotly=_plotly(),
     )
@@ -128,27 +128,26 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
     curves = average(reward_for_regret(table), (*by, "agent", "step")).with_columns(
         polars.col("regret", "regret_ci95").round_sig_figs(DIGITS)
     )
-    views = []
-    for e, env in enumerate(config["envs"]):
-        for i, name in enumerate(names):
-            if name is not None and f"{env} {name}" not in config["models"]:
-                continue
-            of_agents = curves.filter(env=env, view=i).sort("step").partition_by("agent", as_dict=True)
-            views.append(
-                {
-                    "env": env,
-                    "e": e,
-                    "i": i,
-                    "where": where(config, env) if name is None else name,
-                    "rows": rows.filter(env=env, view=i).to_dicts(),
-                    "pairs": pairs.filter(env=env, view=i).to_dicts(),
-                    "curves": [
-                        {"mean": one["regret"].to_list(), "half": one["regret_ci95"].to_list()}
-                        for one in (of_agents.get((agent,), curves.clear()) for agent in config["agents"])
-                    ],
-                }
-            )
-    return views
+    return [
+        {
+            "env": env,
+            "e": e,
+            "i": i,
+            "where": where(config, env) if name is None else name,
+            "rows": rows.filter(env=env, view=i).to_dicts(),
+            "pairs": pairs.filter(env=env, view=i).to_dicts(),
+            "curves": _curves(curves.filter(env=env, view=i), config["agents"]),
+        }
+        for e, env in enumerate(config["envs"])
+        for i, name in enumerate(names)
+        if name is None or f"{env} {name}" in config["models"]
+    ]
+
+
+def _curves(rows: polars.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
+    """The curve of each agent; empty for one that was not run there."""
+    of_agents = (rows.filter(agent=agent).sort("step") for agent in agents)
+    return [{"mean": curve["regret"].to_list(), "half": curve["regret_ci95"].to_list()} for curve in of_agents]
 
 
 def _names(config: dict[str, Any]) -> list[str | None]:
