@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import math
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,10 @@ from plotly.offline import get_plotlyjs
 from ...core.templates import templates
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
+from . import words
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
-from .words import (
-    amount_of,
-    averaged,
-    commands_of,
-    heading,
-    is_told_optimum,
-    measure_of,
-    number_of_runs,
-    separate,
-    unit_of,
-    what_is_tested,
-    what_is_told,
-    what_is_unknown,
-    where,
-)
 
 __all__ = ["to_html"]
 
@@ -66,7 +52,7 @@ def to_html(
     """
     pages = templates(Path(__file__).parent)
     pages.filters |= {"alike": alike_text, "p_value": _p_value}
-    pages.tests["told_optimum"] = is_told_optimum
+    pages.tests["told_optimum"] = words.is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
     theory = Theory({}, []) if theory is None else theory
@@ -78,28 +64,20 @@ def to_html(
         views=views,
         bounds=bounds,
         about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in theory.notes]),
-        instances=averaged(config),
-        separate=separate(config),
-        panels=[view for view in views if separate(config) or not view["i"]],
+        instances=words.averaged(config),
+        separate=words.separate(config),
+        panels=[view for view in views if words.separate(config) or not view["i"]],
         axes="log" if log else "linear",
-        unit_of=unit_of,
-        amount_of=partial(amount_of, without=without),
-        measure=measure_of(config["envs"], without),
+        words=words,
         without=without,
-        unknown=what_is_unknown(without),
-        heading=heading(config, without),
-        where=where(config),
-        tested=what_is_tested(config),
-        told=what_is_told(timings, config),
+        timings=timings,
         level=f"{LEVEL:.0%}",
-        n_runs=number_of_runs(config),
-        command="\n".join(commands_of(config)),
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
         data={  # what the script draws
-            "envs": [{"name": env, "amount": amount_of(env, without)} for env in config["envs"]],
+            "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
             "agents": agents,
             "steps": config["checkpoints"],
-            "separate": bool(separate(config)),
+            "separate": bool(words.separate(config)),
             "start": config["horizon"] / ZOOM,
             "floor": FLOOR,
             "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
@@ -133,7 +111,7 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
             "env": env,
             "e": e,
             "i": i,
-            "where": where(config, env) if name is None else name,
+            "where": words.where(config, env) if name is None else name,
             "rows": rows.filter(env=env, view=i).to_dicts(),
             "pairs": pairs.filter(env=env, view=i).to_dicts(),
             "curves": _curves(curves.filter(env=env, view=i), config["agents"]),
@@ -152,7 +130,7 @@ def _curves(rows: polars.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
 
 def _names(config: dict[str, Any]) -> list[str | None]:
     """The instances by which views are numbered; None stands for all together."""
-    return [*separate(config)] or [None, *averaged(config)]
+    return [*words.separate(config)] or [None, *words.averaged(config)]
 
 
 def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:
