@@ -301,15 +301,19 @@ def _filled_in(
         required = parameters[key].default is inspect.Parameter.empty
         if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
             yield key, _fact(agent, key, source, click_env)
-    for key, (what, where) in OBSERVED.items():
-        if key in parameters and key not in hyperparameters:
-            if not getattr(sizes, key):
-                raise UnsuitedError(f"{agent} ranks by {what}, which only {where} have")
-            yield key, getattr(sizes, key)
+    for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
+        yield key, _size(agent, key, getattr(sizes, key))
     if "horizon" in parameters and horizon is not None:
         yield "horizon", horizon
     elif "horizon" in parameters and parameters["horizon"].default is inspect.Parameter.empty:
         raise ValueError(f"{agent} needs a horizon")
+
+
+def _size(agent: str, key: str, size: int) -> int:
+    what, where = OBSERVED[key]
+    if not size:
+        raise UnsuitedError(f"{agent} ranks by {what}, which only {where} have")
+    return size
 
 
 OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": ("the user's state", "users with a memory")}

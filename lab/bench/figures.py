@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
@@ -29,15 +30,19 @@ def leaderboard_figure() -> Figure:
     shades = LinearSegmentedColormap.from_list("scores", ["#ffffff", COLOURS[0]])
     axes.imshow(scores, cmap=shades, vmin=0.0, vmax=1.1, aspect="auto")
     for (row, column), score in np.ndenumerate(scores):
-        text = "–" if np.isnan(score) else f"{score:z.2f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color="white" if score > DARK else "black")
-    axes.set_yticks(range(len(places)), [f"{place.agent}{' *' if place.told else ''}" for place in places], fontsize=9)
+        _write_score(axes, row, column, score)
+    axes.set_yticks(range(len(places)), [f"{place.agent}{' *' * bool(place.told)}" for place in places], fontsize=9)
     axes.set_xticks(range(1 + len(columns)), [name.replace("_", "\n") for name in ("overall", *columns)], fontsize=9)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.axvline(0.5, color="white", linewidth=4)
     axes.set_xlabel("score: 0 = random lists, 1 = the best agent, logarithmic; * is told something of the users", fontsize=9)
     return figure
+
+
+def _write_score(axes: Axes, row: int, column: int, score: float) -> None:
+    text = "–" if np.isnan(score) else f"{score:z.2f}"
+    axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color="white" if score > DARK else "black")
 
 
 def _scores(place: Place, columns: Sequence[str]) -> list[float]:

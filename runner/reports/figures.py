@@ -127,20 +127,23 @@ def regret_figure(
         _draw_place(panel, place, curves, config, without, [curve for where, curve in bounds if where == place], log)
     for panel in panels[len(places) :]:
         panel.remove()
-    interval = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
-    measure = measure_of(config["envs"], without).capitalize()
-    figure.suptitle(_wrapped(f"{measure}, {where(config)} ({interval})", int(11 * figure.get_figwidth())), fontsize=11)
+    figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
     handles = _handles_of_agents(curves, config["agents"], log)
     handles += [
         Line2D([], [], **_look_of_bound(config["agents"], curve), label=_literal(labels[label]))
         for label, curve in by_label.items()
     ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
-    source = [*([HOW_TO_READ] if bounds else []), *beyond, *_commands(config, theory is not None, figure)]
+    source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
     if source:
         text = "\n".join(_wrapped(line, _characters(figure)) for line in source)
         figure.supxlabel(text, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
+
+
+def _title(config: dict[str, Any], without: list[str]) -> str:
+    interval = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    return f"{measure_of(config['envs'], without).capitalize()}, {where(config)} ({interval})"
 
 
 def _grid(config: dict[str, Any], labels: Sequence[str]) -> tuple[Picture, list[Axes]]:
@@ -280,24 +283,26 @@ def _draw(
     panel.set_yscale("log" if log else "linear")
     floor = FLOOR if log else -math.inf
     by_agent = {agent: rows for (agent,), rows in curves.group_by("agent", maintain_order=True)}
-    faultless = []
     for number, agent in enumerate(agents, first_look):
         if agent in by_agent:
             curve = by_agent[agent].filter(polars.col("regret") > floor)
             _draw_curve(panel, curve, agent, _look_at(number), floor)
-            if (by_agent[agent]["regret"] <= floor).all():
-                faultless.append(agent)
+    faultless = [agent for agent in agents if agent in by_agent and (by_agent[agent]["regret"] <= floor).all()]
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
     if limits := _limits(curves, log):
         panel.set_ylim(*limits)
-    first, last = curves["step"].to_numpy()[[0, -1]]
-    if first < last:
-        panel.set_xlim(first if log else 0, last)
+    _limit_steps(panel, curves, log)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _limit_steps(panel: Axes, curves: polars.DataFrame, log: bool) -> None:
+    first, last = curves["step"].to_numpy()[[0, -1]]
+    if first < last:
+        panel.set_xlim(first if log else 0, last)
 
 
 def _draw_curve(panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float) -> None:

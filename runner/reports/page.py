@@ -73,19 +73,31 @@ def to_html(
         timings=timings,
         level=f"{LEVEL:.0%}",
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
-        data={  # what the script draws
-            "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
-            "agents": agents,
-            "steps": config["checkpoints"],
-            "separate": bool(words.separate(config)),
-            "start": config["horizon"] / ZOOM,
-            "floor": FLOOR,
-            "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
-            "bounds": bounds,
-            "promises": _promises(theory, config) if theory.curves else {},
-        },
+        data=_data(views, agents, bounds, theory, config, without),
         plotly=_plotly(),
     )
+
+
+def _data(
+    views: list[dict[str, Any]],
+    agents: list[Any],
+    bounds: list[Any],
+    theory: Theory,
+    config: dict[str, Any],
+    without: list[str],
+) -> dict[str, Any]:
+    """What the script draws."""
+    return {
+        "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
+        "agents": agents,
+        "steps": config["checkpoints"],
+        "separate": bool(words.separate(config)),
+        "start": config["horizon"] / ZOOM,
+        "floor": FLOOR,
+        "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
+        "bounds": bounds,
+        "promises": _promises(theory, config) if theory.curves else {},
+    }
 
 
 def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:

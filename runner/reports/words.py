@@ -62,9 +62,8 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         config: the part. Files of instances are named as their instances.
         out: as in `commands_of`.
     """
-    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
-    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
-    unnamed = [*_only_python(config["envs"], ids), *_only_python(config["agents"], PUBLISHED)]
+    unnamed = [*_only_python(config["envs"], _ids()), *_only_python(config["agents"], PUBLISHED)]
+    engine = config.get("engine", "auto")
     options = {
         "--agents": config["agents"],
         "--instance": [] if by_default(config) else config["instances"],
@@ -72,12 +71,18 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         "--runs": [str(config["runs"])],
         "--seed": [str(config["seed"])],
         "--metrics": config.get("metrics", []),
-        "--engine": [engine for engine in [config.get("engine", "auto")] if engine != "auto"],
+        "--engine": [engine] * (engine != "auto"),
         "--out": [out] if out else [],
     }
     words = [word for option, values in options.items() if values for word in (option, *values)]
     command = shlex.join(["clickgym", "run", *config["envs"], *words])
     return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
+
+
+def _ids() -> set[str]:
+    """The ids of the package."""
+    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
+    return {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
 
 
 def _in_powers(count: int) -> str:
