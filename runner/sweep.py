@@ -268,9 +268,9 @@ def _prepare(
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    named = [None] if instances is None else list(instances)
-    _check_size(len(envs) * len(named) * len(agents) * runs, work)
-    plan = _plan(envs, named, agents, runs, work)
+    instances = [None] if instances is None else list(instances)
+    _check_size(len(envs) * len(instances) * len(agents) * runs, work)
+    plan = _plan(envs, instances, agents, runs, work)
     return _Job(work, plan, _configuration(plan, agents, runs, work))
 
 
@@ -308,8 +308,8 @@ def _plan(
     """Make every environment and every agent once, to see that they fit, and list the trials."""
     plan, measured = _Plan(), Metrics(work.metrics)
     plan.cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
-    for env_label, passed in envs.items():
-        plan.cast.envs[env_label] = env_maker(passed)
+    for env_label, env_like in envs.items():
+        plan.cast.envs[env_label] = env_maker(env_like)
         for instance in instances:
             env = make_env(plan.cast.envs[env_label], instance)
             users: Any = env.unwrapped
@@ -317,7 +317,7 @@ def _plan(
             name = instance_of(env)
             if f"{env_label} {name}" in plan.models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = _version(env_label, passed, env)
+            plan.models[f"{env_label} {name}"] = _version(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             plan.cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in _players(plan.cast.agents, env, env_label, work, measured):
@@ -331,18 +331,18 @@ def _plan(
 def _players(
     agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work, measured: Metrics
 ) -> Iterator[tuple[str, _Player]]:
-    for agent_label, made in agents.items():
-        agent = make_agent(made, env, horizon=work.horizon, seed=0)
+    for agent_label, maker in agents.items():
+        agent = make_agent(maker, env, horizon=work.horizon, seed=0)
         measured.check(agent, env.unwrapped)
         engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 
 
-def _version(env_label: str, passed: EnvLike, env: gym.Env) -> str:
+def _version(env_label: str, env_like: EnvLike, env: gym.Env) -> str:
     """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
     inner = env.unwrapped
     users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
-    return users if env_label == own_label(passed) else digest(f"{users} {fingerprint(passed)}".encode())
+    return users if env_label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
 
 
 def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work: _Work) -> dict[str, Any]:
@@ -355,7 +355,7 @@ def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "envs": list(plan.cast.envs),
         "instances": list(plan.cast.instances),
-        "given": {name: given for name, given in plan.cast.instances.items() if isinstance(given, str) and given != name},
+        "given": {name: file for name, file in plan.cast.instances.items() if isinstance(file, str) and file != name},
         "agents": list(agents),
         "horizon": work.horizon,
         "runs": runs,
@@ -375,8 +375,8 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
         if agent_label != own_label(agent):
             yield agent_label, fingerprint(agent)
         elif parse_spec(agent_label)[0] not in PUBLISHED:
-            made = agent_maker(agent)[0]
-            yield agent_label, source_digest(getattr(made, "adopted", made))
+            maker = agent_maker(agent)[0]
+            yield agent_label, source_digest(getattr(maker, "adopted", maker))
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
@@ -450,8 +450,8 @@ def _report_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: 
 def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
     with looking_in(work.folder):
         env = make_env(work.cast.envs[trial.env], work.cast.instances[trial.instance])
-        made = work.cast.agents[trial.agent]
-        return env, make_agent(made, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
+        maker = work.cast.agents[trial.agent]
+        return env, make_agent(maker, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
 
 
 def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:

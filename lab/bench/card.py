@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,10 +27,10 @@ from ...runner.make import agent_maker
 from ...runner.progress import Progress
 from ...runner.sweep import check_workers
 from .leaderboard import Place, place_of
-from .pages import scorecard_html, scorecard_markdown
+from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .play import play, suited
 from .reference import machine, reference
-from .score import Estimate, Standing, anchors, counting, improvement, scored, standing, tasks
+from .score import Estimate, Standing, anchors, improvement, scored, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 __all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
@@ -115,53 +115,14 @@ class Scorecard:
     @cached_property
     def summary(self) -> list[str]:
         """Where it stands, where it is best and where worst, in sentences."""
-        told = f"It is told {', '.join(self.told)} where the environment knows it." if self.told else ""
-        sentences = [self._overall(), self._first_look(), self._extremes(), *self._tasks(), self._misspecified(), told]
-        return list(filter(None, sentences))
-
-    def _overall(self) -> str:
-        ahead = [each for each in self.comparisons if each.improvement.value > 0.5]
-        return (
-            f"{self.agent} scores {self.standing.overall} over {self.standing.n_tasks} of {len(tasks(self.quick))} tasks; 0 is "
-            "random, 1 the best agent of the reference in each task. It is the better one in more than half of the pairs of "
-            f"runs against {len(ahead)} of the {len(self.comparisons)} agents that share tasks with it."
-        )
-
-    def _first_look(self) -> str:
-        return self.quick * (
-            f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands for an "
-            "ability. Without --quick it is what others can be told."
-        )
-
-    def _extremes(self) -> str:
-        abilities = self.standing.abilities
-        order = sorted(counting(abilities), key=lambda ability: -abilities[ability].value)
-        best, worst = (f"{name.replace('_', ' ')} ({ABILITIES[name]}): {abilities[name]}" for name in (order[0], order[-1]))
-        return f"It is best in {best}; and worst in {worst}." if len(order) > 1 else ""
-
-    def _tasks(self) -> Iterator[str]:
-        rows = sorted(self.of_tasks, key=lambda row: -row[-1])
-        above = [row for row in rows if row[-1] > 1]
-        if above:
-            count = f"{len(above)} task{'s' * (len(above) > 1)}"
-            yield f"In {count} it beats the best agent of the reference, most of all here: {above[0][1]}."
-        yield f"Its worst task, score {rows[-1][-1]:.2f}: {rows[-1][1]}."
-
-    def _misspecified(self) -> str:
-        own, others = self._by_click_model()
-        if own is None or others is None:
-            return ""
-        return (
-            f"With the same items it scores {own:.2f} under the click models that it is made for ({self.click_models}) and "
-            f"{others:.2f} under others."
-        )
+        return scorecard_summary(self, *self._by_click_model())
 
     def _by_click_model(self) -> tuple[float | None, float | None]:
         """The mean scores of ``misspecified`` under the click models that it names, and under the others."""
         rows = self.table.filter(col("ability") == "misspecified")
         model = col("env").str.strip_suffix("Rank-v0")
         own = model.is_in(re.findall(r"\w+", self.click_models))
-        means = [rows.filter(chosen)["score"].mean() for chosen in (own, ~own)]
+        means = [rows.filter(rule)["score"].mean() for rule in (own, ~own)]
         return means[0], means[1]  # type: ignore[return-value]  # of floats
 
     def to_markdown(self) -> str:

@@ -49,8 +49,8 @@ def reference() -> polars.DataFrame:
     """
     frames = []
     for each in read_shipped(RESULTS):
-        told = columns_of(each.part.partition("-")[0])
-        frames.append(each.table.with_columns(*told, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
+        columns = columns_of(each.part.partition("-")[0])
+        frames.append(each.table.with_columns(*columns, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
     return scored(polars.concat(frames).sort("agent", maintain_order=True))
 
 
@@ -142,9 +142,10 @@ def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
             agents = own["agent"].unique(maintain_order=True).to_list()
             envs, instances = ([*dict.fromkeys(own[name])] for name in ("env", "instance"))
             config = read_results(out / agents[0] / part)[2]
-            made = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym"), "versions": config["versions"]}
-            made |= {"seed": SEED, "horizon": block[0].horizon, "runs": own["run"].n_unique(), "queries": instances}
-            made |= {"envs": envs, "instances": instances, "agents": agents, **fingerprints(envs, agents, instances)}
+            origin = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym")}
+            origin |= {"versions": config["versions"], "seed": SEED, "horizon": block[0].horizon}
+            origin |= {"runs": own["run"].n_unique(), "queries": instances}
+            origin |= {"envs": envs, "instances": instances, "agents": agents, **fingerprints(envs, agents, instances)}
             columns = [
                 "env",
                 "instance",
@@ -153,7 +154,7 @@ def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
                 col("horizon").alias("step"),
                 col("loss", "seconds").cast(polars.Float32),
             ]
-            yield Shipped(setting, part, own.select(columns), made)
+            yield Shipped(setting, part, own.select(columns), origin)
 
 
 def _card(table: polars.DataFrame, results: Sequence[Shipped]) -> str:

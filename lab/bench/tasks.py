@@ -1,4 +1,4 @@
-"""The tasks of the scorecard, version 1: what is played, for how long, and what of it counts.
+"""Tasks of the scorecard, version 1: what is played, for how long, and what of it counts.
 
 A task is three words and a number that anybody can type: an environment, an instance of it and a horizon. Nothing here may
 change without a new version, which a fingerprint holds (`fingerprint`).
@@ -27,25 +27,12 @@ RUNS = 5
 """Runs of each task."""
 QUICK_RUNS = 2
 """With ``--quick``, and of fewer tasks."""
-GROUPS = Path(__file__).parent / "data" / "tasks.json"
-"""The tasks in groups: click models and instances of one ability, horizon and measure."""
+PROTOCOL = json.loads(Path(__file__).parent.joinpath("data", "tasks.json").read_text(encoding="utf-8"))
+"""The abilities, and the tasks in groups: click models and instances of one ability, horizon and measure."""
 SEED, ANCHOR_SEED = 0, 1
 """Of all runs, and of those from which the anchors are."""
 
-ABILITIES = {
-    "standard": "real queries, under six click models",
-    "position_bias": "lower positions are seen less, from a little to hardly at all, or trusted less",
-    "many_items": "20, 100 and 1,000 items",
-    "long_lists": "lists of ten items",
-    "small_gaps": "items that differ by 0.1, 0.05 and 0.025",
-    "low_click_rates": "no item is clicked more often than once in fifty times",
-    "change": "users whose attractions change, every 10,000 or every 100,000 sessions",
-    "safety": "lists much worse than the one in production",
-    "cold_start": "the first thousand sessions",
-    "misspecified": "the same items under seven click models that differ as much as they can",
-    "contextual": "other candidates in every session, told by features",
-    "memory": "users who come back as what was clicked made them",
-}
+ABILITIES: dict[str, str] = PROTOCOL["abilities"]
 """What an agent may be good at, with a line about it."""
 
 
@@ -111,7 +98,7 @@ def _shuffled(instance: str, seed: int) -> str:
 def _groups() -> Iterator[Task]:
     """A task for every environment and instance of each group; those of ``safety`` are not in models whose best list is not in
     the order of attraction, by which the metric counts what is worse."""
-    for group in json.loads(GROUPS.read_text(encoding="utf-8")):
+    for group in PROTOCOL["tasks"]:
         horizon = group["horizon"]
         for model, instance in itertools.product(group["models"], group["instances"]):
             about = group["about"].format(horizon=horizon, instance=instance, model=model)

@@ -82,8 +82,8 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     if axes is None:
         axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
         axes.set_title(_wrapped(title_of((env, instance)), 55), fontsize=10)
-    shown = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
-    curves = shown.with_columns(regret_ci95=polars.lit(None, polars.Float64))
+    rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
+    curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
     number = len(axes.get_lines())
     before = _ends(axes) if number else None
     measure = measure_of([env], without)
@@ -208,8 +208,8 @@ def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, 
 
 
 def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
-    shown = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
-    return average(reward_for_regret(shown), (*columns_of(config), "agent", "step"))
+    rows = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
+    return average(reward_for_regret(rows), (*columns_of(config), "agent", "step"))
 
 
 def _split(
@@ -217,11 +217,11 @@ def _split(
 ) -> tuple[list[tuple[Place, BoundCurve]], list[str]]:
     """The bounds that cross a panel, with its place, and in words where those end that do not end in it."""
     within, beyond, places = [], [], places_of(config)
-    seen = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
+    visible = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
     for place in places:
         low, high = _limits(rows_of(curves, place), log) or (0.0, math.inf)
         for curve in theory.curves[place]:
-            values = curve.values[seen & np.isfinite(curve.values)]
+            values = curve.values[visible & np.isfinite(curve.values)]
             if ((low <= values) & (values <= high)).any():
                 within.append((place, curve))
             if len(values) and not low <= values[-1] <= high:
@@ -317,8 +317,8 @@ def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
     if not log:
         low, high = np.min(curves["regret"].to_numpy()), np.max(curves["regret"].to_numpy())
         return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
-    shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
-    return (shown.min() / 1.5, shown.max() * 1.5) if len(shown) else None
+    regrets = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
+    return (regrets.min() / 1.5, regrets.max() * 1.5) if len(regrets) else None
 
 
 def _look_of_bound(agents: list[str], bound: BoundCurve) -> dict[str, Any]:

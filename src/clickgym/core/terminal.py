@@ -1,4 +1,4 @@
-"""Tables and sentences for a terminal of any width: no number and no name is ever cut.
+"""Tables and sentences in a terminal of any width: no number and no name is ever cut.
 
 What does not fit folds between words, or is left out by importance with a word about it. Where even that is not enough, each
 row becomes some lines.
