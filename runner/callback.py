@@ -12,7 +12,7 @@ __all__ = ["Callback"]
 
 
 class Callback:
-    """What a sweep tells as it goes; subclass to show it. All methods may be called from any thread."""
+    """Listener to the progress of a sweep; subclass to show it. All methods may be called from any thread."""
 
     def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
         """Before any work: all trials, and the tables of those that an earlier sweep finished."""

@@ -1,4 +1,4 @@
-"""What takes part in a sweep, and its way to other processes."""
+"""Environments and agents of a sweep behind their labels, and their way to other processes."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Cast:
 
 def _named_users(env: Any) -> tuple[str, type[Users] | None]:
     """The class that the id of an environment names, if it is not one of the package."""
-    made = env[0]
-    name = made.kwargs.get("model") if isinstance(made, EnvSpec) else None
-    found = users_class(name) if isinstance(name, str) and str(made.entry_point).startswith("clickgym.") else None
-    return str(name), None if found is None or found.__module__.startswith("clickgym.") else found
+    maker = env[0]
+    name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
+    users = users_class(name) if isinstance(name, str) and str(maker.entry_point).startswith("clickgym.") else None
+    return str(name), None if users is None or users.__module__.startswith("clickgym.") else users
 
 
 @lru_cache(maxsize=4)  # each trial brings it anew, and kernels are compiled once for each class
@@ -56,7 +56,7 @@ def _arrive(packed: bytes, folder: str, path: tuple[str, ...]) -> Cast:
     sys.path += [place for place in path if place not in sys.path]
     with looking_in(folder):
         envs, agents, instances, users = cloudpickle.loads(packed)
-    for name, found in users.items():
-        if found is not None:
-            make_known(name, found)
+    for name, own in users.items():
+        if own is not None:
+            make_known(name, own)
     return Cast(envs, agents, instances)

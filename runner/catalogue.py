@@ -1,4 +1,4 @@
-"""What there is: agents, environments, instances and metrics, each with a line about it."""
+"""Catalogues of agents, environments, instances and metrics, each with a line about it."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def list_metrics() -> Catalogue:
         >>> ", ".join(list_metrics())
         'any_click, ndcg, violations, optimal_lists, users, ndcg_by_grade, discounted_ndcg, window_regret, held_out_ndcg'
     """
-    counted = {name: metric.description for name, metric in METRICS.items()}
+    sums = {name: metric.description for name, metric in METRICS.items()}
     derived = {name: _summary(measure) for name, measure in (DERIVED | LEARNED).items()}
-    return Catalogue({"name": name, "about": about} for name, about in (counted | derived).items())
+    return Catalogue({"name": name, "about": about} for name, about in (sums | derived).items())
 
 
 def _summary(thing: Any) -> str:

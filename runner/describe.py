@@ -1,4 +1,4 @@
-"""An agent, an environment or a metric in words, from its docstring and the registries: what `clickgym show` prints."""
+"""Descriptions of agents, environments and metrics, from docstrings and registries: what `clickgym show` prints."""
 
 from __future__ import annotations
 
@@ -62,37 +62,36 @@ def describe_agent(name: str) -> Description:
     """
     agent: Any = PUBLISHED[name]
     text = sections(agent.__doc__ or "")
-    told = getattr(agent, "told", {})
-    filled = [key for key in ("horizon", "n_features") if key in inspect.signature(agent).parameters]
+    observed = [key for key in ("horizon", "n_features") if key in inspect.signature(agent).parameters]
     facts = {
         "paper": agent.paper,
         "click models": agent.click_models,
-        "is told": ", ".join([*told, *filled]),
+        "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
         "source": _source(agent),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]
     about = re.split(r"\n\s*\|", text[""])[0]  # before the table of an RL algorithm, of which the rows are those below
-    return Description("agent", name, _plain(about), _known(facts), [table for table in tables if table.rows])
+    return Description("agent", name, _plain(about), _filled(facts), [table for table in tables if table.rows])
 
 
 def _source(agent: Any) -> str:
     """The paragraph of a docstring that names the paper in full."""
-    found = re.search(r"^Source: ((?:.+\n?)+)", inspect.getdoc(agent) or "", flags=re.MULTILINE)
-    return _plain(found[1]) if found else ""
+    source = re.search(r"^Source: ((?:.+\n?)+)", inspect.getdoc(agent) or "", flags=re.MULTILINE)
+    return _plain(source[1]) if source else ""
 
 
 def _hyperparameters(agent: Any) -> list[tuple[str, ...]]:
-    described: dict[str, str] = {}
+    words: dict[str, str] = {}
     for base in reversed(agent.__mro__):
         for names, text in entries(sections(base.__dict__.get("__doc__") or "").get("Args", "")).items():
-            described |= dict.fromkeys((name.lstrip("*") for name in re.split(", *", names)), _plain(text))
+            words |= dict.fromkeys((name.lstrip("*") for name in re.split(", *", names)), _plain(text))
     own = {
         key: parameter
         for key, parameter in inspect.signature(agent).parameters.items()
         if key not in SIZES and parameter.kind is not parameter.VAR_KEYWORD
     }
-    rows = [(key, _default(parameter.default), described.get(key, "")) for key, parameter in own.items()]
+    rows = [(key, _default(parameter.default), words.get(key, "")) for key, parameter in own.items()]
     settings = getattr(agent, "settings", {})
     return [*((key, _default(setting.default), setting.why) for key, setting in settings.items()), *rows]
 
@@ -110,22 +109,20 @@ def describe_environment(env_id: str) -> Description:
     """
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
     rows = [(name, _plain(default), _plain(text)) for name, default, text in arguments(env_id)]
-    default = next(text for name, text, _ in rows if name == "instance").strip('"')
-    spaces: dict[str, str] = {}
-    if default != "–":
-        env = make_env(env_id)
-        spaces = {"actions": str(env.action_space), "observations": _plain(str(env.observation_space))}
+    default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
+    env = make_env(env_id) if default else None
     rewards = environment.click_model.rewards
     users = environment.users if environment.form else environment.click_model
     facts = {
-        **spaces,
+        "actions": str(env.action_space) if env else "",
+        "observations": _plain(str(env.observation_space)) if env else "",
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
-        "default instance": "" if default == "–" else default,
+        "default instance": default,
         "source": _plain(sections(users.__doc__ or "")["Source"]),
         "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
     table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, [tuple(row) for row in rows])
-    return Description("environment", env_id, environment.about, _known(facts), [table])
+    return Description("environment", env_id, environment.about, _filled(facts), [table])
 
 
 def arguments(env_id: str) -> list[tuple[str, str, str]]:
@@ -135,23 +132,28 @@ def arguments(env_id: str) -> list[tuple[str, str, str]]:
         env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
     """
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    model, form = environment.click_model, environment.form
-    lines = entries(sections(environment.users.__doc__ or "")["Args"])
-    if form == "Contextual":
-        labelled = entries(sections(LabelledModel.__doc__ or "")["Args"])
-        base = entries(sections(ContextualModel.__doc__ or "")["Args"])
-        lines = base | {"theta": lines["theta"], "attraction": f"instead of `theta`: {labelled['attraction']}"}
-        own = entries(sections(model.__doc__ or "")["Args"])
-        lines |= {name: f"of each item: {own[name]}" for name in model.item_parameters()[1:]}
+    lines = _lines_of_contextual(environment) if environment.form == "Contextual" else _args(environment.users)
     lines.pop("n_positions", None)
-    default = "of the instance" if form or model.default_instance else "–"
+    default = "of the instance" if environment.form or environment.click_model.default_instance else "–"
     rows = [(name, default, text) for name, text in lines.items()]
-    return [*rows, *((name, shown, text) for name, (shown, text) in _shared(environment).items())]
+    return [*rows, *((name, value, text) for name, (value, text) in _shared(environment).items())]
+
+
+def _lines_of_contextual(environment: Environment) -> dict[str, str]:
+    """The arguments of a form with candidates that change: its own, and those of its click model for each item."""
+    model, theta = environment.click_model, _args(environment.users)["theta"]
+    lines = _args(ContextualModel) | {"theta": theta, "attraction": f"instead of `theta`: {_args(LabelledModel)['attraction']}"}
+    return lines | {name: f"of each item: {_args(model)[name]}" for name in model.item_parameters()[1:]}
+
+
+def _args(thing: Any) -> dict[str, str]:
+    """The arguments that a docstring describes."""
+    return entries(sections(thing.__doc__ or "").get("Args", ""))
 
 
 def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     """The arguments that all environments have: what is shown as the default, and the description."""
-    own = entries(sections(ClickEnv.__doc__ or "")["Args"])
+    own = _args(ClickEnv)
     model, form = environment.click_model, environment.form
     instance = Problem.default_instance(form, model)
     defaults = {
@@ -166,7 +168,7 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
         del defaults["reference"]
     if environment.kind == "Memory":
         del defaults["cutoff"]
-    return {name: (shown, own[name]) for name, shown in defaults.items()}
+    return {name: (default, own[name]) for name, default in defaults.items()}
 
 
 def describe_metric(name: str) -> Description:
@@ -197,7 +199,7 @@ def describe_metric(name: str) -> Description:
 _HEADINGS = ("parameter", "default", "what it is")
 
 
-def _known(facts: Mapping[str, str]) -> dict[str, str]:
+def _filled(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in facts.items() if text}
 
 

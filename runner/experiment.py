@@ -1,4 +1,4 @@
-"""An experiment file: the arguments of a sweep in TOML, under the keys of ``config.json``."""
+"""Experiment file: the arguments of a sweep in TOML, under the keys of ``config.json``."""
 
 from __future__ import annotations
 
@@ -52,12 +52,7 @@ def read_experiment(file: Path) -> dict[str, Any]:
     Raises:
         ValueError: it is not there, is no TOML, lacks a key, or has one that is unknown or of a wrong type.
     """
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no experiment file {file}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no TOML: {error}") from None
+    content = _parsed(file)
     for key, value in content.items():
         if key not in EXPERIMENT_KEYS:
             raise ValueError(f"{file}: {unknown('key', key, EXPERIMENT_KEYS)}")
@@ -70,3 +65,12 @@ def read_experiment(file: Path) -> dict[str, Any]:
     if "instances" in content:
         content["instances"] = [str(file.parent / name) if name.endswith(".json") else name for name in content["instances"]]
     return {"runs": 10, **content}
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no experiment file {file}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is no TOML: {error}") from None

@@ -1,4 +1,5 @@
-"""What takes part, and what it is called: one label, whether it is passed by its name or as an object."""
+"""Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the label used in seeds, files
+and tables."""
 
 from __future__ import annotations
 
@@ -122,13 +123,13 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
     if isinstance(thing, str):
         return parse_spec(thing)
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
-        made, arguments = split(thing[0])
-        return made, arguments | dict(thing[1])
+        maker, arguments = split(thing[0])
+        return maker, arguments | dict(thing[1])
     if isinstance(thing, functools.partial):
         if thing.args:
             raise ValueError(f"{short(thing)}: give the arguments of a partial by keyword")
-        made, arguments = split(thing.func)
-        return made, arguments | thing.keywords
+        maker, arguments = split(thing.func)
+        return maker, arguments | thing.keywords
     return thing, {}
 
 
@@ -146,21 +147,21 @@ def own_label(thing: Any) -> str | None:
         'PBMRank-v0:reward=any_click'
         >>> own_label(lambda: gym.make("PBMRank-v0"))
     """
-    made, arguments = split(thing)
-    if isinstance(made, EnvSpec):
-        made, beside = _name_of_spec(made)
+    maker, arguments = split(thing)
+    if isinstance(maker, EnvSpec):
+        maker, beside = _name_of_spec(maker)
         arguments = beside | arguments
-    name = made if isinstance(made, str) else _name_of(made)
+    name = maker if isinstance(maker, str) else _name_of(maker)
     if name is None:
         return None
     if not arguments:
         return name
     try:
         label = f"{name}:{','.join(f'{key}={_written(value)}' for key, value in arguments.items())}"
-        kept = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
+        readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
     except (TypeError, ValueError):  # an argument that is no JSON, or that cannot stand among others
         return None
-    return label if kept else None
+    return label if readable else None
 
 
 def _written(value: Any) -> str:
@@ -173,22 +174,22 @@ def _written(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _name_of(made: Any) -> str | None:
+def _name_of(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
-    made = getattr(made, "adopted", made)  # a learner made of a library's class goes by that
-    name, module = getattr(made, "__qualname__", None), getattr(made, "__module__", None)
+    maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
+    name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
         return None
-    if PUBLISHED.get(name) is made:
+    if PUBLISHED.get(name) is maker:
         return str(name)
     library = module.partition(".")[0]
-    if library in ("stable_baselines3", "sb3_contrib") and getattr(sys.modules[library], name, None) is made:
+    if library in ("stable_baselines3", "sb3_contrib") and getattr(sys.modules[library], name, None) is maker:
         return f"{library}:{name}"  # as its documentation calls it
     try:
-        found = operator.attrgetter(name)(sys.modules[module])
+        namesake = operator.attrgetter(name)(sys.modules[module])
     except (AttributeError, KeyError):
         return None
-    return f"{module}:{name}" if found is made else None
+    return f"{module}:{name}" if namesake is maker else None
 
 
 def _name_of_spec(spec: EnvSpec) -> tuple[str | None, dict[str, Any]]:
@@ -271,15 +272,15 @@ def model_digest(model: Users) -> str:
             return [as_classes(entry) for entry in value]
         if not isinstance(value, dict):
             return value
-        named = {key: as_classes(entry) for key, entry in value.items()}
-        return named | ({"model": users_class(named["model"]).__name__} if "model" in named else {})
+        names = {key: as_classes(entry) for key, entry in value.items()}
+        return names | ({"model": users_class(names["model"]).__name__} if "model" in names else {})
 
     return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
 
 
-def source_digest(made: Any) -> str:
+def source_digest(maker: Any) -> str:
     """Identifies the source of a user's class or function; for one in a module the whole file."""
-    return digest(_source(made))
+    return digest(_source(maker))
 
 
 def fingerprint(thing: Any) -> str:
@@ -291,23 +292,23 @@ def fingerprint(thing: Any) -> str:
     return digest(_text(split(thing)).encode())
 
 
-def _source(made: Any) -> bytes:
+def _source(maker: Any) -> bytes:
     """A module's file; of what stands in a script or a notebook, the lines; and where there are none, or no name, the code."""
-    named = "<" not in made.__qualname__
+    has_name = "<" not in maker.__qualname__
     with contextlib.suppress(OSError, TypeError):
-        if named and made.__module__ != "__main__":
-            return Path(inspect.getfile(made)).read_bytes()
-        if named:
-            return "".join(map(inspect.getsource, _bases_there(made))).encode()
-    if isinstance(made, type):
-        return b"".join(part for base in _bases_there(made) for value in vars(base).items() for part in _member(*value))
-    closure = [cell.cell_contents for cell in made.__closure__ or ()]  # what a nested function has taken from around it
-    return b"".join(_bytecode(made.__code__)) + _text([made.__defaults__, made.__kwdefaults__, closure]).encode()
+        if has_name and maker.__module__ != "__main__":
+            return Path(inspect.getfile(maker)).read_bytes()
+        if has_name:
+            return "".join(map(inspect.getsource, _bases_there(maker))).encode()
+    if isinstance(maker, type):
+        return b"".join(part for base in _bases_there(maker) for value in vars(base).items() for part in _member(*value))
+    closure = [cell.cell_contents for cell in maker.__closure__ or ()]  # what a nested function has taken from around it
+    return b"".join(_bytecode(maker.__code__)) + _text([maker.__defaults__, maker.__kwdefaults__, closure]).encode()
 
 
-def _bases_there(made: Any) -> list[Any]:
+def _bases_there(maker: Any) -> list[Any]:
     """A class and those of its bases that stand beside it, in the same script."""
-    return [base for base in made.__mro__ if base.__module__ == made.__module__] if isinstance(made, type) else [made]
+    return [base for base in maker.__mro__ if base.__module__ == maker.__module__] if isinstance(maker, type) else [maker]
 
 
 def _member(name: str, value: Any) -> Iterator[bytes]:

@@ -206,15 +206,15 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
     def found_guilty(error: Exception) -> Exception:
         """What failed in the chunk: ``seen`` tells how many of its lists were shown, and the last session is played again from
         its own random numbers; if that fails, too, it was the click model."""
-        shown = int(seen.max()) + 1
-        if not shown:
+        count = int(seen.max()) + 1
+        if not count:
             return session_error(agent, env, f"step {meter.step + 1}", error)
         try:
             session(task.model)(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
         except Exception as again:
             what = f"{cause(again)}, in a {type(task.model).__name__}"
-            error = SessionError(f"{name_of(env)}, step {meter.step + shown}: {what}")
-        return session_error(agent, env, f"after the list of step {meter.step + shown}", error)
+            error = SessionError(f"{name_of(env)}, step {meter.step + count}: {what}")
+        return session_error(agent, env, f"after the list of step {meter.step + count}", error)
 
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
@@ -275,17 +275,17 @@ def play_python(
             check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not guest and click_env.task is not entered:
                 entered, contexts = click_env.task, metrics.contexts(click_env)
-            shown = metrics.as_shown(contexts)
-            seen, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
+            round_contexts = metrics.as_shown(contexts)
+            last, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
             clicks = clicks_of(observation)
             if guest:
                 clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-            agent.update(seen, ranking, clicks, float(reward))
+            agent.update(last, ranking, clicks, float(reward))
         except Exception as error:
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
         if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
-            metrics.kernel(shown, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
+            metrics.kernel(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), float(reward), int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()

@@ -1,4 +1,4 @@
-"""Agents and environments from what is passed as one: a name, as the command line and sweeps write it, or an object."""
+"""Factories of agents and environments, from a name, as the command line and sweeps write it, or from an object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,23 +71,23 @@ def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[
         ValueError: an unknown id, or a module that cannot be imported.
         TypeError: it is no environment.
     """
-    made, arguments = split(env)
-    if isinstance(made, str):
-        made = _env_named(made)
-    if isinstance(made, Users) or callable(made) or isinstance(made, EnvSpec):
-        if isinstance(made, type) and issubclass(made, Users):
-            raise TypeError(
-                f"{made.__name__} is a class; pass a model, {made.__name__}(...), or register an id for it, "
-                f'clickgym.register("MyRank-v0", {made.__name__})'
-            )
-        return made, arguments
+    maker, arguments = split(env)
+    if isinstance(maker, str):
+        maker = _env_named(maker)
+    if isinstance(maker, type) and issubclass(maker, Users):
+        raise TypeError(
+            f"{maker.__name__} is a class; pass a model, {maker.__name__}(...), or register an id for it, "
+            f'clickgym.register("MyRank-v0", {maker.__name__})'
+        )
+    if isinstance(maker, Users | EnvSpec) or callable(maker):
+        return maker, arguments
     advice = ""
-    if isinstance(made, Instance):
+    if isinstance(maker, Instance):
         advice = '; an instance needs an id as well: ("PBMRank-v0", {"instance": ...}), or instances=[...]'
-    elif isinstance(made, gym.Env):
+    elif isinstance(maker, gym.Env):
         advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
     raise TypeError(
-        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {made!r}{advice}"
+        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {maker!r}{advice}"
     )
 
 
@@ -97,11 +97,11 @@ def _env_named(name: str) -> Any:
         return gym.registry[name]
     module, colon, rest = name.partition(":")
     if colon:
-        found = _module("environment", name)
+        imported = _module("environment", name)
         if rest in gym.registry:
             return gym.registry[rest]
         try:
-            return operator.attrgetter(rest)(found)
+            return operator.attrgetter(rest)(imported)
         except AttributeError:
             raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
     close = difflib.get_close_matches(name, gym.registry, n=1, cutoff=0.5)
@@ -132,21 +132,21 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """
     if isinstance(env, gym.Env):
         return env
-    made, arguments = env_maker(env)
+    maker, arguments = env_maker(env)
     if instance is not None:
-        if "instance" in arguments or isinstance(made, Users):
+        if "instance" in arguments or isinstance(maker, Users):
             raise ValueError(f"the instance {instance!r} cannot be taken: the environment {env!r} has users of its own")
         arguments["instance"] = instance
-    if isinstance(made, Users):
-        return ClickEnv(made, **arguments)
+    if isinstance(maker, Users):
+        return ClickEnv(maker, **arguments)
     try:
         with looking_in(Path.cwd()):
-            found = gym.make(made, **arguments) if isinstance(made, EnvSpec) else made(**arguments)
+            product = gym.make(maker, **arguments) if isinstance(maker, EnvSpec) else maker(**arguments)
     except gym.error.Error as error:
-        raise ValueError(f"environment {getattr(made, 'id', made)}: {error}") from None
-    if not isinstance(found, gym.Env):
-        raise TypeError(f"{made!r} returned {found!r}; expected an environment")
-    return found
+        raise ValueError(f"environment {getattr(maker, 'id', maker)}: {error}") from None
+    if not isinstance(product, gym.Env):
+        raise TypeError(f"{maker!r} returned {product!r}; expected an environment")
+    return product
 
 
 # ----------------------------------------------------------------------------------------------------------------- agents
@@ -161,8 +161,8 @@ def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[
     Raises:
         ValueError, TypeError: there is no such agent, or it is none.
     """
-    made, hyperparameters = split(agent)
-    return agent_class(made) if isinstance(made, str) else _as_maker(made), hyperparameters
+    maker, hyperparameters = split(agent)
+    return agent_class(maker) if isinstance(maker, str) else _as_maker(maker), hyperparameters
 
 
 def agent_class(name: str) -> Callable[..., Agent | Learner]:
@@ -183,43 +183,48 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
-    found = _module("agent", name)
+    imported = _module("agent", name)
     try:
-        return _as_maker(operator.attrgetter(attribute)(found), f"agent {name!r}")
+        return _as_maker(operator.attrgetter(attribute)(imported), f"agent {name!r}")
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
 
 
-def _as_maker(found: Any, what: str = "") -> Any:
+def _as_maker(thing: Any, what: str = "") -> Any:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
-    what = what or repr(found)
-    if isinstance(found, type) and issubclass(found, (Agent, Learner)):
-        return found
-    if isinstance(found, type) and library is not None and issubclass(found, library.BaseAlgorithm):
-        return adopt(found)
-    if isinstance(found, type):
-        raise ValueError(
-            f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3"
-        )
-    kind = type(found).__name__
-    if isinstance(found, (Agent, Learner)):
-        raise TypeError(
+    algorithm: Any = () if library is None else library.BaseAlgorithm
+    what = what or repr(thing)
+    if not isinstance(thing, type):
+        reason = _why_no_maker(thing, what, isinstance(thing, algorithm))
+        if reason:
+            raise TypeError(reason)
+        return thing
+    if issubclass(thing, (Agent, Learner)):
+        return thing
+    if issubclass(thing, algorithm):
+        return adopt(thing)
+    raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3")
+
+
+def _why_no_maker(thing: Any, what: str, is_algorithm: bool) -> str:
+    """Why an object makes no agents, and what to pass instead; empty if it may."""
+    kind = type(thing).__name__
+    frozen = "clickgym.agents.FrozenPolicy(n_items, n_positions, model=..., actions=...), actions as trained"
+    if isinstance(thing, (Agent, Learner)):
+        return (
             f"{what} is an agent already, and one is made anew for each run: pass the class, {kind}, or with hyper-parameters "
             f"functools.partial({kind}, ...)"
         )
-    frozen = "clickgym.agents.FrozenPolicy(n_items, n_positions, model=..., actions=...), actions as trained"
-    if library is not None and isinstance(found, library.BaseAlgorithm):
-        learning = f"clickgym.agents.{kind}" if kind in LEARNERS else f'"{type(found).__module__.partition(".")[0]}:{kind}"'
-        raise TypeError(
+    if is_algorithm:
+        learning = f"clickgym.agents.{kind}" if kind in LEARNERS else f'"{type(thing).__module__.partition(".")[0]}:{kind}"'
+        return (
             f"an object of stable-baselines3's {kind} is no agent; to let it learn in the run pass the class, {learning}; to "
             f"play it as it is trained, {frozen}"
         )
-    if hasattr(found, "predict"):
-        raise TypeError(f"{what} is no agent; a trained policy, with a method predict, plays as {frozen}")
-    if not callable(found):
-        raise TypeError(f"{what} is no agent; expected a name, a class, or a functools.partial of one")
-    return found
+    if hasattr(thing, "predict"):
+        return f"{what} is no agent; a trained policy, with a method predict, plays as {frozen}"
+    return "" if callable(thing) else f"{what} is no agent; expected a name, a class, or a functools.partial of one"
 
 
 def make_agent(
@@ -258,74 +263,99 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
-    made, brought = agent_maker(agent)
-    name = getattr(made, "__name__", type(made).__name__)
-    hyperparameters = brought | hyperparameters
-    parameters = inspect.signature(made).parameters
+    maker, arguments = agent_maker(agent)
+    name = getattr(maker, "__name__", type(maker).__name__)
+    hyperparameters = arguments | hyperparameters
+    _check_hyperparameters(name, maker, hyperparameters)
+    horizon = None if horizon is None else check_horizon(horizon)
+    filled_in = dict(_filled_in(name, maker, hyperparameters, env, horizon))
+    product: Any = maker(**filled_in, **hyperparameters, seed=seed)
+    if not isinstance(product, (Agent, Learner)):
+        raise TypeError(f"{name} returned {product!r}; expected an agent")
+    setattr(product, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
+    return product
+
+
+def _check_hyperparameters(agent: str, maker: Callable[..., Any], hyperparameters: Iterable[str]) -> None:
+    parameters = inspect.signature(maker).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for key in hyperparameters:
         if key in ("horizon", "seed"):
-            raise ValueError(f"{name}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
+            raise ValueError(f"{agent}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
         if key in ("n_items", "n_positions"):
-            raise ValueError(f"{name}: {key} is set by the environment; it is no hyper-parameter")
+            raise ValueError(f"{agent}: {key} is set by the environment; it is no hyper-parameter")
         if key not in parameters and not takes_any:
             own = [other for other in list(parameters)[2:] if other not in ("horizon", "seed")]
-            raise TypeError(f"{name}: " + unknown("hyper-parameter", key, own))
-    if horizon is not None:
-        horizon = check_horizon(horizon)
-    click_env: Any = env.unwrapped
-    sizes = sizes_of(env)
-    filled_in: dict[str, Any] = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
-    for key, source in getattr(made, "told", {}).items():
+            raise TypeError(f"{agent}: " + unknown("hyper-parameter", key, own))
+
+
+def _filled_in(
+    agent: str, maker: Any, hyperparameters: Mapping[str, Any], env: gym.Env, horizon: int | None
+) -> Iterator[tuple[str, Any]]:
+    """The arguments of an agent that come from the environment and the horizon."""
+    parameters = inspect.signature(maker).parameters
+    sizes, click_env = sizes_of(env), env.unwrapped
+    yield "n_items", sizes.n_items
+    yield "n_positions", sizes.n_positions
+    for key, source in getattr(maker, "told", {}).items():
         required = parameters[key].default is inspect.Parameter.empty
         if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
-            filled_in[key] = _known(name, key, source, click_env)
-    if "n_features" in parameters and "n_features" not in hyperparameters:
-        if not sizes.n_features:
-            raise UnsuitedError(f"{name} ranks by features, which only contextual environments have")
-        filled_in["n_features"] = sizes.n_features
-    if "n_states" in parameters and "n_states" not in hyperparameters:
-        if not sizes.n_states:
-            raise UnsuitedError(f"{name} ranks by the user's state, which only users with a memory have")
-        filled_in["n_states"] = sizes.n_states
-    if "horizon" in parameters:
-        if horizon is not None:
-            filled_in["horizon"] = horizon
-        elif parameters["horizon"].default is inspect.Parameter.empty:
-            raise ValueError(f"{name} needs a horizon")
-    built: Any = made(**filled_in, **hyperparameters, seed=seed)
-    if not isinstance(built, (Agent, Learner)):
-        raise TypeError(f"{name} returned {built!r}; expected an agent")
-    setattr(built, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
-    return built
+            yield key, _fact(agent, key, source, click_env)
+    for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
+        yield key, _size(agent, key, getattr(sizes, key))
+    if "horizon" in parameters and horizon is not None:
+        yield "horizon", horizon
+    elif "horizon" in parameters and parameters["horizon"].default is inspect.Parameter.empty:
+        raise ValueError(f"{agent} needs a horizon")
 
 
-def _known(agent: str, key: str, source: str, env: Any) -> Any:
+def _size(agent: str, key: str, size: int) -> int:
+    what, where = OBSERVED[key]
+    if not size:
+        raise UnsuitedError(f"{agent} ranks by {what}, which only {where} have")
+    return size
+
+
+OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": ("the user's state", "users with a memory")}
+"""The sizes of what some agents rank by, in words, and where it is observed."""
+
+
+def _fact(agent: str, key: str, source: str, env: Any) -> Any:
     """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
-    guest = not isinstance(env, ClickEnv)
-    if guest:
+    if not isinstance(env, ClickEnv):
         raise UnsuitedError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
-    if isinstance(env.model, CascadeMDP):
-        facts = {"mean_sessions": env.model.n_sessions or env.model.mean_sessions, "click_rewards": env.model.click_rewards}
-        if source not in facts:
-            raise UnsuitedError(f"{agent} must be told {key}, which users with a memory do not have: give {key}=...")
-        return facts[source]
-    contextual = isinstance(env.model, ContextualModel)
-    users = env.model.base if contextual else env.model.epochs[0]  # what was known when the agent was built
-    known = None
-    if source == "browsing":  # of candidates that are all alike, where these matter
-        known = (env.model.mean if contextual else users).browsing_weights()
-    elif source == "examination":
-        known = users.position_weights()
-        if known is None and contextual:  # the position bias that one would measure: of candidates that are all alike,
-            known = env.model.mean.examination_probabilities(range(users.n_positions))
-        elif known is None and env.initial_ranking is not None:  # or on the production list
-            known = users.examination_probabilities(env.initial_ranking[: users.n_positions])
-    elif not contextual:
-        known = env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
-    if known is None and contextual:
-        raise UnsuitedError(f"{agent} must be told {key}, which the environment does not know: give {key}=...")
-    if known is None:
+    model = env.model
+    if isinstance(model, CascadeMDP):
+        facts = {"mean_sessions": model.n_sessions or model.mean_sessions, "click_rewards": model.click_rewards}
+        fact, reason = facts.get(source), ", which users with a memory do not have: "
+    elif isinstance(model, ContextualModel):
+        fact, reason = _of_candidates(source, model), ", which the environment does not know: "
+    else:
         has = "no production list" if source == "initial_ranking" else "none"
-        raise UnsuitedError(f"{agent} must be told {key}: the environment has {has}, so give {key}=...")
-    return known
+        fact, reason = _of_items(source, env), f": the environment has {has}, so "
+    if fact is None:
+        raise UnsuitedError(f"{agent} must be told {key}{reason}give {key}=...")
+    return fact
+
+
+def _of_candidates(source: str, model: ContextualModel) -> Any:
+    """A fact of a model whose candidates change; where these matter, of candidates that are all alike."""
+    if source == "browsing":
+        return model.mean.browsing_weights()
+    if source != "examination":
+        return None
+    weights = model.base.position_weights()
+    return model.mean.examination_probabilities(range(model.base.n_positions)) if weights is None else weights
+
+
+def _of_items(source: str, env: Any) -> Any:
+    """A fact of a model of items that stay, as it was known when the agent was built."""
+    users = env.model.epochs[0]
+    if source == "browsing":
+        return users.browsing_weights()
+    if source != "examination":
+        return env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
+    weights = users.position_weights()
+    if weights is None and env.initial_ranking is not None:  # the position bias that one would measure, on the production list
+        return users.examination_probabilities(env.initial_ranking[: users.n_positions])
+    return weights

@@ -1,4 +1,4 @@
-"""What can be measured at every session besides regret, reward and clicks, and of an agent at every checkpoint.
+"""Metrics besides regret, reward and clicks: of every session, and of an agent at every checkpoint.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
 that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two

@@ -1,4 +1,4 @@
-"""What sweeps show as they go, in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs.
+"""Progress of sweeps in a terminal and in a notebook: a bar with rate and time left, and lines of finished pairs.
 
 That kernels are compiled, which takes seconds the first time, is known from the events that numba tells.
 """
@@ -51,14 +51,14 @@ class Progress(Callback):
         self._bar = progress_bar(console)
         self._task: rich.progress.TaskID | None = None
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
-        self._compiling, self._told = False, Compiling(self._compile)
+        self._compiling, self._listener = False, Compiling(self._compile)
 
     def __enter__(self) -> Self:
-        self._told.__enter__()
+        self._listener.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._told.__exit__(kind, error, traceback)
+        self._listener.__exit__(kind, error, traceback)
         self._before.stop()
         self._bar.stop()
 
@@ -131,10 +131,11 @@ class Progress(Callback):
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
         row = summary(frame, frame.unique("run"), by).row(0, named=True)
-        known = row["regret"] is not None
         return [
             *(row[name] for name in by),
-            f"regret {regret_text(row['regret'], row['regret_ci95'])}" if known else f"reward {row['reward']:.4f} / session",
+            f"regret {regret_text(row['regret'], row['regret_ci95'])}"
+            if row["regret"] is not None
+            else f"reward {row['reward']:.4f} / session",
             f"{frame.unique('run')['seconds'].sum():.1f} s",
             *self._trained(frame),
             f"{duration(row['ns_per_session'])} / session",

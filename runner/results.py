@@ -1,4 +1,4 @@
-"""The folder of a sweep's results: configuration, a file for each finished run, and the tables; how it grows, and merges.
+"""Folder of a sweep's results: configuration, a file for each finished run, and the tables; reading, adding, merging.
 
 The configuration is a list of parts, each the arguments of one sweep and what it was made with: enough to run it again.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import shutil
@@ -63,6 +64,8 @@ KEYS = {
 }  # fmt: skip
 """What every part has, since version 0.1."""
 
+UNFINISHED = "holds an unfinished sweep; run it again with the same arguments to finish it"
+
 Part = dict[str, Any]
 
 
@@ -97,11 +100,9 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
     """
     runs: dict[tuple[str, str, str], int] = {}
     for part in parts:
-        for env in part["envs"]:
-            for instance in part["instances"]:
-                if f"{env} {instance}" in part["models"]:
-                    for agent in part["agents"]:
-                        runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
+        for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
+            if f"{env} {instance}" in part["models"]:
+                runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
     places = [{name: place for place, name in enumerate(_union(parts, key))} for key in ("envs", "instances", "agents")]
     pairs = sorted(runs, key=lambda pair: [place[name] for place, name in zip(places, pair, strict=True)])
     return [Trial(*pair, index) for pair in pairs for index in range(runs[pair])]
@@ -165,7 +166,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
     if len(done) < len(trials):
         if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
             _write_trials(out, _read_finished(out, trials_of(parts), parts))
-        if not any(_without_time(part) == _without_time(other) for other in parts):
+        if not _is_among(part, parts):
             _warn_of_versions(out, parts, part)
             _write_config(out, [*parts, part])
         _make_trials(out)
@@ -188,8 +189,9 @@ def _versions(part: Part) -> dict[str, str]:
     return {"clickgym": part["clickgym"], **part["versions"]}
 
 
-def _without_time(part: Part) -> Part:
-    return {key: value for key, value in part.items() if key != "made"}
+def _is_among(part: Part, parts: Iterable[Part]) -> bool:
+    """Whether a part is one of several, whenever it was made."""
+    return any({**part, "made": None} == {**other, "made": None} for other in parts)
 
 
 def _write_config(out: Path, parts: Sequence[Part]) -> None:
@@ -314,7 +316,7 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     folder = Path(folder)
     parts = read_parts(folder / CONFIG)
     if not (folder / TABLE).exists():
-        raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
+        raise ValueError(f"{folder} {UNFINISHED}")
     table, timings = _read_tables(folder)
     finished = dict.fromkeys(Trial(*row) for row in timings.select(Trial._fields).iter_rows())
     return table, timings, _together(_complete(parts, finished) or parts)
@@ -327,24 +329,26 @@ def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> di
         config: as `read_results` returns it.
         agents, envs: their labels.
     """
-    agents, envs, parts = list(agents), list(envs), []
-    for part in config.get("parts", [config]):
-        own = [name for name in part["agents"] if name in agents]
-        places = [env for env in part["envs"] if env in envs]
-        pairs = {(env, name): f"{env} {name}" for env in places for name in part["instances"]}
-        models = {pair: part["models"][pair] for pair in pairs.values() if pair in part["models"]}
-        if own and models:
-            parts.append(
-                {
-                    **part,
-                    "agents": own,
-                    "envs": places,
-                    "instances": [name for name in part["instances"] if any(pairs[env, name] in models for env in places)],
-                    "models": models,
-                    "sources": {name: digest for name, digest in part["sources"].items() if name in own},
-                }
-            )
-    return _together(parts)
+    agents, envs = list(agents), list(envs)
+    parts = [_selected(part, agents, envs) for part in config.get("parts", [config])]
+    return _together([part for part in parts if part["agents"] and part["models"]])
+
+
+def _selected(part: Part, agents: Sequence[str], envs: Sequence[str]) -> Part:
+    """What a part says of some of its agents and environments."""
+    own = [name for name in part["agents"] if name in agents]
+    places = [env for env in part["envs"] if env in envs]
+    pairs = {f"{env} {name}": name for env in places for name in part["instances"]}
+    models = {pair: part["models"][pair] for pair in pairs if pair in part["models"]}
+    names = {pairs[pair] for pair in models}
+    return {
+        **part,
+        "agents": own,
+        "envs": places,
+        "instances": [name for name in part["instances"] if name in names],
+        "models": models,
+        "sources": {name: digest for name, digest in part["sources"].items() if name in own},
+    }
 
 
 def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
@@ -393,7 +397,7 @@ def read_parts(file: Path) -> list[Part]:
     parts = config.get("parts", [config])
     if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
-    if config.get("checksum", found := _checksum(parts)) != found:
+    if config.get("checksum", checksum := _checksum(parts)) != checksum:
         raise ValueError(
             f"{file} is damaged, or was edited: its checksum is another; take a copy of it, or remove the line of the checksum "
             f"to stand by what it says"
@@ -430,35 +434,45 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
     out = Path(out)
     if not folders:
         raise ValueError("no folder was named")
-    parts: list[Part] = []
-    frames: dict[Trial, polars.DataFrame] = {}
-    origin: dict[Trial, Path] = {}
-    for folder in map(Path, folders):
-        own = read_parts(folder / CONFIG)
-        for part in parts:
-            check_agreement(str(folder), own, part)
-        finished = _read_finished(folder, trials_of(own), own)
-        if len(_complete(own, finished)) < len(own):
-            raise ValueError(f"{folder} holds an unfinished sweep; run it again with the same arguments to finish it")
-        for trial, frame in finished.items():
-            both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
-            if not both[0].equals(both[1]):
-                raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
-            origin.setdefault(trial, folder)
-        parts += [part for part in own if all(_without_time(part) != _without_time(other) for other in parts)]
+    parts, frames = _collected([Path(folder) for folder in folders])
     make_folder(out)
     remove_drafts(out)
-    if not _is_empty(out):
-        if not _is_of(out, parts, frames):
-            raise ValueError(f"{out} holds something already; choose another folder")
-    else:
+    if _is_empty(out):
         _write_config(out, parts)
+    elif not _is_of(out, parts, frames):
+        raise ValueError(f"{out} holds something already; choose another folder")
     _make_trials(out)
     for trial, frame in frames.items():
         if not (out / TRIALS / trial.file).exists():
             write_trial(out, trial, frame)
     finished = write_tables(out)
     return table_of([finished[trial] for trial in trials_of(parts)], parts[0]["metrics"])
+
+
+def _collected(folders: Iterable[Path]) -> tuple[list[Part], dict[Trial, polars.DataFrame]]:
+    """The parts and the trials of several folders, each once."""
+    parts: list[Part] = []
+    frames: dict[Trial, polars.DataFrame] = {}
+    origin: dict[Trial, Path] = {}
+    for folder in folders:
+        own = read_parts(folder / CONFIG)
+        for part in parts:
+            check_agreement(str(folder), own, part)
+        for trial, frame in _read_all(folder, own).items():
+            both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
+            if not both[0].equals(both[1]):
+                raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
+            origin.setdefault(trial, folder)
+        parts += [part for part in own if not _is_among(part, parts)]
+    return parts, frames
+
+
+def _read_all(folder: Path, parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
+    """The tables of all trials of a folder."""
+    finished = _read_finished(folder, trials_of(parts), parts)
+    if len(_complete(parts, finished)) < len(parts):
+        raise ValueError(f"{folder} {UNFINISHED}")
+    return finished
 
 
 def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:

@@ -1,4 +1,4 @@
-"""One agent in one environment."""
+"""Run of one agent in one environment, and its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +19,7 @@ from ..core.checks import check_horizon, check_seed, integers, unknown
 from ..core.notebook import html_table
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
+from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .make import make_agent, make_env
@@ -76,8 +77,8 @@ class Result:
         return html_table("", [list(words.values())], list(words))
 
     def _in_short(self) -> dict[str, str]:
-        known = not np.isnan(self.regret[-1])
-        end = {"regret": f"{self.regret[-1]:z,.1f}"} if known else {"reward": f"{self.reward[-1]:,.1f}"}
+        regret, reward = self.regret[-1], self.reward[-1]
+        end = {"reward": f"{reward:,.1f}"} if np.isnan(regret) else {"regret": f"{regret:z,.1f}"}
         return {"sessions": f"{self.steps[-1]:,}", **end, "engine": self.engine, "seconds": f"{self.seconds:.3g}"}
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -184,33 +185,22 @@ def run(
     if not isinstance(agent, (Agent, Learner)):
         agent = make_agent(agent, env, horizon=horizon, seed=seed)
     used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
-    if isinstance(agent, Learner):
-        from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
-    elif tensorboard is not None:
-        raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
     if tensorboard is not None:
+        if not isinstance(agent, Learner):
+            raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
         check_tensorboard()
-    click_env: Any = env.unwrapped
-    for name, want in sizes_of(env)._asdict().items():
-        have = getattr(agent, name, None)
-        if have is not None and have != want:
-            raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
-    meter = measured.meter(steps, agent, click_env)
+    _check_sizes(agent, env)
+    meter = measured.meter(steps, agent, env.unwrapped)
     observation, _ = env.reset(seed=seed)
-    measured.contexts(click_env)  # what an environment lacks is said before any work starts
-    log = None if tensorboard is None else Path(tensorboard)
-    before = time.perf_counter()
+    measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
     training_sessions, training_seconds = 0, 0.0
-    if isinstance(agent, Learner) and agent.training is not None and agent.model is None:
-        train(agent, env, on_chunk, log)
-        training_sessions, training_seconds = agent.training.sessions, time.perf_counter() - before
-        before = time.perf_counter()
     if isinstance(agent, Learner):
-        play_learner(agent, env, meter, measured, on_chunk, log)
-        seconds = time.perf_counter() - before
+        log = None if tensorboard is None else Path(tensorboard)
+        training_sessions, training_seconds, seconds = _play_learner(agent, env, meter, measured, on_chunk, log)
     elif isinstance(agent, CompiledAgent) and used == "compiled":
         seconds = play_compiled(agent, env, meter, measured, on_chunk)
     else:
+        before = time.perf_counter()
         play_python(agent, env, meter, measured, observation, on_chunk)
         seconds = time.perf_counter() - before
     return Result(
@@ -228,6 +218,28 @@ def run(
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
+
+
+def _check_sizes(agent: Agent | Learner, env: gym.Env) -> None:
+    for name, want in sizes_of(env)._asdict().items():
+        have = getattr(agent, name, None)
+        if have is not None and have != want:
+            raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
+
+
+def _play_learner(
+    agent: Learner, env: gym.Env, meter: Meter, measured: Metrics, on_chunk: OnChunk | None, log: Path | None
+) -> tuple[int, float, float]:
+    """Train a learner if it is to be, and let it play: the sessions and the seconds of its training, the seconds of the run."""
+    from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
+
+    sessions, before = 0, time.perf_counter()
+    if agent.training is not None and agent.model is None:
+        train(agent, env, on_chunk, log)
+        sessions = agent.training.sessions
+    between = time.perf_counter()
+    play_learner(agent, env, meter, measured, on_chunk, log)
+    return sessions, between - before if sessions else 0.0, time.perf_counter() - between
 
 
 def instance_of(env: gym.Env) -> str:

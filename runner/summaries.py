@@ -1,4 +1,4 @@
-"""Means over runs with confidence intervals, and which of them differ: what tables print and figures draw."""
+"""Summaries of a sweep: means over runs with confidence intervals, and tests of which agents differ."""
 
 from __future__ import annotations
 
@@ -202,5 +202,5 @@ def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str]
     )
     alike = both_ways.join(rows.select(*by, other="agent", alike="place"), on=[*by, "other"])
     alike = alike.group_by([*by, "agent"]).agg(col("alike").sort())
-    told = rows.join(alike, on=[*by, "agent"], how="left", maintain_order="left")
-    return told.with_columns(polars.when(col("runs") > 1).then(col("alike")))
+    rows = rows.join(alike, on=[*by, "agent"], how="left", maintain_order="left")
+    return rows.with_columns(polars.when(col("runs") > 1).then(col("alike")))

@@ -1,4 +1,4 @@
-"""Many pairs, many runs: a resumable, parallel sweep with one tidy table."""
+"""Sweep over many pairs and many runs: resumable, parallel, with one tidy table."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ from .metrics import Metrics
 from .progress import Progress
 from .results import (
     TABLE,
+    TIMED,
     Trial,
     by_default,
     check_agreement,
@@ -136,12 +137,13 @@ def sweep(
         (8, 8)
     """
     check_workers(n_jobs)
-    job = _prepare(envs, agents, horizon, runs, seed, instances, checkpoints, engine, metrics, tensorboard)
-    with _told(progress, callback) as told:
+    settings = _Settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    job = _prepare(envs, agents, runs, instances, settings)
+    with _listener(progress, callback) as listener:
         if out is not None:
-            return _into(Path(out), job, n_jobs, told)
+            return _into(Path(out), job, n_jobs, listener)
         with tempfile.TemporaryDirectory() as folder:
-            return _into(Path(folder), job, n_jobs, told)
+            return _into(Path(folder), job, n_jobs, listener)
 
 
 def sweep_again(
@@ -167,10 +169,10 @@ def sweep_again(
     check_workers(n_jobs)
     jobs = []
     for part in read_parts(Path(config)):
-        given = part.get("given", {})
-        instances = None if by_default(part) else [given.get(name, name) for name in part["instances"]]
-        names = ("envs", "agents", "horizon", "runs", "seed", "checkpoints", "engine", "metrics")
-        jobs.append(_prepare(**{name: part[name] for name in names}, instances=instances, tensorboard=tensorboard))
+        files = part.get("given", {})
+        instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
+        settings = _Settings(*(part[name] for name in _Settings._fields[:-1]), tensorboard)
+        jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, settings))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
         _into(Path(out), job, n_jobs, callback)
@@ -186,8 +188,8 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polar
     return table_of([frames[trial] for trial in job.plan.players], job.work.metrics)
 
 
-def _told(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
-    """Who is told of the progress."""
+def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
+    """What is called with the progress."""
     progress = None if progress is None else check_flag("progress", progress)
     if callback is not None:
         if progress:
@@ -203,9 +205,20 @@ def _told(progress: bool | None, callback: Callback | None) -> AbstractContextMa
 # ------------------------------------------------------------------------------------------------- before any work starts
 
 
+class _Settings(NamedTuple):
+    """What every trial shares, as it was passed."""
+
+    horizon: int
+    seed: int
+    checkpoints: ArrayLike | None
+    engine: Engine
+    metrics: Sequence[str]
+    tensorboard: str | os.PathLike[str] | None
+
+
 @dataclass(frozen=True)
 class _Work:
-    """What every trial needs to know; it goes to other processes."""
+    """What every trial shares, checked; it goes to other processes."""
 
     horizon: int
     seed: int
@@ -245,24 +258,19 @@ class _Plan:
 def _prepare(
     envs: Iterable[EnvLike] | Mapping[str, EnvLike],
     agents: Iterable[AgentLike] | Mapping[str, AgentLike],
-    horizon: int,
     runs: int,
-    seed: int,
     instances: Sequence[Any] | None,
-    checkpoints: ArrayLike | None,
-    engine: Engine,
-    metrics: Sequence[str],
-    tensorboard: str | os.PathLike[str] | None,
+    settings: _Settings,
 ) -> _Job:
     """Check all arguments, and make everything once."""
-    work = _settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    work = _checked(settings)
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    named = [None] if instances is None else list(instances)
-    _check_size(len(envs) * len(named) * len(agents) * runs, work)
-    plan = _plan(envs, named, agents, runs, work)
+    instances = [None] if instances is None else list(instances)
+    _check_size(len(envs) * len(instances) * len(agents) * runs, work)
+    plan = _plan(envs, instances, agents, runs, work)
     return _Job(work, plan, _configuration(plan, agents, runs, work))
 
 
@@ -270,10 +278,10 @@ def _check_size(trials: int, work: _Work) -> None:
     """Refuse what would never end, or have a table that nobody could read, before anything is made."""
     rows, sessions = trials * len(work.checkpoints), trials * work.horizon
     table = rows * (IN_MEMORY + 8 * len(work.metrics))
-    told = f"{trials:,} trials are {sessions:,} sessions and a table of {rows:,} rows, {in_bytes(table)}"
+    sizes = f"{trials:,} trials are {sessions:,} sessions and a table of {rows:,} rows, {in_bytes(table)}"
     if trials > MOST_TRIALS or sessions > MOST_SESSIONS:
-        raise ValueError(f"{told}; expected at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions")
-    check_memory(f"{told}, which", table)
+        raise ValueError(f"{sizes}; expected at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions")
+    check_memory(f"{sizes}, which", table)
 
 
 def check_workers(n_jobs: int) -> None:
@@ -285,27 +293,13 @@ def check_workers(n_jobs: int) -> None:
         )
 
 
-def _settings(
-    horizon: int,
-    seed: int,
-    checkpoints: ArrayLike | None,
-    engine: Engine,
-    metrics: Sequence[str],
-    tensorboard: str | os.PathLike[str] | None,
-) -> _Work:
-    """Check what every trial shares."""
+def _checked(settings: _Settings) -> _Work:
+    horizon, seed, checkpoints, engine, metrics, tensorboard = settings
     horizon = check_horizon(horizon)
     if tensorboard is not None:
         check_tensorboard()
-    return _Work(
-        horizon,
-        check_seed(seed),
-        checkpoint_steps(horizon, checkpoints),
-        engine,
-        Metrics(metrics).names,
-        Path.cwd(),
-        None if tensorboard is None else Path(tensorboard),
-    )
+    steps, folder = checkpoint_steps(horizon, checkpoints), None if tensorboard is None else Path(tensorboard)
+    return _Work(horizon, check_seed(seed), steps, engine, Metrics(metrics).names, Path.cwd(), folder)
 
 
 def _plan(
@@ -314,8 +308,8 @@ def _plan(
     """Make every environment and every agent once, to see that they fit, and list the trials."""
     plan, measured = _Plan(), Metrics(work.metrics)
     plan.cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
-    for env_label, passed in envs.items():
-        plan.cast.envs[env_label] = env_maker(passed)
+    for env_label, env_like in envs.items():
+        plan.cast.envs[env_label] = env_maker(env_like)
         for instance in instances:
             env = make_env(plan.cast.envs[env_label], instance)
             users: Any = env.unwrapped
@@ -323,7 +317,7 @@ def _plan(
             name = instance_of(env)
             if f"{env_label} {name}" in plan.models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = _version(env_label, passed, env)
+            plan.models[f"{env_label} {name}"] = _version(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             plan.cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in _players(plan.cast.agents, env, env_label, work, measured):
@@ -337,18 +331,18 @@ def _plan(
 def _players(
     agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work, measured: Metrics
 ) -> Iterator[tuple[str, _Player]]:
-    for agent_label, made in agents.items():
-        agent = make_agent(made, env, horizon=work.horizon, seed=0)
+    for agent_label, maker in agents.items():
+        agent = make_agent(maker, env, horizon=work.horizon, seed=0)
         measured.check(agent, env.unwrapped)
         engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 
 
-def _version(env_label: str, passed: EnvLike, env: gym.Env) -> str:
+def _version(env_label: str, env_like: EnvLike, env: gym.Env) -> str:
     """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
-    found = env.unwrapped
-    users = model_digest(found.model) if isinstance(found, ClickEnv) else source_digest(type(found))
-    return users if env_label == own_label(passed) else digest(f"{users} {fingerprint(passed)}".encode())
+    inner = env.unwrapped
+    users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
+    return users if env_label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
 
 
 def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work: _Work) -> dict[str, Any]:
@@ -361,7 +355,7 @@ def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "envs": list(plan.cast.envs),
         "instances": list(plan.cast.instances),
-        "given": {name: given for name, given in plan.cast.instances.items() if isinstance(given, str) and given != name},
+        "given": {name: file for name, file in plan.cast.instances.items() if isinstance(file, str) and file != name},
         "agents": list(agents),
         "horizon": work.horizon,
         "runs": runs,
@@ -381,8 +375,8 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
         if agent_label != own_label(agent):
             yield agent_label, fingerprint(agent)
         elif parse_spec(agent_label)[0] not in PUBLISHED:
-            made = agent_maker(agent)[0]
-            yield agent_label, source_digest(getattr(made, "adopted", made))
+            maker = agent_maker(agent)[0]
+            yield agent_label, source_digest(getattr(maker, "adopted", maker))
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
@@ -392,16 +386,17 @@ def _play_all(
     plan: _Plan, done: Mapping[Trial, polars.DataFrame], work: _Work, out: Path, n_jobs: int, callback: Callback | None
 ) -> None:
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
-    told = Callback() if callback is None else callback
-    told.start(list(plan.players), done, work.horizon)
-    left = {trial: player for trial, player in plan.players.items() if trial not in done}
+    listener = Callback() if callback is None else callback
+    listener.start(list(plan.players), done, work.horizon)
+    due = {trial: player for trial, player in plan.players.items() if trial not in done}
     if callback is not None:  # to find out what learners cost takes seconds, which nobody should wait for unheard
-        learners = [trial for trial, player in left.items() if player.learner]
-        _tell_costs(learners, work, joblib.effective_n_jobs(n_jobs), told)
-    for prefer, wanted in (("threads", True), ("processes", False)):
-        trials = [trial for trial, player in left.items() if player.compiled == wanted]
+        learners = [trial for trial, player in due.items() if player.learner]
+        _report_costs(learners, work, joblib.effective_n_jobs(n_jobs), listener)
+    in_threads = [trial for trial, player in due.items() if player.compiled]
+    in_processes = [trial for trial, player in due.items() if not player.compiled]
+    for trials, prefer in ((in_threads, "threads"), (in_processes, "processes")):
         if trials:
-            _play_some(trials, work, out, n_jobs, prefer, told)
+            _play_some(trials, work, out, n_jobs, prefer, listener)
 
 
 def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:
@@ -442,7 +437,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _tell_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:
+def _report_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:
     first = {trial.agent: trial for trial in reversed(trials)}
     for name, runs in Counter(trial.agent for trial in trials).items():
         from .learners.play import expected_seconds  # imports torch: only where a learner is
@@ -455,8 +450,8 @@ def _tell_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Ca
 def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
     with looking_in(work.folder):
         env = make_env(work.cast.envs[trial.env], work.cast.instances[trial.instance])
-        made = work.cast.agents[trial.agent]
-        return env, make_agent(made, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
+        maker = work.cast.agents[trial.agent]
+        return env, make_agent(maker, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
 
 
 def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
@@ -475,13 +470,6 @@ def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> 
         on_chunk=on_chunk,
         tensorboard=log,
     )
-    frame = result.to_frame(trial.run).with_columns(
-        env=polars.lit(trial.env),
-        instance=polars.lit(trial.instance),
-        agent=polars.lit(trial.agent),
-        engine=polars.lit(result.engine),
-        seconds=polars.lit(result.seconds),
-        training_sessions=polars.lit(result.training_sessions),
-        training_seconds=polars.lit(result.training_seconds),
-    )
-    return trial, frame
+    names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
+    names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
+    return trial, result.to_frame(trial.run).with_columns(polars.lit(value).alias(name) for name, value in names.items())

@@ -1,4 +1,4 @@
-"""The scorecard of an agent: its tasks played, compared with the reference, in words, as a table and as a page."""
+"""Scorecard of an agent: its results in the tasks, compared with the reference, in words, as a table and as a page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,18 +20,17 @@ from rich.console import Console
 
 from ...core.checks import check_flag
 from ...core.files import make_folder, read_json, write_whole
-from ...core.formats import amount, markdown_table
 from ...core.notebook import html_table
 from ...runner.callback import Callback
 from ...runner.labels import PUBLISHED, AgentLike, by_label
 from ...runner.make import agent_maker
 from ...runner.progress import Progress
 from ...runner.sweep import check_workers
-from .leaderboard import HEADER, Place, place_of, row_of
-from .pages import scorecard_html
+from .leaderboard import Place, place_of
+from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .play import play, suited
 from .reference import machine, reference
-from .score import HOW, Estimate, Standing, anchors, counting, improvement, scored, standing, tasks
+from .score import Estimate, Standing, anchors, improvement, scored, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 __all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
@@ -80,12 +78,10 @@ class Scorecard:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """With every agent of the reference, from the one that is easiest beaten."""
-        found = []
-        for (name,), rows in reference().group_by(["agent"], maintain_order=True):
-            result = improvement(self.table, rows) if name != self.agent else None
-            if result is not None:
-                found.append(Comparison(str(name), *result))
-        return sorted(found, key=lambda each: -each.improvement.value)
+        others = reference().filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
+        results = {str(name): improvement(self.table, rows) for (name,), rows in others}
+        comparisons = [Comparison(name, *result) for name, result in results.items() if result is not None]
+        return sorted(comparisons, key=lambda each: -each.improvement.value)
 
     def n_tasks(self, ability: str) -> int:
         """How many tasks of an ability it has played."""
@@ -119,71 +115,19 @@ class Scorecard:
     @cached_property
     def summary(self) -> list[str]:
         """Where it stands, where it is best and where worst, in sentences."""
-        overall, abilities, n_tasks = self.standing
-        ahead = [each for each in self.comparisons if each.improvement.value > 0.5]
-        sentences = [
-            f"{self.agent} scores {overall} over {n_tasks} of {len(tasks(self.quick))} tasks; 0 is random, 1 the best agent of "
-            f"the reference in each task. It is the better one in more than half of the pairs of runs against {len(ahead)} of "
-            f"the {len(self.comparisons)} agents that share tasks with it."
-        ]
-        if self.quick:
-            sentences.append(
-                f"That is a first look: {QUICK_RUNS} runs of few tasks; intervals are too narrow, and often one task stands "
-                "for an ability. Without --quick it is what others can be told."
-            )
-        order = sorted(counting(abilities), key=lambda ability: -abilities[ability].value)
-        if len(order) > 1:
-            best, worst = order[0], order[-1]
-            sentences.append(
-                f"It is best in {best.replace('_', ' ')} ({ABILITIES[best]}): {abilities[best]}; and worst in "
-                f"{worst.replace('_', ' ')} ({ABILITIES[worst]}): {abilities[worst]}."
-            )
-        rows = sorted(self.of_tasks, key=lambda row: -row[-1])
-        above = [row for row in rows if row[-1] > 1]
-        if above:
-            many = f"{len(above)} task{'s' * (len(above) > 1)}"
-            sentences.append(f"In {many} it beats the best agent of the reference, most of all here: {above[0][1]}.")
-        sentences.append(f"Its worst task, score {rows[-1][-1]:.2f}: {rows[-1][1]}.")
-        own, others = self._by_click_model()
-        if own is not None and others is not None:
-            sentences.append(
-                f"With the same items it scores {own:.2f} under the click models that it is made for ({self.click_models}) and "
-                f"{others:.2f} under others."
-            )
-        if self.told:
-            sentences.append(f"It is told {', '.join(self.told)} where the environment knows it.")
-        return sentences
+        return scorecard_summary(self, *self._by_click_model())
 
     def _by_click_model(self) -> tuple[float | None, float | None]:
         """The mean scores of ``misspecified`` under the click models that it names, and under the others."""
         rows = self.table.filter(col("ability") == "misspecified")
         model = col("env").str.strip_suffix("Rank-v0")
         own = model.is_in(re.findall(r"\w+", self.click_models))
-        means = [rows.filter(chosen)["score"].mean() for chosen in (own, ~own)]
+        means = [rows.filter(rule)["score"].mean() for rule in (own, ~own)]
         return means[0], means[1]  # type: ignore[return-value]  # of floats
 
     def to_markdown(self) -> str:
         """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-        by_ability = [("ability", "score (95 % interval)", "tasks", "what it is about")]
-        by_ability += [
-            (name, str(each), str(self.n_tasks(name)), ABILITIES[name]) for name, each in self.standing.abilities.items()
-        ]
-        compared = [("agent", "probability of improvement (95 % interval)", "common tasks")]
-        compared += [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
-        rows = [("ability", "task", "loss", "random", "best of the reference", "score")]
-        rows += [
-            (ability, about, amount(loss), amount(random), f"{amount(best)} ({agent})", f"{score:z.2f}")
-            for ability, about, loss, random, best, agent, score in self.of_tasks
-        ]
-        parts = [
-            f"# Scorecard of {self.agent}", *self.summary,
-            f"clickgym {version('clickgym')}, protocol {VERSION}, fingerprint {fingerprint()}: `{self.command}`",
-            "## Abilities", _table(by_ability), HOW,
-            "## Its line of the leaderboard", _table([HEADER, row_of(self.place)]),
-            "## Against the agents of the reference", _table(compared),
-            "## Tasks", "Losses are means over runs: regret, or in safety the number of lists.", _table(rows),
-        ]  # fmt: skip
-        return "\n\n".join(parts) + "\n"
+        return scorecard_markdown(self)
 
     def to_html(self) -> str:
         """The card as one page that needs nothing but itself."""
@@ -252,26 +196,34 @@ def bench(
     """
     quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
     check_workers(n_jobs)
-    given = by_label("agent", agent if isinstance(agent, Mapping) else [agent])
-    if len(given) != 1:
-        raise ValueError(f"one agent is played at a time, got {', '.join(given)}")
-    [(label, made)] = given.items()
-    maker = agent_maker(made)[0]
-    chosen = suited(made, tasks(quick))
-    if not chosen:
+    label, agent = _one_agent(agent)
+    suitable = suited(agent, tasks(quick))
+    if not suitable:
         raise ValueError(f"{label} can play none of the {len(tasks(quick))} tasks")
-    bar = Progress(Console(stderr=True), lines=False)
-    told = bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback)
-    with tempfile.TemporaryDirectory() as temporary, told as listener:
+    with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary if out is None else out)
-        if out is not None:
-            config = _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()}, quick)
+        config = _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()}, quick)
         runs = QUICK_RUNS if quick else RUNS
-        table = play(label, made, chosen, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block)
-        if out is not None:
-            finished = dict.fromkeys([*config["finished"], _kind(quick)])
-            write_whole(folder / CONFIG, json.dumps(config | {"finished": [*finished]}, indent=1) + "\n")
+        table = play(label, agent, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block)
+        config["finished"] = [*dict.fromkeys([*config["finished"], _kind(quick)])]
+        _write(folder, config)
+    maker = agent_maker(agent)[0]
     return Scorecard(label, tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any"), quick, scored(table))
+
+
+def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:
+    labelled = by_label("agent", agent if isinstance(agent, Mapping) else [agent])
+    if len(labelled) != 1:
+        raise ValueError(f"one agent is played at a time, got {', '.join(labelled)}")
+    [(label, player)] = labelled.items()
+    agent_maker(player)  # refuses what makes no agent
+    return label, player
+
+
+def _listener(callback: Callback | None, progress: bool | None) -> AbstractContextManager[Callback | None]:
+    """What is called with the progress of the sweeps."""
+    bar = Progress(Console(stderr=True), lines=False)
+    return bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback)
 
 
 def _kind(quick: bool) -> str:
@@ -293,9 +245,9 @@ def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
     if not {"full", _kind(quick)} & set(now["finished"]):
         now["machines"] = [*dict.fromkeys([*now["machines"], machine()])]
     make_folder(folder)
-    write_whole(file, json.dumps(now, indent=1) + "\n")
+    _write(folder, now)
     return now
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(markdown_table(rows))
+def _write(folder: Path, config: dict[str, Any]) -> None:
+    write_whole(folder / CONFIG, json.dumps(config, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""The leaderboard: one row for each agent, one column for each ability."""
+"""Leaderboard: one row for each agent, one column for each ability."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def leaderboard() -> list[Place]:
     """
     places = []
     for (name,), rows in reference().group_by(["agent"], maintain_order=True):
-        made = agent_maker(str(name))[0]
-        told, models = tuple(getattr(made, "told", {})), getattr(made, "click_models", "any")
-        places.append(place_of(str(name), standing(rows), told, models, float(rows["seconds"].sum())))
+        maker = agent_maker(str(name))[0]
+        knowledge, models = tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any")
+        places.append(place_of(str(name), standing(rows), knowledge, models, float(rows["seconds"].sum())))
     return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
 
 
@@ -68,7 +68,7 @@ def row_of(place: Place) -> tuple[str, ...]:
     """The cells under `HEADER`."""
     abilities = place.standing.abilities
     scores = [f"{abilities[name].value:z.2f}" if name in abilities else "–" for name in ABILITIES]
-    told, models = ", ".join(place.told) or "–", place.click_models
+    knowledge, models = ", ".join(place.told) or "–", place.click_models
     return (
-        place.agent, str(place.standing.overall), str(place.standing.n_tasks), *scores, told, models, clock(place.seconds)
+        place.agent, str(place.standing.overall), str(place.standing.n_tasks), *scores, knowledge, models, clock(place.seconds)
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The scorecard and the leaderboard as pages that need nothing but themselves."""
+"""Scorecard and leaderboard as HTML pages that need no other file, and what is written in Markdown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ...core.formats import amount, clock
 from ...core.templates import templates
-from .leaderboard import leaderboard
-from .score import HOW, Estimate, tasks
-from .tasks import ABILITIES, RUNS, VERSION, fingerprint
+from .leaderboard import HEADER, leaderboard, row_of
+from .score import HOW, Estimate, counting, tasks
+from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["leaderboard_html", "scorecard_html"]
+__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary"]
 
 FOLDER = Path(__file__).parent
 END = 1.25
@@ -31,6 +31,33 @@ def scorecard_html(card: Scorecard) -> str:
         one=100 / END,
         n_tasks=len(tasks(card.quick)),
     )
+
+
+def scorecard_markdown(card: Scorecard) -> str:
+    """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
+    return _render("scorecard.md", card=card, header=HEADER, line=row_of(card.place))
+
+
+def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
+    """Where an agent stands, where it is best and where worst, in sentences.
+
+    Args:
+        card: of the agent.
+        own, others: its mean scores in ``misspecified``, under the click models that it names and under others.
+    """
+    abilities = card.standing.abilities
+    text = _render(
+        "summary.md",
+        card=card,
+        own=own,
+        others=others,
+        order=sorted(counting(abilities), key=lambda ability: -abilities[ability].value),
+        rows=sorted(card.of_tasks, key=lambda row: -row[-1]),
+        ahead=sum(each.improvement.value > 0.5 for each in card.comparisons),
+        n_tasks=len(tasks(card.quick)),
+        quick_runs=QUICK_RUNS,
+    )
+    return text.strip("\n").split("\n")
 
 
 def leaderboard_html() -> str:

@@ -1,4 +1,4 @@
-"""Playing the tasks: which of them an agent can play, and what it ended with."""
+"""Play the tasks of the scorecard: those that an agent can play, and the loss that it ends with."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
         >>> {task.ability for task in suited("CascadeVI", candidates())}
         {'memory'}
     """
-    made, given = agent_maker(agent)
-    by_features = "n_features" in inspect.signature(made).parameters
+    maker, hyperparameters = agent_maker(agent)
+    by_features = "n_features" in inspect.signature(maker).parameters
     return [
         task
         for task in tasks
-        if (own_label(agent) in REFERENCE or (task.ability == "contextual") == by_features) and _accepts((made, given), task)
+        if (own_label(agent) in REFERENCE or (task.ability == "contextual") == by_features)
+        and _accepts((maker, hyperparameters), task)
     ]
 
 
@@ -64,10 +65,10 @@ def _accepts(agent: AgentLike, task: Task) -> bool:
 
 def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
     """Tasks that one sweep can play, by name: of one ability, environment, horizon and measure."""
-    found: dict[str, list[Task]] = {}
+    groups: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault(f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
-    return found
+        groups.setdefault(f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
+    return groups
 
 
 def columns_of(ability: str) -> list[polars.Expr]:

@@ -1,4 +1,4 @@
-"""The results that everybody is compared with: how they are read, and how they are made.
+"""Reference results of the scorecard, which every agent is compared with: reading them, and making them.
 
 python -m clickgym.lab.bench.reference results/reference
 """
@@ -21,6 +21,7 @@ from rich.console import Console
 
 from ...agents import LEARNERS
 from ...core.files import write_whole
+from ...core.templates import templates
 from ...runner.labels import PUBLISHED
 from ...runner.progress import Progress
 from ...runner.results import read_results
@@ -33,8 +34,8 @@ __all__ = ["RESULTS", "machine", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
-COSTLY = ("SAC", "TD3")
-"""Generic RL that is left out, for it would cost as much as all else together."""
+PLAYERS = [name for name in PUBLISHED if name not in ("SAC", "TD3")]
+"""All agents but the generic RL that would cost as much as all others together."""
 COMMAND = "python -m clickgym.lab.bench.reference results/reference"
 
 
@@ -48,8 +49,8 @@ def reference() -> polars.DataFrame:
     """
     frames = []
     for each in read_shipped(RESULTS):
-        told = columns_of(each.part.partition("-")[0])
-        frames.append(each.table.with_columns(*told, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
+        columns = columns_of(each.part.partition("-")[0])
+        frames.append(each.table.with_columns(*columns, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
     return scored(polars.concat(frames).sort("agent", maintain_order=True))
 
 
@@ -71,26 +72,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     The anchors of a version are made once: where they are written already, they stay.
     """
+    options = _options(arguments)
+    console = Console(stderr=True)
+    tables = [_play_all_tasks(console, name, options) for name in options.agents or PLAYERS]
+    if options.agents:
+        return
+    table = polars.concat(tables)
+    if not ANCHORS.exists():
+        _write_anchors(console, table, options.out / "anchors", options.jobs)
+    results = list(_shipped(table, options.out))
+    write_shipped(RESULTS, results)
+    write_whole(CARD, _card(table, results))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Make the reference results of the scorecard.")
     parser.add_argument("out", type=Path, help="folder of the results; gone on with if begun")
     parser.add_argument("--agents", nargs="*", help="play only these, and write nothing that ships")
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
-    given = parser.parse_args(arguments)
-    console = Console(stderr=True)
-    tables = {}
-    for name in given.agents or [name for name in PUBLISHED if name not in COSTLY]:
-        learner = name in LEARNERS  # whose sessions cost a thousand times those of a compiled agent
-        tasks = suited(name, [task for task in candidates() if task.quick or not learner])
-        runs = QUICK_RUNS if learner else RUNS
-        tables[name] = _play(console, name, tasks, runs, given.out / name, SEED, given.jobs)
-    if given.agents:
-        return
-    table = polars.concat(tables.values())
-    if not ANCHORS.exists():
-        _write_anchors(console, table, given.out / "anchors", given.jobs)
-    results = list(_shipped(table, given.out))
-    write_shipped(RESULTS, results)
-    write_whole(CARD, _card(table, results))
+    return parser.parse_args(arguments)
+
+
+def _play_all_tasks(console: Console, name: str, options: argparse.Namespace) -> polars.DataFrame:
+    learner = name in LEARNERS  # whose sessions cost a thousand times those of a compiled agent
+    tasks = suited(name, [task for task in candidates() if task.quick or not learner])
+    return _play(console, name, tasks, QUICK_RUNS if learner else RUNS, options.out / name, SEED, options.jobs)
 
 
 def _play(console: Console, name: str, tasks: Sequence[Task], runs: int, out: Path, seed: int, jobs: int) -> polars.DataFrame:
@@ -117,11 +123,11 @@ def _write_anchors(console: Console, table: polars.DataFrame, out: Path, jobs: i
         played = _play(console, agent, tasks, RUNS, out / agent, ANCHOR_SEED, jobs)
         for (task,), rows in played.group_by(["task"]):
             losses[task, agent] = float(interquartile_mean(rows["loss"].to_numpy()))
-    found = {
+    anchors = {
         task.name: [float(f"{losses[task.name, agent]:.6g}") for agent in ("Random", best[task.name])] + [best[task.name]]
         for task in candidates()
     }
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(anchor)}" for name, anchor in found.items())
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(anchor)}" for name, anchor in anchors.items())
     write_whole(ANCHORS, f"{{\n{lines}\n}}\n")
 
 
@@ -136,9 +142,10 @@ def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
             agents = own["agent"].unique(maintain_order=True).to_list()
             envs, instances = ([*dict.fromkeys(own[name])] for name in ("env", "instance"))
             config = read_results(out / agents[0] / part)[2]
-            made = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym"), "versions": config["versions"]}
-            made |= {"seed": SEED, "horizon": block[0].horizon, "runs": own["run"].n_unique(), "queries": instances}
-            made |= {"envs": envs, "instances": instances, "agents": agents, **fingerprints(envs, agents, instances)}
+            origin = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym")}
+            origin |= {"versions": config["versions"], "seed": SEED, "horizon": block[0].horizon}
+            origin |= {"runs": own["run"].n_unique(), "queries": instances}
+            origin |= {"envs": envs, "instances": instances, "agents": agents, **fingerprints(envs, agents, instances)}
             columns = [
                 "env",
                 "instance",
@@ -147,43 +154,28 @@ def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
                 col("horizon").alias("step"),
                 col("loss", "seconds").cast(polars.Float32),
             ]
-            yield Shipped(setting, part, own.select(columns), made)
+            yield Shipped(setting, part, own.select(columns), origin)
 
 
 def _card(table: polars.DataFrame, results: Sequence[Shipped]) -> str:
     """What stands beside the data: what it is, how it was made, and under which terms it may be used."""
-    made = results[0].made
-    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (ANCHORS, RESULTS)}
-    versions = ", ".join(f"{package} {number}" for package, number in made["versions"].items())
-    files = (
-        f"`{RESULTS.name}`: loss and processor time of each run; `{ANCHORS.name}`: loss of random lists and of the best agent"
+    page = templates(Path(__file__).parent).get_template("reference.md")
+    text = page.render(
+        table=table,
+        made=results[0].made,
+        command=COMMAND,
+        results=RESULTS.name,
+        anchors=ANCHORS.name,
+        sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (ANCHORS, RESULTS)},
+        runs=RUNS,
+        quick_runs=QUICK_RUNS,
+        seed=SEED,
+        anchor_seed=ANCHOR_SEED,
+        protocol=VERSION,
+        fingerprint=fingerprint(),
+        processor=processor(),
     )
-    rows = (
-        f"{table.height:,}: {table['agent'].n_unique()} agents, {table['task'].n_unique()} tasks, {RUNS} runs "
-        f"({QUICK_RUNS} of generic RL, which plays the tasks of `--quick`)"
-    )
-    return f"""# Reference results of the scorecard, version {VERSION}
-
-What the agents of clickgym lost in the tasks of `clickgym bench`, and the anchors of their scores.
-
-| | |
-|---|---|
-| files | {files} |
-| rows | {rows} |
-| protocol | version {VERSION}, fingerprint {fingerprint()} |
-| command | `{COMMAND}` |
-| seeds | {SEED}; of the anchors {ANCHOR_SEED} |
-| made | {made["made"]}, by clickgym {made["clickgym"]}, {versions}, on one machine with a processor of the kind {processor()} |
-| users | simulated; parameters of the shipped queries are estimates from public click logs (see `clickgym show yandex-9982`) |
-| licence | that of clickgym, MIT; no data of persons |
-
-SHA-256:
-
-{chr(10).join(f"- `{name}` {digest}" for name, digest in sums.items())}
-
-What changed since, if anything, `tests/runner/test_bench.py` names; the same command, in an empty folder, makes them anew.
-Anchors are made once for a version of the protocol, and stay when the results are made again.
-"""
+    return text + "\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The score of a task, and what scores say together. These rules were written before any result was seen.
+"""Scores of tasks, of abilities and overall. These rules were written before any result was seen.
 
 *Score.* Regret on a logarithmic scale between two anchors that never change: 0 is what uniformly random lists lose, 1 what the
 best agent of the reference run lost on seeds of its own; a newcomer that is better has more than 1, one that is worse than
@@ -167,13 +167,13 @@ def standing(table: polars.DataFrame) -> Standing:
         scores = _by_task(table.filter(polars.col("ability") == ability))
         if scores:
             value = np.concatenate(list(scores.values()))
-            drawn = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
-            replicates[ability] = interquartile_mean(drawn)
+            samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
+            replicates[ability] = interquartile_mean(samples)
             of_abilities[ability] = _estimate(float(interquartile_mean(value)), replicates[ability], scores.values())
-    counted = counting(of_abilities)
-    overall = float(np.mean([of_abilities[ability].value for ability in counted]))
-    drawn = np.mean([replicates[ability] for ability in counted], axis=0)
-    return Standing(_estimate(overall, drawn, _by_task(table).values()), of_abilities, table["task"].n_unique())
+    names = counting(of_abilities)
+    overall = float(np.mean([of_abilities[ability].value for ability in names]))
+    samples = np.mean([replicates[ability] for ability in names], axis=0)
+    return Standing(_estimate(overall, samples, _by_task(table).values()), of_abilities, table["task"].n_unique())
 
 
 def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimate, int] | None:
@@ -188,9 +188,9 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimat
         return None
     rng = np.random.default_rng(0)
     value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in common])
-    drawn = np.mean([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in common], axis=0)
+    samples = np.mean([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in common], axis=0)
     both = [scores[name] for scores in (mine, theirs) for name in common]
-    return _estimate(float(value), drawn, both), len(common)
+    return _estimate(float(value), samples, both), len(common)
 
 
 def better(one: Scores, other: Scores) -> Scores:

@@ -1,4 +1,4 @@
-"""Playing some of a submitted folder again, to see whether its numbers come out.
+"""Verification of a submitted folder: some of its runs are played again and compared.
 
 On the same kind of machine with the same versions of what computes, they must be equal bit for bit. Elsewhere a last digit may
 turn a random choice, and all that follows, so that a run is another of the same kind: then the scores of all cells are compared
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars
@@ -28,7 +29,7 @@ from .card import CONFIG, PLAYS
 from .play import blocks, columns_of, play_one, suited
 from .reference import machine
 from .score import Standing, scored, standing, tasks
-from .tasks import QUICK_RUNS, RUNS, VERSION, fingerprint
+from .tasks import QUICK_RUNS, RUNS, VERSION, Task, fingerprint
 
 __all__ = ["LEVEL", "Submission", "Verdict", "read_submission", "verify"]
 
@@ -88,14 +89,14 @@ class Verdict:
         return int((self.table["submitted"] == self.table["again"]).sum())
 
     def __str__(self) -> str:
-        told = f"{self._equal} of {self.table.height} runs of {self.agent}, chosen by seed {self.seed}, came out equal"
+        counts = f"{self._equal} of {self.table.height} runs of {self.agent}, chosen by seed {self.seed}, came out equal"
         wrong = "NOT what this agent does"
         if not self.differences:
-            return f"{told}, where all must: {'verified' if self.right else wrong}"
+            return f"{counts}, where all must: {'verified' if self.right else wrong}"
         others = f"not as they were: {', '.join(self.differences)}"
         tested = "" if math.isnan(self.p) else f"; Wilcoxon's test p = {self.p:.3g}, level {LEVEL}"
         judged = {True: "no objection", False: wrong, None: f"cannot tell, for fewer than {DECIDES} differ"}
-        return f"{told} ({others}){tested}: {judged[self.right]}"
+        return f"{counts} ({others}){tested}: {judged[self.right]}"
 
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
@@ -105,6 +106,21 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
     """
     folder = Path(folder)
+    config = _config(folder)
+    frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
+    origins = {("machine", str(one)) for one in config.get("machines", [])}
+    for name, block in blocks(tasks()).items():
+        if (folder / PLAYS / name).exists():
+            table, _, sweep = read_results(folder / PLAYS / name)
+            task, ability, horizon = columns_of(block[0].ability)
+            frames.append(table.select(task, ability, "run", horizon, loss=block[0].measure))
+            for part in sweep.get("parts", [sweep]):
+                versions = {"clickgym": part["clickgym"]} | part["versions"]
+                origins |= {(package, versions[package]) for package in ("clickgym", *COMPUTES) if package in versions}
+    return Submission(str(config["agent"]), "full" not in config["finished"], polars.concat(frames), tuple(sorted(origins)))
+
+
+def _config(folder: Path) -> dict[str, Any]:
     try:
         config = read_json(folder / CONFIG)
     except FileNotFoundError:
@@ -114,17 +130,7 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
     for key, value in (("protocol", VERSION), ("fingerprint", fingerprint())):
         if config.get(key) != value:
             raise ValueError(f"{folder} is of {key} {config.get(key)!r}; this version of clickgym has {value!r}")
-    frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
-    made = {("machine", str(one)) for one in config.get("machines", [])}
-    for name, block in blocks(tasks()).items():
-        if (folder / PLAYS / name).exists():
-            table, _, sweep = read_results(folder / PLAYS / name)
-            for part in sweep.get("parts", [sweep]):
-                versions = {"clickgym": part["clickgym"]} | part["versions"]
-                made |= {(package, versions[package]) for package in ("clickgym", *COMPUTES) if package in versions}
-            task, ability, horizon = columns_of(block[0].ability)
-            frames.append(table.select(task, ability, "run", horizon, loss=block[0].measure))
-    return Submission(str(config["agent"]), "full" not in config["finished"], polars.concat(frames), tuple(sorted(made)))
+    return config
 
 
 def verify(
@@ -146,31 +152,17 @@ def verify(
     Raises:
         ValueError: the folder is none, is unfinished, or lacks runs; or there is no agent of the name that it has.
     """
-    label, quick, table, made = read_submission(folder)
+    label, quick, table, origins = read_submission(folder)
     seed = int(np.random.default_rng().integers(2**32)) if seed is None else check_seed(seed)
-    played = label if agent is None else agent
-    try:
-        agent_maker(played)
-    except ValueError as error:
-        if agent is not None:
-            raise
-        raise ValueError(f"{error}; where {label!r} is a name given in Python: verify({str(folder)!r}, agent=...)") from None
+    player = _player(folder, label, agent)
     named = {task.name: task for task in tasks(quick)}
-    runs = QUICK_RUNS if quick else RUNS
-    pairs = [(task.name, run) for task in suited(played, named.values()) for run in range(runs)]
-    if not pairs:
-        raise ValueError(f"{label} can play none of the {len(named)} tasks")
-    due = polars.DataFrame(pairs, {"task": str, "run": int}, orient="row")
-    lacking = due.join(table, on=["task", "run"], how="anti", maintain_order="left")
-    for task, run in lacking.head(1).iter_rows():
-        first = f"the first of them run {run} of {task!r}"
-        raise ValueError(f"{folder} lacks {lacking.height} of the {due.height} runs that {label} has to play, {first}")
+    due = _due(label, player, named.values(), QUICK_RUNS if quick else RUNS)
+    _check_complete(folder, label, table, due)
     submitted = table.join(due, on=["task", "run"], how="semi", maintain_order="left")
     cells = submitted.sample(min(max(AT_LEAST, round(SHARE * submitted.height)), submitted.height), seed=seed)
-    again = [play_one(label, played, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
-    both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(again))
-    here = {name: machine() if name == "machine" else _installed(name) for name, _ in made}
-    differences = tuple(f"{name} {then}, here {here[name]}" for name, then in made if here[name] != then)
+    losses = [play_one(label, player, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
+    both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(losses))
+    differences = tuple(f"{name} {then}, here {now}" for name, then in origins if then != (now := _here(name)))
     return Verdict(
         label,
         both.select("task", "run", "submitted", "again"),
@@ -181,9 +173,37 @@ def verify(
     )
 
 
-def _installed(package: str) -> str:
+def _player(folder: str | os.PathLike[str], label: str, agent: AgentLike | None) -> AgentLike:
+    """The agent that was passed, or the one that the folder names."""
+    player = label if agent is None else agent
     try:
-        return version(package)
+        agent_maker(player)
+    except ValueError as error:
+        if agent is not None:
+            raise
+        raise ValueError(f"{error}; where {label!r} is a name given in Python: verify({str(folder)!r}, agent=...)") from None
+    return player
+
+
+def _due(label: str, player: AgentLike, protocol: Collection[Task], n_runs: int) -> polars.DataFrame:
+    """``task`` and ``run`` of all that an agent has to play."""
+    pairs = [(task.name, run) for task in suited(player, protocol) for run in range(n_runs)]
+    if not pairs:
+        raise ValueError(f"{label} can play none of the {len(protocol)} tasks")
+    return polars.DataFrame(pairs, {"task": str, "run": int}, orient="row")
+
+
+def _check_complete(folder: str | os.PathLike[str], label: str, table: polars.DataFrame, due: polars.DataFrame) -> None:
+    missing = due.join(table, on=["task", "run"], how="anti", maintain_order="left")
+    for task, run in missing.head(1).iter_rows():
+        first = f"the first of them run {run} of {task!r}"
+        raise ValueError(f"{folder} lacks {missing.height} of the {due.height} runs that {label} has to play, {first}")
+
+
+def _here(name: str) -> str:
+    """The machine, or the installed version of a package."""
+    try:
+        return machine() if name == "machine" else version(name)
     except PackageNotFoundError:
         return "none"
 

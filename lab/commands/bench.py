@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
 
 from ...core.console import errors, output
 from ...core.terminal import Column, print_table, say
 from ...runner.commands.names import agents as agent_names
 from ...runner.progress import Progress
+from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
 from ..bench.tasks import ABILITIES
 from ..bench.verify import read_submission
@@ -53,23 +55,31 @@ def bench(
 
     Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
     """
-    console = output()
     if verify is not None:
         if agent is not None or out is not None or quick or jobs != -1:
             raise ValueError("--verify plays the agent that the folder names, and writes nothing; give it alone")
-
-        say(errors(), f"The code of {read_submission(verify).agent} is executed now, as its author wrote it.", "bold")
-        verdict = verify_(verify)
-        say(console, f"{verdict}.", "bold")
-        say(console, f"Its runs make an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
-        raise typer.Exit(0 if verdict.right else 1)
+        _verify(verify)
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
-
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
         card = bench_(agent, out=out, quick=quick, n_jobs=jobs, callback=progress)
     files = card.save(out)
+    console = output()
+    _print(console, card)
+    say(console, f"In {out}: {', '.join(file.name for file in files)}")
+
+
+def _verify(folder: Path) -> NoReturn:
+    """Play some of a folder again, say what came of it, and exit."""
+    say(errors(), f"The code of {read_submission(folder).agent} is executed now, as its author wrote it.", "bold")
+    verdict, console = verify_(folder), output()
+    say(console, f"{verdict}.", "bold")
+    say(console, f"Its runs make an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
+    raise typer.Exit(0 if verdict.right else 1)
+
+
+def _print(console: Console, card: Scorecard) -> None:
     overall, abilities, _ = card.standing
     columns = [Column("ability"), Column("score (95 % interval)"), Column("tasks", rank=2, right=True)]
     columns.append(Column("what it is about", rank=1, words=True))
@@ -78,4 +88,3 @@ def bench(
     console.print()
     for sentence in card.summary:
         say(console, sentence)
-    say(console, f"In {out}: {', '.join(file.name for file in files)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -18,26 +18,28 @@ from ..studies import STUDIES
 __all__ = ["list_"]
 
 
+class _Kind(NamedTuple):
+    """What `clickgym list` prints of a kind: its rows, a title, and the columns beside the name with what each is called, the
+    most important first."""
+
+    rows: Callable[[], Sequence[Row]]
+    title: str
+    columns: Mapping[str, str]
+
+
 def _studies() -> list[Row]:
     return [{"name": name, "about": study.title, "paper": study.paper} for name, study in STUDIES.items()]
 
 
-_ROWS: Mapping[str, Callable[[], Sequence[Row]]] = {
-    "environments": lambda: list_environments().rows,
-    "instances": lambda: list_instances().rows,
-    "agents": lambda: list_agents().rows,
-    "metrics": lambda: list_metrics().rows,
-    "studies": _studies,
+_AGENTS = {"paper": "paper", "click_models": "click models", "told": "what it is told"}
+_KINDS = {
+    "environments": _Kind(lambda: list_environments().rows, "Environments, by their users", {"about": "users"}),
+    "instances": _Kind(lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}),
+    "agents": _Kind(lambda: list_agents().rows, "Agents (--agents)", _AGENTS),
+    "metrics": _Kind(lambda: list_metrics().rows, "Metrics (--metrics)", {"about": "what it measures"}),
+    "studies": _Kind(_studies, "Studies", {"about": "title", "paper": "paper"}),
 }
-# What is shown of each beside its name, the most important first, with what it is called where it has no room.
-_SHOWN = {
-    "environments": ("Environments, by their users", {"about": "users"}),
-    "instances": ("Instances (--instance)", {"about": "description"}),
-    "agents": ("Agents (--agents)", {"paper": "paper", "click_models": "click models", "told": "what it is told"}),
-    "metrics": ("Metrics (--metrics)", {"about": "what it measures"}),
-    "studies": ("Studies", {"about": "title", "paper": "paper"}),
-}
-KINDS = tuple(_ROWS)
+KINDS = tuple(_KINDS)
 
 
 def list_(
@@ -53,14 +55,13 @@ def list_(
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))
-    there = {kind: rows() for kind, rows in _ROWS.items() if what in ("", kind)}
+    rows = {kind: each.rows() for kind, each in _KINDS.items() if what in ("", kind)}
     if as_json:
-        print_json(there)
+        print_json(rows)
         return
     console = output()
-    for kind, rows in there.items():
-        title, shown = _SHOWN[kind]
-        _print(console, title, list(shown.values()), [[row["name"], *(_in_words(row, key) for key in shown)] for row in rows])
+    for kind in rows:
+        _print(console, _KINDS[kind], rows[kind])
 
 
 def _in_words(row: Row, key: str) -> str:
@@ -69,7 +70,8 @@ def _in_words(row: Row, key: str) -> str:
     return f"for {row[key]}" if key == "click_models" else row[key]
 
 
-def _print(console: Console, title: str, about: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    columns = [Column("name"), *(Column(name, rank=rank, words=True) for rank, name in enumerate(about))]
-    print_table(console, columns, [(Text(row[0], "bold"), *row[1:]) for row in rows], title=title, headings=False)
+def _print(console: Console, kind: _Kind, rows: Sequence[Row]) -> None:
+    columns = [Column("name"), *(Column(name, rank=rank, words=True) for rank, name in enumerate(kind.columns.values()))]
+    cells = [(Text(row["name"], "bold"), *(_in_words(row, key) for key in kind.columns)) for row in rows]
+    print_table(console, columns, cells, title=kind.title, headings=False)
     console.print()

@@ -18,7 +18,7 @@ from ...runner.describe import Description, describe_agent, describe_environment
 from ...runner.labels import PUBLISHED
 from ...runner.metrics import DERIVED, LEARNED, METRICS
 from ...runner.theory.assumptions import Finding
-from ...runner.theory.describe import InstanceDescription, describe_instance
+from ...runner.theory.describe import BestList, InstanceDescription, ModelDescription, describe_instance
 from ..studies import STUDIES
 from ..studies.describe import describe_study
 from .names import everything
@@ -54,14 +54,14 @@ def show(
     """
     console = output()
     kinds = _kinds()
-    for known, describe in kinds.values():
-        if name in known:
+    for names, describe in kinds.values():
+        if name in names:
             if positions is not None:
                 raise ValueError(f"--positions is of instances; {name} is none")
             return _print(console, describe(name))
     base = name.partition(":")[0]
     if not name.endswith(".json") and base not in list_instances():
-        raise ValueError(_unknown(base, {kind: list(known) for kind, (known, _) in kinds.items()}))
+        raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
     _print_instance(console, describe_instance(load_instance(name), positions))
 
 
@@ -77,8 +77,8 @@ def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
 
 def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """What was meant, of whatever kind."""
-    kind_of = {known: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for known in names}
-    by_lower = {known.lower(): known for known in kind_of}
+    kind_of = {each: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for each in names}
+    by_lower = {each.lower(): each for each in kind_of}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
     return f"there is no agent, environment, instance, metric or study {name!r}{hint} (clickgym list names them all)"
@@ -97,41 +97,43 @@ def _print(console: Console, described: Description) -> None:
 
 
 def _print_instance(console: Console, description: InstanceDescription) -> None:
-    chosen, labels = description.instance, description.labels
-    say(console, chosen.name, "bold")
+    instance, labels = description.instance, description.labels
+    say(console, instance.name, "bold")
     facts = {
-        "about": chosen.description,
-        "origin": chosen.origin,
-        "sizes": f"{chosen.n_items} items, {description.n_positions} positions",
-        "labels": _items(range(chosen.n_items), labels) if labels else "",
-        "in production": "" if chosen.initial_ranking is None else _items(chosen.initial_ranking),
+        "about": instance.description,
+        "origin": instance.origin,
+        "sizes": f"{instance.n_items} items, {description.n_positions} positions",
+        "labels": _items(range(instance.n_items), labels) if labels else "",
+        "in production": "" if instance.initial_ranking is None else _items(instance.initial_ranking),
     }
     rows = [(name, text) for name, text in facts.items() if text]
     print_table(console, _named("", ""), rows, headings=False, indent=2)
     for model in description.models:
         console.print()
-        say(console, model.kind, "bold underline")
-        print_table(console, _named("", ""), list(model.parameters.items()), headings=False, indent=2)
-        if model.best:
-            lists = [
-                (
-                    best.reward,
-                    "?" if best.ranking is None else f"{best.value:.4f}",
-                    *([] if best.production is None else [f"{best.production:.4f}"]),
-                    best.note if best.ranking is None else _items(best.ranking, labels),
-                )
-                for best in model.best
-            ]
-            current = [] if chosen.initial_ranking is None else ["in production"]
-            console.print()
-            print_table(console, _named("reward", "best", *current, "best list"), lists, indent=2)
-        if model.note:
-            console.print()
-            say(console, model.note)
-        if model.findings:
-            console.print()
-            columns = _named("assumption", "", "statement, and where it fails most")
-            print_table(console, columns, _verdicts(model.findings), indent=2)
+        _print_model(console, model, description)
+
+
+def _print_model(console: Console, model: ModelDescription, description: InstanceDescription) -> None:
+    say(console, model.kind, "bold underline")
+    print_table(console, _named("", ""), list(model.parameters.items()), headings=False, indent=2)
+    if model.best:
+        production = [] if description.instance.initial_ranking is None else ["in production"]
+        rows = [_best(best, description.labels) for best in model.best]
+        console.print()
+        print_table(console, _named("reward", "best", *production, "best list"), rows, indent=2)
+    if model.note:
+        console.print()
+        say(console, model.note)
+    if model.findings:
+        console.print()
+        columns = _named("assumption", "", "statement, and where it fails most")
+        print_table(console, columns, _verdicts(model.findings), indent=2)
+
+
+def _best(best: BestList, labels: Sequence[str]) -> tuple[str, ...]:
+    production = [] if best.production is None else [f"{best.production:.4f}"]
+    value, items = ("?", best.note) if best.ranking is None else (f"{best.value:.4f}", _items(best.ranking, labels))
+    return (best.reward, value, *production, items)
 
 
 def _named(*headings: str) -> list[Column]:
@@ -140,7 +142,7 @@ def _named(*headings: str) -> list[Column]:
 
 
 def _verdicts(findings: Iterable[Finding]) -> list[tuple[str, Text, Text]]:
-    """What was found, in one row what both papers assume."""
+    """The rows of findings, one for each statement: both papers may assume the same."""
     names: dict[str, list[str]] = {}
     by_statement = {finding.statement: finding for finding in findings}
     for finding in findings:

@@ -49,9 +49,9 @@ def report(
 
       clickgym report results/first --agents BatchRank TopRank --environments CMRank-v0 --linear --out figures
     """
-    wanted: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
+    formats: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
     write_report(
-        folder, output(as_json), [name for name, is_wanted in wanted.items() if is_wanted], agents=agents,
+        folder, output(as_json), [name for name, is_wanted in formats.items() if is_wanted], agents=agents,
         environments=environments, per_instance=per_instance, log=log, out=out, bounds=bounds,
     )  # fmt: skip
     if as_json:

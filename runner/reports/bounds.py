@@ -1,8 +1,8 @@
-"""Which bounds of the theory a report draws, and what it says of the others."""
+"""Bounds of the theory that a report draws, and what it says of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -12,6 +12,7 @@ from ...envs import ClickEnv, load_instance
 from ..labels import model_digest
 from ..make import make_env
 from ..theory.applicable import BoundCurve, applicable_bounds
+from .words import instances_of
 
 __all__ = ["HOW_TO_READ", "Theory", "theory_of"]
 
@@ -37,8 +38,8 @@ class Theory(NamedTuple):
 
     def all_curves(self) -> list[BoundCurve]:
         """Each bound once, wherever it applies: lower bounds first, then in the order of the agents."""
-        named = {(curve.bound, curve.agent): curve for curves in self.curves.values() for curve in curves}
-        return sorted(named.values(), key=lambda curve: curve.agent != "")
+        unique = {(curve.bound, curve.agent): curve for curves in self.curves.values() for curve in curves}
+        return sorted(unique.values(), key=lambda curve: curve.agent != "")
 
 
 def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
@@ -48,46 +49,55 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
         config: as `read_results` returns it.
         instances: of the sweep as it was given them; needed for those that were files, whose names the results do not keep.
     """
-    files = {load_instance(given).name: given for given in instances if given.endswith(".json")}
+    files = {load_instance(name).name: name for name in instances if name.endswith(".json")}
     curves: dict[tuple[str, str | None], list[BoundCurve]] = {}
     reasons: dict[tuple[str, str], str] = {}  # by environment and agent; "" stands for all agents
     for env in config["envs"]:
-        names = [name for name in config["instances"] if f"{env} {name}" in config["models"]]
-        refused: dict[str, dict[str, str]] = {}  # by agent and instance
-        for name in names:
-            made = _made_again(config, env, name, files)
-            if made is None:
-                curves[env, name], missing = [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
-            else:
-                curves[env, name], missing = applicable_bounds(made, config["agents"], config["checkpoints"])
-            for agent, reason in missing.items():
-                refused.setdefault(agent, {})[name] = reason
-        for agent, by_instance in refused.items():
-            name, reason = next(iter(by_instance.items()))
-            alike = len(by_instance) == len(names) and len(set(by_instance.values())) == 1
-            reasons[env, agent] = reason if alike else f"{name}: {reason}"
-        together: dict[tuple[str, str], list[BoundCurve]] = {}
-        for curve in (curve for name in names for curve in curves[env, name]):
-            together.setdefault((curve.bound, curve.agent), []).append(curve)
-        curves[env, None] = [
-            BoundCurve(*key, np.mean([curve.values for curve in found], axis=0))
-            for key, found in together.items()
-            if len(found) == len(names)
-        ]
+        missing: dict[str, dict[str, str]] = {}  # by instance and agent
+        for name in instances_of(config, env):
+            curves[env, name], missing[name] = _bounds(config, env, name, files)
+        curves[env, None] = _means([curves[env, name] for name in missing])
+        reasons |= {(env, agent): reason for agent, reason in _by_agent(missing)}
     return Theory(curves, _notes(reasons, config))
 
 
-def _made_again(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> gym.Env | None:
+def _bounds(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> tuple[list[BoundCurve], dict[str, str]]:
+    """The bounds on an instance, and for each agent without one the reason."""
+    environment = _environment(config, env, name, files)
+    if environment is None:
+        return [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
+    return applicable_bounds(environment, config["agents"], config["checkpoints"])
+
+
+def _means(instances: list[list[BoundCurve]]) -> list[BoundCurve]:
+    """The means over instances of the bounds that apply to each."""
+    values: dict[tuple[str, str], list[Any]] = {}
+    for curve in (curve for curves in instances for curve in curves):
+        values.setdefault((curve.bound, curve.agent), []).append(curve.values)
+    return [BoundCurve(*key, np.mean(each, axis=0)) for key, each in values.items() if len(each) == len(instances)]
+
+
+def _by_agent(missing: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
+    """The agents without a bound on some instance; the reason names the first such instance, unless it is that of all."""
+    for agent in dict.fromkeys(agent for reasons in missing.values() for agent in reasons):
+        reasons = {name: of_agents[agent] for name, of_agents in missing.items() if agent in of_agents}
+        name, reason = next(iter(reasons.items()))
+        alike = len(reasons) == len(missing) and len(set(reasons.values())) == 1
+        yield agent, reason if alike else f"{name}: {reason}"
+
+
+def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> gym.Env | None:
     """The environment of a sweep, if it can still be made: with the same instance and the same click model."""
     for instance in (None, files.get(name, name)):
         try:
-            made: Any = make_env(env, instance)
+            environment: Any = make_env(env, instance)
         except (ValueError, TypeError, ImportError):
             continue
-        if not isinstance(made.unwrapped, ClickEnv):
+        users = environment.unwrapped
+        if not isinstance(users, ClickEnv):
             return None
-        if made.unwrapped.instance == name and model_digest(made.unwrapped.model) == config["models"][f"{env} {name}"]:
-            return made
+        if users.instance == name and model_digest(users.model) == config["models"][f"{env} {name}"]:
+            return environment
     return None
 
 

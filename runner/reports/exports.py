@@ -1,33 +1,28 @@
-"""The table of a finished sweep for a text or a paper: Markdown and LaTeX."""
+"""Tables of a finished sweep for a text or a paper: Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars
 
-from ...core.formats import duration, markdown_table, markdown_text, one_line, regret_text
+from ...core.formats import duration, markdown_text, one_line, regret_text
+from ...core.templates import templates
 from ..summaries import ranked, without_regret
-from .words import (
-    columns_of,
-    commands_of,
-    heading,
-    measure_of,
-    places_of,
-    rows_of,
-    title_of,
-    unit_of,
-    what_is_tested,
-    what_is_told,
-    what_is_unknown,
-)
+from . import words
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 
-SIDES = ("---:", ":---", "---:", ":---", "---:", "---:", ":---")
-PER_SESSION = "Reward and time are per session."
+TEX = {
+    "block_start_string": "<%",
+    "block_end_string": "%>",
+    "variable_start_string": "<<",
+    "variable_end_string": ">>",
+}
+"""Marks of templates in LaTeX, where braces have a meaning of their own."""
 
 # In the way of a macro's argument, of a ligature, or of OT1, the encoding that a plain document has.
 LATEX = str.maketrans(
@@ -44,23 +39,7 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
-    without = without_regret(table)
-    lines = [f"**{markdown_text(heading(config, without))}**", ""]
-    for env, title, rows in _tables(table, timings, config):
-        escaped = [[markdown_text(cell) for cell in row] for row in rows]
-        headings = _headings(measure_of([env], [name for name in without if name == env]))
-        lines += [markdown_text(title), "", *markdown_table([headings, *escaped], SIDES), ""]
-    lines += [markdown_text(_note(timings, config, without)), ""]
-    return "\n".join([*lines, *(f"    {one_line(command)}" for command in commands_of(config)), ""])
-
-
-def _headings(measure: str) -> tuple[str, ...]:
-    return ("", "agent", measure, "tied with", "reward", "time", "engine")
-
-
-def _note(timings: polars.DataFrame, config: dict[str, Any], without: list[str]) -> str:
-    notes = (PER_SESSION, what_is_unknown(without), what_is_tested(config), what_is_told(timings, config))
-    return " ".join(filter(None, notes))
+    return _rendered("table.md", table, timings, config)
 
 
 def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
@@ -69,25 +48,21 @@ def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[st
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
     """
+    return _rendered("table.tex", table, timings, config, **TEX) + "\n"
+
+
+def _rendered(name: str, table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any], **marks: Any) -> str:
     without = without_regret(table)
-    headings = _headings(measure_of(config["envs"], without))
-    lines = [
-        *(rf"% clickgym {config['clickgym']}: {one_line(command)}" for command in commands_of(config)),
-        r"% needs \usepackage{booktabs}",
-        r"\begin{table}",
-        rf"\caption{{{_latex(heading(config, without))}.}}",
-        r"\label{tab:regret}\medskip",
-        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-        r"\begin{tabular}{rlrlrrl}",
-        r"\toprule",
-        f"{' & '.join(headings)} \\\\",
-    ]
-    for _, title, rows in _tables(table, timings, config):
-        lines += [r"\midrule", rf"\multicolumn{{{len(headings)}}}{{l}}{{\textit{{{_latex(title)}}}}} \\"]
-        lines += [f"{' & '.join(map(_latex, row))} \\\\" for row in rows]
-    note = _latex(_note(timings, config, without))
-    notes = rf"\par\medskip\begin{{minipage}}{{\linewidth}}\scriptsize {note}\end{{minipage}}"
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", notes, r"\end{table}", ""])
+    notes = (words.what_is_unknown(without), words.what_is_tested(config), words.what_is_told(timings, config))
+    pages = templates(Path(__file__).parent).overlay(**marks)
+    pages.filters |= {"latex": _latex, "markdown": markdown_text, "one_line": one_line}
+    return pages.get_template(name).render(
+        config=config,
+        words=words,
+        without=without,
+        tables=_tables(table, timings, config),
+        note=" ".join(filter(None, ("Reward and time are per session.", *notes))),
+    )
 
 
 def alike_text(row: dict[str, Any]) -> str:
@@ -109,8 +84,8 @@ def _tables(
     table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
 ) -> Iterator[tuple[str, str, list[list[str]]]]:
     """The environment of each place, with a heading, and the cells of its table."""
-    rows, without = ranked(table, timings, columns_of(config)), without_regret(table)
-    for place in places_of(config):
+    rows, without = ranked(table, timings, words.columns_of(config)), without_regret(table)
+    for place in words.places_of(config):
         env = place[0]
         cells = [
             [
@@ -122,10 +97,10 @@ def _tables(
                 duration(row["ns_per_session"]),
                 row["engine"],
             ]
-            for row in rows_of(rows, place).iter_rows(named=True)
+            for row in words.rows_of(rows, place).iter_rows(named=True)
         ]
-        amount = "total reward" if env in without else f"regret in {unit_of(env)}"
-        yield env, f"{title_of(place)} ({amount})", cells
+        amount = "total reward" if env in without else f"regret in {words.unit_of(env)}"
+        yield env, f"{words.title_of(place)} ({amount})", cells
 
 
 def _latex(text: str) -> str:

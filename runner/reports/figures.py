@@ -1,4 +1,4 @@
-"""The figure of a sweep: cumulative regret against sessions, one panel per environment; and the curve of a single run."""
+"""Figure of a sweep, cumulative regret against sessions with a panel per environment, and the curve of a single run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import math
 import re
 import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,8 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     if axes is None:
         axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
         axes.set_title(_wrapped(title_of((env, instance)), 55), fontsize=10)
-    shown = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
-    curves = shown.with_columns(regret_ci95=polars.lit(None, polars.Float64))
+    rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
+    curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
     number = len(axes.get_lines())
     before = _ends(axes) if number else None
     measure = measure_of([env], without)
@@ -117,52 +118,83 @@ def regret_figure(
         theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
         log: both axes are logarithmic, or both linear.
     """
-    envs, agents, without, places = config["envs"], config["agents"], without_regret(table), places_of(config)
-    curves = _curves(table, config, log)
+    places, without, curves = places_of(config), without_regret(table), _curves(table, config, log)
     bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
-    labelled = {curve.label: curve for _, curve in bounds}
-    n_columns = 2 if len(places) == 4 else min(len(places), 3)
-    if len(separate(config)) in (2, 3, 4):
-        n_columns = len(separate(config))  # a row for each environment
-    n_rows = math.ceil(len(places) / n_columns)
-    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in labelled}
-    legend_width = 0.8 + 0.075 * max(map(len, [*agents, *(line for label in labels.values() for line in label.split("\n"))]))
-    figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
-    panels = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    by_label = {curve.label: curve for _, curve in bounds}
+    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in by_label}
+    figure, panels = _grid(config, [*config["agents"], *(line for label in labels.values() for line in label.split("\n"))])
     for panel, place in zip(panels, places, strict=False):
-        env, instance = place
-        _draw(panel, rows_of(curves, place), agents, measure_of([env], [env] * (env in without)), log=log)
-        for bounded, bound in bounds:
-            if bounded == place:
-                dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
-                panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(agents, bound))
-        panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-        panel.set_xlabel("sessions")
-        panel.set_ylabel(f"cumulative {amount_of(env, without)}")
+        _draw_place(panel, place, curves, config, without, [curve for where, curve in bounds if where == place], log)
     for panel in panels[len(places) :]:
         panel.remove()
-    band = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
-    measure = measure_of(envs, without).capitalize()
-    figure.suptitle(_wrapped(f"{measure}, {where(config)} ({band})", int(11 * figure.get_figwidth())), fontsize=11)
-    final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
-    handles = [
-        Line2D([], [], **_look(agents, agent), label=_literal(agent))
-        for agent in sorted(agents, key=lambda agent: -final[agent])  # from the top, about as the lines lie
-        if final[agent] > FLOOR or not log
-    ]
+    figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
+    handles = _handles_of_agents(curves, config["agents"], log)
     handles += [
-        Line2D([], [], **_look_of_bound(agents, curve), label=_literal(labels[label])) for label, curve in labelled.items()
+        Line2D([], [], **_look_of_bound(config["agents"], curve), label=_literal(labels[label]))
+        for label, curve in by_label.items()
     ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
-    # A curve without the version and the command that made it cannot be checked.
-    width = int(16 * figure.get_figwidth())
-    commands = [f"{command}{' --bounds' if theory is not None else ''}" for command in commands_of(config, out=None)]
-    if len(commands) > 1:
-        commands = [textwrap.shorten(command, width - 20, placeholder=" ...") for command in commands]
-    source = [*([HOW_TO_READ] if bounds else []), *beyond, *(f"clickgym {config['clickgym']}: {each}" for each in commands)]
+    source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
     if source:
-        figure.supxlabel("\n".join(_wrapped(line, width) for line in source), fontsize=6, color="0.4", x=0.01, ha="left")
+        text = "\n".join(_wrapped(line, _characters(figure)) for line in source)
+        figure.supxlabel(text, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
+
+
+def _title(config: dict[str, Any], without: list[str]) -> str:
+    interval = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    return f"{measure_of(config['envs'], without).capitalize()}, {where(config)} ({interval})"
+
+
+def _grid(config: dict[str, Any], labels: Sequence[str]) -> tuple[Picture, list[Axes]]:
+    """A figure with a panel for each place, and room for a legend of these labels."""
+    n_places, n_separate = len(places_of(config)), len(separate(config))
+    n_columns = 2 if n_places == 4 else min(n_places, 3)
+    if n_separate in (2, 3, 4):
+        n_columns = n_separate  # a row for each environment
+    n_rows = math.ceil(n_places / n_columns)
+    legend_width = 0.8 + 0.075 * max(map(len, labels))
+    figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
+    return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+
+
+def _draw_place(
+    panel: Axes,
+    place: Place,
+    curves: polars.DataFrame,
+    config: dict[str, Any],
+    without: list[str],
+    bounds: Iterable[BoundCurve],
+    log: bool,
+) -> None:
+    env, instance = place
+    _draw(panel, rows_of(curves, place), config["agents"], measure_of([env], [env] * (env in without)), log=log)
+    dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
+    for bound in bounds:
+        panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
+    panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
+    panel.set_xlabel("sessions")
+    panel.set_ylabel(f"cumulative {amount_of(env, without)}")
+
+
+def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
+    """The agents of a legend, from the top about as their lines lie."""
+    final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
+    order = sorted(agents, key=lambda agent: -final[agent])
+    return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
+
+
+def _commands(config: dict[str, Any], bounds: bool, figure: Figure) -> list[str]:
+    """Version and commands: a curve without them cannot be checked."""
+    commands = [f"{command}{' --bounds' if bounds else ''}" for command in commands_of(config, out=None)]
+    if len(commands) > 1:
+        commands = [textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...") for command in commands]
+    return [f"clickgym {config['clickgym']}: {command}" for command in commands]
+
+
+def _characters(figure: Figure) -> int:
+    """How many small characters a line of a figure has."""
+    return int(16 * figure.get_figwidth())
 
 
 def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, log: bool = True) -> list[str]:
@@ -176,8 +208,8 @@ def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, 
 
 
 def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
-    shown = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
-    return average(reward_for_regret(shown), (*columns_of(config), "agent", "step"))
+    rows = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
+    return average(reward_for_regret(rows), (*columns_of(config), "agent", "step"))
 
 
 def _split(
@@ -185,11 +217,11 @@ def _split(
 ) -> tuple[list[tuple[Place, BoundCurve]], list[str]]:
     """The bounds that cross a panel, with its place, and in words where those end that do not end in it."""
     within, beyond, places = [], [], places_of(config)
-    seen = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
+    visible = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
     for place in places:
         low, high = _limits(rows_of(curves, place), log) or (0.0, math.inf)
         for curve in theory.curves[place]:
-            values = curve.values[seen & np.isfinite(curve.values)]
+            values = curve.values[visible & np.isfinite(curve.values)]
             if ((low <= values) & (values <= high)).any():
                 within.append((place, curve))
             if len(values) and not low <= values[-1] <= high:
@@ -249,28 +281,35 @@ def _draw(
 ) -> None:
     panel.set_xscale("log" if log else "linear")
     panel.set_yscale("log" if log else "linear")
-    run, floor = set(curves["agent"]), FLOOR if log else -math.inf
-    for agent in filter(run.__contains__, agents):
-        curve = curves.filter((polars.col("agent") == agent) & (polars.col("regret") > floor))
-        step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
-        look = _look_at(agents.index(agent) + first_look)
-        dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
-        panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **look)
-        panel.fill_between(step, np.maximum(mean - half, floor), mean + half, color=look["color"], alpha=0.2, linewidth=0)
-    faultless = [
-        agent for agent in agents if agent in run and (curves.filter(polars.col("agent") == agent)["regret"] <= floor).all()
-    ]
+    floor = FLOOR if log else -math.inf
+    by_agent = {agent: rows for (agent,), rows in curves.group_by("agent", maintain_order=True)}
+    for number, agent in enumerate(agents, first_look):
+        if agent in by_agent:
+            curve = by_agent[agent].filter(polars.col("regret") > floor)
+            _draw_curve(panel, curve, agent, _look_at(number), floor)
+    faultless = [agent for agent in agents if agent in by_agent and (by_agent[agent]["regret"] <= floor).all()]
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
     if limits := _limits(curves, log):
         panel.set_ylim(*limits)
-    first, last = curves["step"].to_numpy()[[0, -1]]
-    if first < last:
-        panel.set_xlim(first if log else 0, last)
+    _limit_steps(panel, curves, log)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _limit_steps(panel: Axes, curves: polars.DataFrame, log: bool) -> None:
+    first, last = curves["step"].to_numpy()[[0, -1]]
+    if first < last:
+        panel.set_xlim(first if log else 0, last)
+
+
+def _draw_curve(panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float) -> None:
+    step, mean, half = (curve[name].to_numpy() for name in ("step", "regret", "regret_ci95"))
+    dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}  # a line needs two points
+    panel.plot(step, mean, linewidth=1.6, label=_literal(agent), **dot, **look)
+    panel.fill_between(step, np.maximum(mean - half, floor), mean + half, color=look["color"], alpha=0.2, linewidth=0)
 
 
 def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
@@ -278,8 +317,8 @@ def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
     if not log:
         low, high = np.min(curves["regret"].to_numpy()), np.max(curves["regret"].to_numpy())
         return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
-    shown = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
-    return (shown.min() / 1.5, shown.max() * 1.5) if len(shown) else None
+    regrets = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
+    return (regrets.min() / 1.5, regrets.max() * 1.5) if len(regrets) else None
 
 
 def _look_of_bound(agents: list[str], bound: BoundCurve) -> dict[str, Any]:

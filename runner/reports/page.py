@@ -1,4 +1,4 @@
-"""The report of a finished sweep as one page: curves, tables, and how to make the results again."""
+"""HTML page of a finished sweep: curves, tables, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import math
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,10 @@ from plotly.offline import get_plotlyjs
 from ...core.templates import templates
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
+from . import words
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
-from .words import (
-    amount_of,
-    averaged,
-    commands_of,
-    heading,
-    is_told_optimum,
-    measure_of,
-    number_of_runs,
-    separate,
-    unit_of,
-    what_is_tested,
-    what_is_told,
-    what_is_unknown,
-    where,
-)
 
 __all__ = ["to_html"]
 
@@ -66,48 +52,52 @@ def to_html(
     """
     pages = templates(Path(__file__).parent)
     pages.filters |= {"alike": alike_text, "p_value": _p_value}
-    pages.tests["told_optimum"] = is_told_optimum
+    pages.tests["told_optimum"] = words.is_told_optimum
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
-    notes = [] if theory is None else theory.notes
-    bounds = [] if theory is None else [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
+    theory = Theory({}, []) if theory is None else theory
+    bounds = [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
         config=config,
         agents=agents,
         index={name: index for index, name in enumerate(config["agents"])},
         views=views,
         bounds=bounds,
-        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in notes]),
-        instances=averaged(config),
-        separate=separate(config),
-        panels=[view for view in views if separate(config) or not view["i"]],
+        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in theory.notes]),
+        instances=words.averaged(config),
+        separate=words.separate(config),
+        panels=[view for view in views if words.separate(config) or not view["i"]],
         axes="log" if log else "linear",
-        unit_of=unit_of,
-        amount_of=partial(amount_of, without=without),
-        measure=measure_of(config["envs"], without),
+        words=words,
         without=without,
-        unknown=what_is_unknown(without),
-        heading=heading(config, without),
-        where=where(config),
-        tested=what_is_tested(config),
-        told=what_is_told(timings, config),
+        timings=timings,
         level=f"{LEVEL:.0%}",
-        n_runs=number_of_runs(config),
-        command="\n".join(commands_of(config)),
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
-        data={  # what the script draws
-            "envs": [{"name": env, "amount": amount_of(env, without)} for env in config["envs"]],
-            "agents": agents,
-            "steps": config["checkpoints"],
-            "separate": bool(separate(config)),
-            "start": config["horizon"] / ZOOM,
-            "floor": FLOOR,
-            "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
-            "bounds": bounds,
-            "promises": {} if theory is None else _promises(theory, config),
-        },
+        data=_data(views, agents, bounds, theory, config, without),
         plotly=_plotly(),
     )
+
+
+def _data(
+    views: list[dict[str, Any]],
+    agents: list[Any],
+    bounds: list[Any],
+    theory: Theory,
+    config: dict[str, Any],
+    without: list[str],
+) -> dict[str, Any]:
+    """What the script draws."""
+    return {
+        "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
+        "agents": agents,
+        "steps": config["checkpoints"],
+        "separate": bool(words.separate(config)),
+        "start": config["horizon"] / ZOOM,
+        "floor": FLOOR,
+        "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
+        "bounds": bounds,
+        "promises": _promises(theory, config) if theory.curves else {},
+    }
 
 
 def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -128,32 +118,31 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
     curves = average(reward_for_regret(table), (*by, "agent", "step")).with_columns(
         polars.col("regret", "regret_ci95").round_sig_figs(DIGITS)
     )
-    views = []
-    for e, env in enumerate(config["envs"]):
-        for i, name in enumerate(names):
-            if name is not None and f"{env} {name}" not in config["models"]:
-                continue
-            of_agents = curves.filter(env=env, view=i).sort("step").partition_by("agent", as_dict=True)
-            views.append(
-                {
-                    "env": env,
-                    "e": e,
-                    "i": i,
-                    "where": where(config, env) if name is None else name,
-                    "rows": rows.filter(env=env, view=i).to_dicts(),
-                    "pairs": pairs.filter(env=env, view=i).to_dicts(),
-                    "curves": [
-                        {"mean": one["regret"].to_list(), "half": one["regret_ci95"].to_list()}
-                        for one in (of_agents.get((agent,), curves.clear()) for agent in config["agents"])
-                    ],
-                }
-            )
-    return views
+    return [
+        {
+            "env": env,
+            "e": e,
+            "i": i,
+            "where": words.where(config, env) if name is None else name,
+            "rows": rows.filter(env=env, view=i).to_dicts(),
+            "pairs": pairs.filter(env=env, view=i).to_dicts(),
+            "curves": _curves(curves.filter(env=env, view=i), config["agents"]),
+        }
+        for e, env in enumerate(config["envs"])
+        for i, name in enumerate(names)
+        if name is None or f"{env} {name}" in config["models"]
+    ]
+
+
+def _curves(rows: polars.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
+    """The curve of each agent; empty for one that was not run there."""
+    of_agents = (rows.filter(agent=agent).sort("step") for agent in agents)
+    return [{"mean": curve["regret"].to_list(), "half": curve["regret_ci95"].to_list()} for curve in of_agents]
 
 
 def _names(config: dict[str, Any]) -> list[str | None]:
     """The instances by which views are numbered; None stands for all together."""
-    return [*separate(config)] or [None, *averaged(config)]
+    return [*words.separate(config)] or [None, *words.averaged(config)]
 
 
 def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:

@@ -1,4 +1,4 @@
-"""Table and figure of a finished sweep: printed, and written beside its results."""
+"""Report of a finished sweep: its table printed, table and figure written beside its results."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import os
 from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import polars
 from rich.console import Console
 
 from ...core.files import make_folder, write_whole
@@ -16,7 +15,7 @@ from ...core.formats import duration, regret_text
 from ...core.terminal import Column, print_table, say
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
-from .bounds import theory_of
+from .bounds import Theory, theory_of
 from .exports import to_latex, to_markdown
 from .figures import outside, regret_figure, save_figure
 from .page import to_html
@@ -61,39 +60,40 @@ def write_report(
 
     Into a folder of results that may only be read nothing is written, and formats are refused by the system.
     """
-    # matplotlib and plotly are slow to load, and bad input should be named before.
-
-    folder = Path(folder)
+    folder, target = Path(folder), Path(folder if out is None else out)
     results = Results(folder).select(agents, environments)
-    target = folder if out is None else Path(out)
     if out is not None:
         make_folder(target)
-    table, timings, config = results.frame, results.timings, {**results.config, "per_instance": per_instance}
-    without = without_regret(table)
-    _print_table(console, summary(reward_for_regret(table, -1), timings, (*columns_of(config), "agent")), config, without)
+    results.config = {**results.config, "per_instance": per_instance}
+    _print_table(console, results)
     console.print()
-    for note in filter(None, (what_is_unknown(without), what_is_told(timings, config))):
-        say(console, note)
-    theory = theory_of(config, instances) if bounds else None
+    theory = theory_of(results.config, instances) if bounds else None
+    notes = [what_is_unknown(without_regret(results.frame)), what_is_told(results.timings, results.config)]
     if theory is not None:
-        for note in (*outside(table, config, theory, log=log), *theory.notes):
-            say(console, note)
+        notes += [*outside(results.frame, results.config, theory, log=log), *theory.notes]
+    for note in filter(None, notes):
+        say(console, note)
     if out is None and not formats and not os.access(folder, os.W_OK):
         return
+    files = _write(target, results, theory, formats, log)
+    say(console, f"Results in {target}: {', '.join([*files, *([TABLE] if out is None else [])])}")
+
+
+def _write(target: Path, results: Results, theory: Theory | None, formats: Collection[Format], log: bool) -> list[str]:
+    """Write summary, figure and formats, and return the names of the files."""
+    table, timings, config = results.frame, results.timings, results.config
     write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
-    figure = regret_figure(table, config, theory, log=log)
-    written = [*(picture.name for picture in save_figure(figure, target / "regret")), SUMMARY]
-    if formats:
-        for name, make in (("html", partial(to_html, theory=theory, log=log)), ("md", to_markdown), ("tex", to_latex)):
-            if name in formats:
-                write_whole(target / f"report.{name}", make(table, timings, config))
-                written.append(f"report.{name}")
-    if out is None:
-        written.append(TABLE)
-    say(console, f"Results in {target}: {', '.join(written)}")
+    pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret")
+    writers = {"html": partial(to_html, theory=theory, log=log), "md": to_markdown, "tex": to_latex}
+    texts = {f"report.{name}": writer for name, writer in writers.items() if name in formats}
+    for name, writer in texts.items():
+        write_whole(target / name, writer(table, timings, config))
+    return [*(picture.name for picture in pictures), SUMMARY, *texts]
 
 
-def _print_table(console: Console, rows: polars.DataFrame, config: dict[str, Any], without: list[str]) -> None:
+def _print_table(console: Console, results: Results) -> None:
+    config, without = results.config, without_regret(results.frame)
+    rows = summary(reward_for_regret(results.frame, -1), results.timings, (*columns_of(config), "agent"))
     columns = [
         Column("environment"),
         *([Column("instance")] if separate(config) else []),

@@ -1,4 +1,4 @@
-"""The results of a sweep in Python: table, figure and tests, as the command line reports them."""
+"""Results of a sweep in Python: table, figure and tests, as the command line reports them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.notebook import html_table
 from ..results import COLUMNS, TIMED, Part, read_results, select_parts
 from ..summaries import pairwise, ranked, without_regret
 from .figures import regret_figure
-from .words import columns_of, heading, number_of_runs
+from .words import columns_of, heading, measure_of, number_of_runs
 
 if TYPE_CHECKING:
     import pandas
@@ -76,24 +76,19 @@ class Results:
         """
         if agents is None and environments is None:
             return self
-        agents = _known("agent", agents, self.config["agents"])
-        envs = _known("environment", environments, self.config["envs"])
-        frame, timings = (
-            frame.filter(col("agent").is_in(agents), col("env").is_in(envs)) for frame in (self.frame, self.timings)
-        )
-        if frame.is_empty():
+        agents = _checked("agent", agents, self.config["agents"])
+        envs = _checked("environment", environments, self.config["envs"])
+        rows = col("agent").is_in(agents), col("env").is_in(envs)
+        selection = Results.__new__(Results)
+        selection.frame, selection.timings = self.frame.filter(*rows), self.timings.filter(*rows)
+        if selection.frame.is_empty():
             raise ValueError(f"there are no results of {', '.join(agents)} in {', '.join(envs)}")
-        found = {name: frame[name].unique() for name in ("agent", "env")}
-        kept = {
-            "agents": [name for name in agents if name in found["agent"]],
-            "envs": [env for env in envs if env in found["env"]],
-        }
-        chosen = Results.__new__(Results)
-        chosen.frame, chosen.timings = frame, timings
         # Of a table there is nothing to know but what it says.
-        config = select_parts(self.config, agents, envs) if "clickgym" in self.config else _of_frame(frame)[2]
-        chosen.config = {**config, **kept}
-        return chosen
+        config = select_parts(self.config, agents, envs) if "clickgym" in self.config else _of_frame(selection.frame)[2]
+        order = {"agents": (agents, "agent"), "envs": (envs, "env")}
+        there = {key: set(selection.frame[column].unique()) for key, (_, column) in order.items()}
+        selection.config = config | {key: [name for name in names if name in there[key]] for key, (names, _) in order.items()}
+        return selection
 
     def table(self, per_instance: bool = False) -> polars.DataFrame:
         """What every agent ended with, best first.
@@ -188,36 +183,30 @@ class Results:
 
     def _repr_html_(self) -> str:
         without = without_regret(self.frame)
-        rows = [["environment", "", "agent", "total reward" if without else "regret", "tied with", "reward / session"]]
-        if without and len(without) < len(self.config["envs"]):
-            rows[0][3] = "regret or total reward"
-        table = self.table()
-        timed = "engine" in table.columns
-        if timed:
-            rows[0].append("time / session")
-        for row in table.iter_rows(named=True):
-            mean, half = (
-                (row["total_reward"], row["total_reward_ci95"])
-                if row["env"] in without
-                else (row["regret"], row["regret_ci95"])
-            )
-            ties = "cannot tell" if row["tied_with"] is None else ", ".join(row["tied_with"]) or "–"
-            cells = [row["env"], str(row["place"]), row["agent"], regret_text(mean, half), ties]
-            cells += [f"{row['reward']:.4f}", *([duration(row["ns_per_session"])] if timed else [])]
-            rows.append(cells)
-        return html_table(heading(self.config, without), rows[1:], rows[0], most=None)
+        table, measure = self.table(), measure_of(self.config["envs"], without)
+        header = ["environment", "", "agent", measure, "tied with", "reward / session"]
+        header += ["time / session"] if "engine" in table.columns else []
+        rows = [self._cells(row, "total_reward" if row["env"] in without else "regret") for row in table.iter_rows(named=True)]
+        return html_table(heading(self.config, without), rows, header, most=None)
+
+    @staticmethod
+    def _cells(row: dict[str, Any], measure: str) -> list[str]:
+        ties = "cannot tell" if row["tied_with"] is None else ", ".join(row["tied_with"]) or "–"
+        total = regret_text(row[measure], row[f"{measure}_ci95"])
+        time = [duration(row["ns_per_session"])] if "engine" in row else []
+        return [row["env"], str(row["place"]), row["agent"], total, ties, f"{row['reward']:.4f}", *time]
 
     def _config(self, per_instance: bool) -> dict[str, Any]:
         return {**self.config, "per_instance": per_instance}
 
 
-def _known(what: str, names: Iterable[str] | None, known: list[str]) -> list[str]:
+def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> list[str]:
     if names is None:
-        return known
+        return existing
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     for name in names:
-        if name not in known:
-            raise ValueError(unknown(what, name, known))
+        if name not in existing:
+            raise ValueError(unknown(what, name, existing))
     return names
 
 
@@ -230,13 +219,9 @@ def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFra
     unique = {name: frame[name].unique(maintain_order=True).to_list() for name in ("env", "instance", "agent")}
     counts = frame.group_by("env", "instance", "agent").agg(col("run").n_unique())
     steps = frame["step"].unique().sort()
+    unmeasured = zip(TIMED[4:], (polars.String, polars.Float64, polars.Int64, polars.Float64), strict=True)
     timings = frame.select(TIMED[:4]).unique(maintain_order=True)
-    timings = timings.with_columns(
-        engine=polars.lit(None, polars.String),
-        seconds=polars.lit(None, polars.Float64),
-        training_sessions=polars.lit(None, polars.Int64),
-        training_seconds=polars.lit(None, polars.Float64),
-    )
+    timings = timings.with_columns(polars.lit(None, kind).alias(name) for name, kind in unmeasured)
     config = {
         "envs": unique["env"],
         "instances": unique["instance"],

@@ -1,4 +1,4 @@
-"""The words of a report: what the table prints and figure, page and exports say alike."""
+"""Words of a report that table, figure, page and exports share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "command_of",
     "commands_of",
     "heading",
+    "instances_of",
     "is_told_optimum",
     "measure_of",
     "number_of_runs",
@@ -61,29 +62,41 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         config: the part. Files of instances are named as their instances.
         out: as in `commands_of`.
     """
-    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
-    ids = {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
-    words = ["clickgym", "run", *config["envs"], "--agents", *config["agents"]]
-    unnamed = [*_only_python(config["envs"], ids), *_only_python(config["agents"], PUBLISHED)]
-    if not by_default(config):
-        words += ["--instance", *config["instances"]]
-    plain = str(config["horizon"])
-    digits = plain.rstrip("0")
-    horizon = f"{digits}e{len(plain) - len(digits)}" if len(plain) - len(digits) > 2 else plain
-    words += ["--horizon", horizon, "--runs", str(config["runs"]), "--seed", str(config["seed"])]
-    if config.get("metrics"):
-        words += ["--metrics", *config["metrics"]]
-    if config.get("engine", "auto") != "auto":
-        words += ["--engine", config["engine"]]
-    command = shlex.join([*words, *(["--out", out] if out else [])])
+    unnamed = [*_only_python(config["envs"], _ids()), *_only_python(config["agents"], PUBLISHED)]
+    engine = config.get("engine", "auto")
+    options = {
+        "--agents": config["agents"],
+        "--instance": [] if by_default(config) else config["instances"],
+        "--horizon": [_in_powers(config["horizon"])],
+        "--runs": [str(config["runs"])],
+        "--seed": [str(config["seed"])],
+        "--metrics": config.get("metrics", []),
+        "--engine": [engine] * (engine != "auto"),
+        "--out": [out] if out else [],
+    }
+    words = [word for option, values in options.items() if values for word in (option, *values)]
+    command = shlex.join(["clickgym", "run", *config["envs"], *words])
     return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
 
 
-def _only_python(labels: Iterable[str], known: Container[str]) -> Iterator[str]:
+def _ids() -> set[str]:
+    """The ids of the package."""
+    own = {short for short, model in CLICK_MODELS.items() if model.__module__.startswith("clickgym.")}
+    return {name for name, env in (ENVIRONMENTS | CONTEXTUAL | MEMORY).items() if env.model in {*own, "CascadeMDP"}}
+
+
+def _in_powers(count: int) -> str:
+    """A count as it is typed: ``1e5``, where that is shorter."""
+    digits = str(count).rstrip("0")
+    zeros = len(str(count)) - len(digits)
+    return f"{digits}e{zeros}" if zeros > 2 else str(count)
+
+
+def _only_python(labels: Iterable[str], names: Container[str]) -> Iterator[str]:
     """The labels that are neither known by name nor name something in a module that can be imported."""
     for label in labels:
         name = parse_spec(label)[0]
-        if name not in known and (":" not in name or name.startswith("__main__:")):
+        if name not in names and (":" not in name or name.startswith("__main__:")):
             yield label
 
 
@@ -156,15 +169,24 @@ def where(config: dict[str, Any], env: str | None = None) -> str:
     instances = config["instances"]
     if len(instances) == 1:
         return instances[0]
-    if env is None and separate(config):
+    if env is not None:
+        names = instances_of(config, env)
+        return names[0] if len(names) == 1 else f"mean over {len(names)} instances"
+    if separate(config):
         return f"each of {len(instances)} instances"
-    if env is None and by_default(config):
+    if by_default(config):
         return "each environment's own instance"
-    envs = config["envs"] if env is None else [env]
-    names = [[name for name in instances if f"{one} {name}" in config["models"]] for one in envs]
-    if env is not None and len(names[0]) == 1:
-        return names[0][0]
-    return f"mean over {_span(map(len, names))} instances"
+    return f"mean over {_span(len(instances_of(config, env)) for env in config['envs'])} instances"
+
+
+def instances_of(config: dict[str, Any], env: str) -> list[str]:
+    """The instances on which an environment was run.
+
+    Args:
+        config: as `read_results` returns it.
+        env: its label.
+    """
+    return [name for name in config["instances"] if f"{env} {name}" in config["models"]]
 
 
 def _span(numbers: Iterable[int]) -> str:
@@ -281,10 +303,10 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
     Args:
         timings, config: as `read_results` returns them.
     """
-    told = ", ".join(filter(is_told_optimum, config["agents"]))
-    notes = [f"Told the optimum, and there only to compare with: {told}."] if told else []
-    trained = timings.filter(polars.col("training_sessions") > 0)
-    for (agent,), runs in trained.group_by("agent", maintain_order=True):
+    oracles = ", ".join(filter(is_told_optimum, config["agents"]))
+    notes = [f"Told the optimum, and there only to compare with: {oracles}."] if oracles else []
+    with_training = timings.filter(polars.col("training_sessions") > 0)
+    for (agent,), runs in with_training.group_by("agent", maintain_order=True):
         sessions, seconds = runs.select(polars.col("training_sessions").max(), polars.col("training_seconds").mean()).row(0)
         notes.append(
             f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
@@ -311,5 +333,5 @@ def unit_of(env: str) -> str:
         'reward'
     """
     name, arguments = parse_spec(env)
-    known = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
-    return UNITS.get(arguments.get("reward", known.default_reward if known else ""), "reward")
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
+    return UNITS.get(arguments.get("reward", environment.default_reward if environment else ""), "reward")

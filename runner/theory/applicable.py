@@ -1,14 +1,14 @@
-"""Which bounds apply to the pairs of a sweep, and why others do not."""
+"""Bounds that apply to the pairs of a sweep, and the reasons why others do not."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..make import parse_spec
 from .bounds import BOUNDS, Values
@@ -69,27 +69,37 @@ def applicable_bounds(
         {'TopRank': 'clickgym knows none'}
     """
     kind = getattr(env.unwrapped, "model").kind  # noqa: B009
-    lower = [name for name, bound in BOUNDS.items() if bound.kind == "lower" and kind in bound.models]
-    candidates: list[tuple[str, str, dict[str, Any]]] = [(name, "", {}) for name in lower]
-    missing = {} if lower else {"": f"clickgym knows none for a {kind}"}
-    for agent in agents:
-        made, hyperparameters = parse_spec(agent)
-        upper = [name for name, bound in BOUNDS.items() if made in bound.agents]
-        candidates += [(name, agent, hyperparameters) for name in upper]
-        if not upper:
-            missing[agent] = "clickgym knows none"
+    candidates = list(_candidates(kind, agents))
+    subjects = {agent for _, agent, _ in candidates}
+    missing = {} if "" in subjects else {"": f"clickgym knows none for a {kind}"}
+    missing |= {agent: "clickgym knows none" for agent in agents if agent not in subjects}
     curves = []
-    for name, agent, hyperparameters in candidates:
-        value = BOUNDS[name].value
-        beside = [key for key in hyperparameters if key not in inspect.signature(value).parameters]
+    for bound, agent, hyperparameters in candidates:
         try:
-            if beside:
-                raise ValueError(f"the theorem does not speak of {', '.join(beside)}")
-            values = value(env, np.asarray(steps), **hyperparameters)
-            if not np.isfinite(values).any():
-                raise ValueError("it is infinite: the theorem promises nothing with these parameters")
+            curves.append(BoundCurve(bound, agent, _values(bound, env, np.asarray(steps), hyperparameters)))
         except ValueError as error:
             missing[agent] = str(error)
-        else:
-            curves.append(BoundCurve(name, agent, values))
     return curves, missing
+
+
+def _candidates(kind: str, agents: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The lower bounds of a click model, then the upper bounds of agents: name, agent and its hyper-parameters."""
+    for name, bound in BOUNDS.items():
+        if bound.kind == "lower" and kind in bound.models:
+            yield name, "", {}
+    for agent in agents:
+        class_name, hyperparameters = parse_spec(agent)
+        for name, bound in BOUNDS.items():
+            if class_name in bound.agents:
+                yield name, agent, hyperparameters
+
+
+def _values(name: str, env: gym.Env[Any, Any], steps: NDArray[Any], hyperparameters: dict[str, Any]) -> Values:
+    bound = BOUNDS[name].value
+    beside = [key for key in hyperparameters if key not in inspect.signature(bound).parameters]
+    if beside:
+        raise ValueError(f"the theorem does not speak of {', '.join(beside)}")
+    values = bound(env, steps, **hyperparameters)
+    if not np.isfinite(values).any():
+        raise ValueError("it is infinite: the theorem promises nothing with these parameters")
+    return values

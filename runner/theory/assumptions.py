@@ -1,4 +1,4 @@
-"""Whether a click model satisfies the assumptions under which BatchRank, TopRank and BubbleRank are guaranteed to learn.
+"""Check of the assumptions under which BatchRank, TopRank and BubbleRank are guaranteed to learn a click model.
 
 Where one fails, a regret that stays linear is no bug: the agent learns something else than the best list.
 """

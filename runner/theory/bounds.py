@@ -1,4 +1,4 @@
-"""What theory promises of the regret: lower bounds of click models and upper bounds of agents, to draw beside measured curves.
+"""Bounds on the regret: lower bounds of click models and upper bounds of agents, to draw beside measured curves.
 
 Every bound is a function ``bound(model, steps, **hyperparameters)`` of a click model, or of an environment, and of horizons;
 `BOUNDS` has them by name with the agents and click models they concern. They share these rules:
@@ -450,8 +450,8 @@ class _CascadeEpochs(NamedTuple):
 
     def until(self, n: float) -> tuple[int, Values]:
         """How often the users have changed before the end of step n, and each item's least gap so far."""
-        begun = int(np.searchsorted(self.starts, n))
-        return begun - 1, self.gaps[:begun].min(axis=0)
+        n_epochs = int(np.searchsorted(self.starts, n))
+        return n_epochs - 1, self.gaps[:n_epochs].min(axis=0)
 
 
 def _cascade_epochs(model: Problem, what: str) -> _CascadeEpochs:

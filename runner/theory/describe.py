@@ -1,4 +1,4 @@
-"""An instance in words: its click models, their best lists, and which assumptions of the papers they satisfy."""
+"""Description of an instance in words: its click models, their best lists, and the assumptions that they satisfy."""
 
 from __future__ import annotations
 
@@ -94,47 +94,50 @@ def describe_instance(instance: Instance, n_positions: int | None = None) -> Ins
     available = min(model.n_positions for model in instance.models.values())
     size = instance.n_positions if n_positions is None else check_positions(n_positions, instance.n_items, available)
     labels: Any = instance.estimation.get("items")  # of an instance that was not fitted by `clickgym fit`, some text
-    known = isinstance(labels, Sequence) and not isinstance(labels, str) and len(labels) == instance.n_items
+    complete = isinstance(labels, Sequence) and not isinstance(labels, str) and len(labels) == instance.n_items
     return InstanceDescription(
         instance,
         size,
-        [str(label) for label in labels] if known else [],
+        [str(label) for label in labels] if complete else [],
         [_describe(kind, instance.model(kind, size), instance.initial_ranking) for kind in instance.models],
     )
 
 
 def _describe(kind: str, model: ClickModel, production: NDArray[np.int64] | None) -> ModelDescription:
     if isinstance(model, ContextualModel):
-        parameters = {"features": f"{model.n_features} of each candidate", "items": f"{len(model.items):,}"}
-        parameters |= {} if model.users is None else {"users": f"{len(model.users):,}"}
-        parameters |= {key: text for key, text in _parameters(model.base).items() if key != "attraction"}
-        note = (
-            "The candidates change from session to session: no list is the best of all, and the assumptions are not about them."
-        )
-        return ModelDescription(kind, parameters, [], [], note)
+        return _of_candidates(kind, model)
     if isinstance(model, CascadeMDP):
         return _of_memory(kind, model)
     first = model.epochs[0]
-    parameters = _parameters(first)
     notes = []
     if len(model.epochs) > 1:
         notes.append(
             f"The users change: this is about the first of {len(model.epochs)} epochs, up to step {model.starts[1]:,}."
         )
+    checkable = math.perm(model.n_items, model.n_positions) <= MAX_LISTS
+    if not checkable:
+        notes.append(_why_not_checked(model))
+    findings = check_assumptions(first) if checkable else []
+    best = [_best(first, reward, production) for reward in model.rewards]
+    return ModelDescription(kind, _parameters(first), best, findings, " ".join(notes))
+
+
+def _why_not_checked(model: ClickModel) -> str:
     n_lists = math.perm(model.n_items, model.n_positions)
-    findings = []
-    if n_lists <= MAX_LISTS:
-        findings = check_assumptions(first)
-    else:
-        fewer = max((k for k in range(1, model.n_positions) if math.perm(model.n_items, k) <= MAX_LISTS), default=0)
-        smaller = f"with {fewer} position{'s' * (fewer > 1)} they can be (--positions {fewer})" if fewer else "take fewer items"
-        notes.append(
-            f"The assumptions were not checked: {n_lists:.3g} lists of {model.n_positions} out of {model.n_items} items are "
-            f"more than the {MAX_LISTS:,} that are tried; {smaller}."
-        )
-    return ModelDescription(
-        kind, parameters, [_best(first, kind, production) for kind in model.rewards], findings, " ".join(notes)
+    fewer = max((k for k in range(1, model.n_positions) if math.perm(model.n_items, k) <= MAX_LISTS), default=0)
+    smaller = f"with {fewer} position{'s' * (fewer > 1)} they can be (--positions {fewer})" if fewer else "take fewer items"
+    return (
+        f"The assumptions were not checked: {n_lists:.3g} lists of {model.n_positions} out of {model.n_items} items are "
+        f"more than the {MAX_LISTS:,} that are tried; {smaller}."
     )
+
+
+def _of_candidates(kind: str, model: ContextualModel) -> ModelDescription:
+    parameters = {"features": f"{model.n_features} of each candidate", "items": f"{len(model.items):,}"}
+    parameters |= {} if model.users is None else {"users": f"{len(model.users):,}"}
+    parameters |= {key: text for key, text in _parameters(model.base).items() if key != "attraction"}
+    note = "The candidates change from session to session: no list is the best of all, and the assumptions are not about them."
+    return ModelDescription(kind, parameters, [], [], note)
 
 
 def _of_memory(kind: str, model: CascadeMDP) -> ModelDescription:
@@ -155,12 +158,12 @@ def _of_memory(kind: str, model: CascadeMDP) -> ModelDescription:
 
 
 def _best(model: ClickModel, reward: str, production: NDArray[np.int64] | None) -> BestList:
-    shown = None if production is None else model.expected_reward(production[: model.n_positions], reward)
+    current = None if production is None else model.expected_reward(production[: model.n_positions], reward)
     try:
         ranking = model.optimal_ranking(reward)
     except ValueError as error:
-        return BestList(reward, None, math.nan, shown, str(error))
-    return BestList(reward, ranking, model.expected_reward(ranking, reward), shown)
+        return BestList(reward, None, math.nan, current, str(error))
+    return BestList(reward, ranking, model.expected_reward(ranking, reward), current)
 
 
 def _parameters(model: ClickModel) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The command line: the table of commands, each loaded when it is called, and the one-line messages of what they raise.
+"""Command line: the table of commands, each loaded when it is called, and the one-line messages of what they raise.
 
 Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function, and prints.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,6 +21,9 @@ from .core.formats import one_line
 from .core.kernels import KernelError, SessionError
 from .runner.commands.names import OPEN_FLAG
 from .runner.loop import WorkerError
+
+if TYPE_CHECKING:
+    from .runner.progress import Progress
 
 __all__ = ["main"]
 
@@ -120,23 +123,29 @@ class _SeveralValues(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        spread: list[str] = []
-        flag, first = None, False
-        for position, word in enumerate(args):
-            if word == "--":
-                spread += args[position:]
-                break
-            if word.startswith("-"):
-                name, equals, _ = word.partition("=")
-                flag, first = (name if name in repeatable else None), not equals
-            elif flag is not None and not first:
-                spread.append(flag)
-            else:
-                first = False
-            spread.append(word)
+        words, flag = _spread(args, repeatable)
         if flag is not None:
             ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
-        return super().parse_args(ctx, spread)
+        return super().parse_args(ctx, words)
+
+
+def _spread(words: Sequence[str], repeatable: Container[str]) -> tuple[list[str], str | None]:
+    """The words with a flag before each of its values, and the flag that the last of them belong to."""
+    spread: list[str] = []
+    flag, first = None, False
+    for position, word in enumerate(words):
+        if word == "--":
+            spread += words[position:]
+            break
+        if word.startswith("-"):
+            name, equals, _ = word.partition("=")
+            flag, first = (name if name in repeatable else None), not equals
+        elif flag is not None and not first:
+            spread.append(flag)
+        else:
+            first = False
+        spread.append(word)
+    return spread, flag
 
 
 class _Command(_SeveralValues):
@@ -149,28 +158,41 @@ class _Command(_SeveralValues):
         try:
             with interruptible(), one_line_warnings():
                 return super().invoke(ctx)
-        except SessionError as error:
-            kept = "" if ctx.obj is None else f"; {ctx.obj.kept(ctx.params['out'])}"
-            code, message = FAULT, f"{error}{kept}"
-        except (FileError, WorkerError) as error:
-            going_on = ctx.obj is not None and ctx.obj.started
-            kept = f"; {ctx.obj.kept(ctx.params['out'])}, and the same command goes on from there" if going_on else ""
+        except (Exception, KeyboardInterrupt) as error:
+            fault = _fault(error, ctx.obj, ctx.params.get("out"))
+            if fault is None:
+                raise
+        message, code = fault
+        raise typer.Exit(_fail(message, code) if message is not None else code)
+
+
+def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[str | None, int] | None:
+    """What went wrong, if that is to be said, and the exit code; None for a fault of code, which is raised.
+
+    Args:
+        error: what the command raised.
+        progress: of its sessions, if it plays any.
+        out: the folder of its results.
+    """
+    going_on = progress is not None and progress.started
+    kept = "" if progress is None else f"; {progress.kept(out)}"
+    resumed = f"{kept}, and the same command goes on from there" if going_on else ""
+    match error:
+        case SessionError():
+            return f"{error}{kept}", FAULT
+        case FileError() | WorkerError():
             full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            code, message = FAULT if going_on or full else BAD_INPUT, f"{error}{kept}"
-        except KeyboardInterrupt:
-            if ctx.obj is None or not ctx.obj.started:
-                raise typer.Exit(INTERRUPTED) from None
-            kept = ctx.obj.kept(ctx.params["out"])
-            code, message = INTERRUPTED, f"stopped; {kept}, and the same command goes on from there"
-        except (ValueError, KernelError) as error:
-            code, message = BAD_INPUT, str(error)
-        except (TypeError, OSError, ImportError) as error:
+            return f"{error}{resumed}", FAULT if going_on or full else BAD_INPUT
+        case KeyboardInterrupt():
+            return f"stopped{resumed}" if going_on else None, INTERRUPTED
+        case ValueError() | KernelError():
+            return str(error), BAD_INPUT
+        case TypeError() | OSError() | ImportError():
             # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
             # are, no word becomes the argument of a class that might not take it.
-            if _is_of_output(error) or (ctx.obj.started if ctx.obj is not None else isinstance(error, TypeError)):
-                raise
-            code, message = BAD_INPUT, str(error)
-        raise typer.Exit(_fail(message, code))
+            unexpected = isinstance(error, TypeError) if progress is None else going_on
+            return None if unexpected or _is_of_output(error) else (str(error), BAD_INPUT)
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Checks of arguments, and the words in which a bad one is refused; used by the whole package."""
+"""Checks of arguments, and the messages that refuse bad ones; used by the whole package."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def as_call(thing: object, **arguments: object) -> str:
         >>> as_call(range(3), n_items=3, seed=None)
         'range(n_items=3)'
     """
-    given = ", ".join(f"{name}={short(value)}" for name, value in arguments.items() if value is not None)
-    return f"{type(thing).__name__}({given})"
+    call = ", ".join(f"{name}={short(value)}" for name, value in arguments.items() if value is not None)
+    return f"{type(thing).__name__}({call})"
 
 
 # --------------------------------------------------------------------------------------------------------- single values
@@ -126,12 +126,12 @@ def check_module(what: str, name: str) -> str:
     return module
 
 
-def unknown(what: str, name: object, known: Iterable[str]) -> str:
+def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """The message for a name that does not exist: what was meant, if it can be guessed, and what there is."""
-    known = list(known)
-    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    names = list(names)
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"unknown {what} {name!r}{hint} (there is: {', '.join(known)})"
+    return f"unknown {what} {name!r}{hint} (there is: {', '.join(names)})"
 
 
 # ---------------------------------------------------------------------------------------------------------------- arrays
@@ -181,14 +181,14 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, 
         for place, (have, size) in enumerate(zip(array.shape, shape, strict=True))
     )
     if not fits:
-        wanted = ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "")
-        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
+        sizes = ", ".join("n" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} has shape {array.shape}; expected ({sizes})")
 
 
 def _refuse(name: str, array: NDArray[Any], place: NDArray[Any], expected: str) -> None:
     entry = array[tuple(place)]
-    shown = short(entry.item() if isinstance(entry, np.generic) else entry)
-    raise ValueError(f"{name}[{', '.join(map(str, place))}] is {shown}; expected {expected}")
+    value = short(entry.item() if isinstance(entry, np.generic) else entry)
+    raise ValueError(f"{name}[{', '.join(map(str, place))}] is {value}; expected {expected}")
 
 
 def integers(
@@ -257,8 +257,8 @@ def numbers(
     """
     array = _entries(name, values, "numbers")
     try:
-        kept = array.dtype if dtype is None and array.dtype.kind != "O" else np.float64
-        array = array.astype(kept, order="C", copy=copy)
+        result_dtype = array.dtype if dtype is None and array.dtype.kind != "O" else np.float64
+        array = array.astype(result_dtype, order="C", copy=copy)
     except OverflowError:  # an integer that no float can hold
         _refuse(name, array, np.argwhere(~np.vectorize(_is_number, otypes=[bool])(array))[0], expected)
     _check_shape(name, array, shape, empty)

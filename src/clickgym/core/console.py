@@ -1,4 +1,4 @@
-"""Where the commands print."""
+"""Consoles of the commands: standard output, standard error, warnings and interrupts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at 
 
 
 def output(as_json: bool = False) -> Console:
-    """For what a command was asked for; if that is a document, for what it says beside it."""
+    """The console of results; where standard output has a JSON document, that of standard error."""
     return errors() if as_json else _wide(Console())
 
 
@@ -46,7 +46,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def errors() -> Console:
-    """For what is going on."""
+    """The console of standard error: progress, warnings and faults."""
     return _wide(Console(stderr=True))
 
 

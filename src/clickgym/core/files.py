@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all, and what is said where they cannot be written or read; used by the whole package.
+"""Atomic file writing, and one-line errors for input and output; used by the whole package.
 
 A file is written as a draft beside it, which then takes its name. The name of a draft tells who writes it, so that what a
 killed process left behind is known, and removed by the next that writes into the folder.
@@ -130,9 +130,9 @@ def _file_error(path: Path, error: OSError, needed: int | None = None) -> FileEr
         free = shutil.disk_usage(_existing(path)).free
         sizes.append(f"{in_bytes(free)} are free" + (" and no file can be added" if free >= (needed or 1) else ""))
     reason += f": {', '.join(sizes)}" if sizes else ""
-    told = FileError(f"{path} cannot be written: {reason}")
-    told.errno = error.errno
-    return told
+    fault = FileError(f"{path} cannot be written: {reason}")
+    fault.errno = error.errno
+    return fault
 
 
 def _existing(path: Path) -> Path:
@@ -175,8 +175,8 @@ def _clean_once(folder: Path) -> None:
 def _remove_drafts(folder: Path, anonymous: bool) -> None:
     with suppress(OSError):  # nothing depends on it
         for name in os.listdir(folder):
-            found = DRAFT.fullmatch(name)
-            if found and (found["host"] or anonymous) and _is_left_behind(folder / name, found["host"], int(found["pid"])):
+            match = DRAFT.fullmatch(name)
+            if match and (match["host"] or anonymous) and _is_left_behind(folder / name, match["host"], int(match["pid"])):
                 with suppress(OSError):
                     shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
 
@@ -212,8 +212,8 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, FileNotFoundError):
         raise
     except BaseException as error:
-        said = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} {what} ({said or type(error).__name__}); {cure}") from None
+        line = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{path} {what} ({line or type(error).__name__}); {cure}") from None
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
@@ -222,10 +222,10 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     Raises:
         Exception: of many kinds, on another file or a damaged one; see `reading`.
     """
-    loaded = np.load(path, allow_pickle=False)
-    if not isinstance(loaded, np.lib.npyio.NpzFile):
+    archive_file = np.load(path, allow_pickle=False)
+    if not isinstance(archive_file, np.lib.npyio.NpzFile):
         raise ValueError("it is a single array")
-    with loaded as file:
+    with archive_file as file:
         archive: Any = file.zip
         check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
         if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
@@ -312,8 +312,8 @@ def check_seal(content: bytes | mmap.mmap) -> None:
     Raises:
         ValueError: the checksum is another.
     """
-    found = _seal_of(content)
-    if found and _digest(content, *found.span(1)).encode() != found[1]:
+    seal = _seal_of(content)
+    if seal and _digest(content, *seal.span(1)).encode() != seal[1]:
         raise ValueError("its checksum is another")
 
 

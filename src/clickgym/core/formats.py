@@ -1,4 +1,4 @@
-"""Numbers in words, regret with its interval and times; tables in Markdown; what JSON can hold."""
+"""Formats of numbers, times, regret with its interval, tables in Markdown, and values in JSON."""
 
 from __future__ import annotations
 

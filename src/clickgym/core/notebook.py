@@ -27,12 +27,12 @@ def html_table(
         '<div>a &lt; b</div><table><tbody><tr><th style="text-align:left">x</th><td>0.3333</td></tr></tbody></table>'
     """
     rows = list(rows)
-    shown = rows[:most]
+    visible = rows[:most]
     head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in header)
     body = "".join(
-        "<tr>" + "".join(_cell(value, first=not column) for column, value in enumerate(row)) + "</tr>" for row in shown
+        "<tr>" + "".join(_cell(value, first=not column) for column, value in enumerate(row)) + "</tr>" for row in visible
     )
-    rest = f"<div>and {len(rows) - len(shown):,} more</div>" if len(shown) < len(rows) else ""
+    rest = f"<div>and {len(rows) - len(visible):,} more</div>" if len(visible) < len(rows) else ""
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     title = f"<div>{escape(title)}</div>" if title else ""
     return f"{title}<table>{head}<tbody>{body}</tbody></table>{rest}" if rows else title

@@ -25,11 +25,11 @@ class Compiling(Listener):
     count.
 
     Args:
-        told: is called with True and with False, from any thread.
+        callback: is called with True and with False, from any thread.
     """
 
-    def __init__(self, told: Callable[[bool], object]) -> None:
-        self._told, self._open, self._lock = told, 0, threading.Lock()
+    def __init__(self, callback: Callable[[bool], object]) -> None:
+        self._callback, self._open, self._lock = callback, 0, threading.Lock()
 
     def __enter__(self) -> Self:
         event.register("numba:compile", self)
@@ -50,7 +50,7 @@ class Compiling(Listener):
         with self._lock:
             before, self._open = self._open, self._open + by
             if not before or not self._open:
-                self._told(bool(self._open))
+                self._callback(bool(self._open))
 
 
 def progress_bar(console: Console) -> rich.progress.Progress:
@@ -65,16 +65,16 @@ def columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.Progre
     sessions = 2 * len(f"{trials * horizon:,}") + len(" of  sessions")
     # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
     room = width - description - len(" 00:00:00 left")
-    chosen: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
+    parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
     with_sessions, with_rate = room > sessions, room > sessions + 1 + len("999.9 M/s")
     bar = room - sessions - len(" 999.9 M/s") - 2
     if with_rate and bar >= LEAST_BAR:
-        chosen.append(rich.progress.BarColumn(min(bar, 40)))
+        parts.append(rich.progress.BarColumn(min(bar, 40)))
     if with_sessions:
-        chosen.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
+        parts.append(rich.progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} sessions"))
     if with_rate:
-        chosen.append(_Rate())
-    return (*chosen, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
+        parts.append(_Rate())
+    return (*parts, rich.progress.TimeRemainingColumn(), rich.progress.TextColumn("left"))
 
 
 class _NotebookBar(rich.progress.Progress):
@@ -83,7 +83,7 @@ class _NotebookBar(rich.progress.Progress):
     def start(self) -> None:
         from IPython.display import display
 
-        self._shown = display(self.make_tasks_table(self.tasks), display_id=True)
+        self._display = display(self.make_tasks_table(self.tasks), display_id=True)
         self._due = 0.0
 
     def stop(self) -> None:
@@ -92,9 +92,9 @@ class _NotebookBar(rich.progress.Progress):
             self.refresh()
 
     def refresh(self) -> None:
-        if self._shown is not None and time.monotonic() >= self._due:
+        if self._display is not None and time.monotonic() >= self._due:
             self._due = time.monotonic() + 0.1
-            self._shown.update(self.make_tasks_table(self.tasks))
+            self._display.update(self.make_tasks_table(self.tasks))
 
     def advance(self, task_id: rich.progress.TaskID, advance: float = 1) -> None:
         super().advance(task_id, advance)

@@ -1,4 +1,4 @@
-"""What the pages have in common: how their templates are read, and the filters that these use."""
+"""Jinja templates of pages and of texts in Markdown: their loader, and the filters that they share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ __all__ = ["templates"]
 
 
 def templates(*folders: Path) -> jinja2.Environment:
-    """The templates of this folder and of others: what is put into them is text, whatever characters a user's names have."""
+    """The templates of this folder and of others; in HTML, values are escaped, whatever characters a user's names have.
+
+    Args:
+        *folders: searched before this one, which has ``base.html``, the frame of every page.
+    """
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

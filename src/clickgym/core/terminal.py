@@ -1,4 +1,4 @@
-"""Tables and sentences for a terminal of any width: no number and no name is ever cut.
+"""Tables and sentences in a terminal of any width: no number and no name is ever cut.
 
 What does not fit folds between words, or is left out by importance with a word about it. Where even that is not enough, each
 row becomes some lines.
@@ -6,7 +6,7 @@ row becomes some lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -75,34 +75,22 @@ def print_table(
     table = _Sized(columns, [[_text(cell) for cell in row] for row in rows], headings, groups)
     if title:
         say(console, title, "bold")
-        if headings:
-            console.print()
+    if title and headings:
+        console.print()
     if not table.rows:
         return
-    room = console.width - indent
-    chosen = table.choose(room)
-    if chosen is None:
+    visible = table.choose(console.width - indent)
+    if visible is None:
         _print_lines(console, table, indent)
-        return
-    widths = table.widths(chosen, room)
-    if headings:
-        _print_rows(console, table, [[Text(columns[i].name, "bold") for i in chosen]], chosen, widths, indent)
-    for place, (first, members) in enumerate(groupby(table.rows, key=lambda row: row[0].plain if groups else "")):
-        if groups and (place or headings):
-            console.print()
-        if 0 not in chosen:
-            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent)), soft_wrap=True)
-        _print_rows(console, table, [[row[i] for i in chosen] for row in members], chosen, widths, indent)
-    left_out = [column.name for i, column in enumerate(columns) if i not in chosen and not (groups and i == 0)]
-    if left_out:
-        say(console, f"at {table.full_width + indent} columns also: {', '.join(left_out)}", "dim")
+    else:
+        _print_columns(console, table, visible, indent)
 
 
 class _Sized:
     """A table whose columns are measured."""
 
     def __init__(self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool) -> None:
-        self.columns, self.rows, self._groups = columns, rows, groups
+        self.columns, self.rows, self.headings, self.groups = columns, rows, headings, groups
         self._least, self._natural = [], []
         for i, column in enumerate(columns):
             lines = [line for row in rows for line in row[i].plain.split("\n")]
@@ -112,14 +100,14 @@ class _Sized:
             self._least.append(max(words, min(longest, READABLE)) if column.words else max(words, longest))
             self._natural.append(max(longest, _longest(heading)))
 
-    def _width(self, chosen: Sequence[int], sizes: Sequence[int]) -> int:
-        return sum(sizes[i] for i in chosen) + GAP * (len(chosen) - 1)
+    def _width(self, visible: Sequence[int], sizes: Sequence[int]) -> int:
+        return sum(sizes[i] for i in visible) + GAP * (len(visible) - 1)
 
     @property
     def _everything(self) -> list[list[int]]:
         """The ways to show all columns: as they are, and with the first above its rows."""
         every = list(range(len(self.columns)))
-        return [every, every[1:]] if self._groups else [every]
+        return [every, every[1:]] if self.groups else [every]
 
     @property
     def full_width(self) -> int:
@@ -131,33 +119,52 @@ class _Sized:
         for every in self._everything:
             if self._width(every, self._least) <= room:
                 return every
-        chosen = self._everything[-1]
-        while self._width(chosen, self._least) > room:
-            last = max(chosen, key=lambda i: (self.columns[i].rank, i))
+        visible = self._everything[-1]
+        while self._width(visible, self._least) > room:
+            last = max(visible, key=lambda i: (self.columns[i].rank, i))
             if self.columns[last].rank == 0:
                 return None
-            chosen = [i for i in chosen if i != last]
-        return chosen
+            visible = [i for i in visible if i != last]
+        return visible
 
-    def widths(self, chosen: Sequence[int], room: int) -> list[int]:
-        """How wide each is: what is left of the room goes to those that fold."""
-        sizes = {i: self._least[i] for i in chosen}
-        spare = room - self._width(chosen, self._least)
-        while spare > 0 and (folding := [i for i in chosen if sizes[i] < self._natural[i]]):
+    def widths(self, visible: Sequence[int], room: int) -> dict[int, int]:
+        """How wide each is: the columns that fold share the rest of the room."""
+        sizes = {i: self._least[i] for i in visible}
+        spare = room - self._width(visible, self._least)
+        while spare > 0 and (folding := [i for i in visible if sizes[i] < self._natural[i]]):
             for i in folding[:spare]:
                 sizes[i] += 1
             spare -= len(folding)
-        return list(sizes.values())
+        return sizes
+
+    def hidden(self, visible: Sequence[int]) -> list[str]:
+        """The names of the columns that have no room; the first of groups is above its rows."""
+        return [column.name for i, column in enumerate(self.columns) if i not in visible and (i or not self.groups)]
+
+
+def _print_columns(console: Console, table: _Sized, visible: Sequence[int], indent: int) -> None:
+    """The rows below the names of the columns, in groups where these are set apart."""
+    widths = table.widths(visible, console.width - indent)
+    if table.headings:
+        _print_rows(console, table, [[Text(column.name, "bold") for column in table.columns]], widths, indent)
+    for place, (first, rows) in enumerate(groupby(table.rows, key=lambda row: row[0].plain if table.groups else "")):
+        if table.groups and (place or table.headings):
+            console.print()
+        if 0 not in visible:
+            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent)), soft_wrap=True)
+        _print_rows(console, table, rows, widths, indent)
+    if hidden := table.hidden(visible):
+        say(console, f"at {table.full_width + indent} columns also: {', '.join(hidden)}", "dim")
 
 
 def _print_rows(
-    console: Console, table: _Sized, rows: Iterable[Sequence[Text]], chosen: Sequence[int], widths: Sequence[int], indent: int
+    console: Console, table: _Sized, rows: Iterable[Sequence[Text]], widths: Mapping[int, int], indent: int
 ) -> None:
     grid = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
-    for i, width in zip(chosen, widths, strict=True):
+    for i, width in widths.items():
         grid.add_column(width=width, justify="right" if table.columns[i].right else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*(row[i] for i in widths))
     console.print(Padding(grid, (0, 0, 0, indent), expand=False), highlight=False)
 
 
