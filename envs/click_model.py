@@ -222,7 +222,7 @@ class ClickModel(Users, abstract=True):
         for name, shape in self.shapes.items():
             if "K" in shape:
                 arguments[name] = arguments[name][(slice(n_positions),) * len(shape)]
-        return type(self)(**arguments)
+        return type(self)(**arguments, **sizes)
 
     def _sizes(self) -> dict[str, int]:
         """Those that the constructor takes, since no parameter tells them."""
