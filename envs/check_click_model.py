@@ -176,11 +176,8 @@ class _Trial:
         for cutoff, reward in itertools.product(range(1, self.model.n_positions + 1), self.model.rewards):
             value, which = self.model.expected_reward(ranking, reward, cutoff), f"{reward}, cutoff {cutoff}"
             counted = clicks[:, :cutoff]
-            realised = {
-                "clicks": counted.sum(axis=1),
-                "any_click": counted.any(axis=1),
-                "satisfaction": (left >= 0) & (left < cutoff),
-            }
+            happy = (left >= 0) & (left < cutoff)
+            realised = {"clicks": counted.sum(axis=1), "any_click": counted.any(axis=1), "satisfaction": happy}
             if reward == "clicks":
                 total = exact[:cutoff].sum()
                 expect(abs(value - total) <= EXACT, f"for {which} it is {value:g}, but marginals add up to {total:g}")
@@ -191,10 +188,8 @@ class _Trial:
         head = self.ranking(LISTS[0])
         for reward in self.model.rewards:
             tail = head[[0, 2, 1, *range(3, len(head))]]
-            values = [self.model.expected_reward(ranking, reward, 1) for ranking in (head, tail)]
-            expect(
-                values[0] == values[1], f"{reward} with cutoff 1 depends on what stands below it: {values[0]:g}, {values[1]:g}"
-            )
+            first, second = (self.model.expected_reward(ranking, reward, 1) for ranking in (head, tail))
+            expect(first == second, f"{reward} with cutoff 1 depends on what stands below it: {first:g}, {second:g}")
 
     def optimum(self) -> None:
         """Optimal list."""
@@ -205,9 +200,7 @@ class _Trial:
             lists = list(itertools.permutations(range(model.n_items), model.n_positions))
             for reward, cutoff in itertools.product(model.rewards, range(1, model.n_positions + 1)):
                 best, which = model.optimal_ranking(reward, cutoff), f"{reward}, cutoff {cutoff}"
-                expect(
-                    tuple(best.tolist()) in lists, f"for {which} it is {best}, which is no list of {model.n_positions} items"
-                )
+                expect(tuple(best.tolist()) in lists, f"for {which} it is {best}; expected {model.n_positions} distinct items")
                 values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
                 value, better = model.expected_reward(best, reward, cutoff), lists[int(np.argmax(values))]
                 expect(
@@ -223,9 +216,8 @@ class _Trial:
         shorter = model.with_positions(2)
         expect(shorter.n_positions == 2, f"with_positions(2) has {shorter.n_positions} positions")
         first, second = (users.click_probabilities(ranking[:n])[:2] for users, n in ((model, len(ranking)), (shorter, 2)))
-        expect(
-            np.allclose(first, second, rtol=0, atol=EXACT), f"two positions have the click probabilities {second}, not {first}"
-        )
+        same = np.allclose(first, second, rtol=0, atol=EXACT)
+        expect(same, f"with_positions(2) changes the click probabilities from {first} to {second}")
         order = np.roll(np.arange(model.n_items), 1)
         values = [model.click_probabilities(order[ranking]), model.relabelled(order).click_probabilities(ranking)]
         expect(
@@ -238,9 +230,7 @@ class _Trial:
         """Documentation."""
         told = entries(sections(self.model_class.__doc__ or "").get("Args", ""))
         missing = [name for name in self.model_class.shapes if name not in told]
-        expect(
-            not missing, f"the docstring has no entry for {', '.join(missing)} under Args; the pages of ids are made from it"
-        )
+        expect(not missing, f"under Args of the docstring, from which pages are made, {', '.join(missing)} is missing")
 
     def environments(self) -> None:
         """Environments."""

@@ -313,7 +313,7 @@ class ClickModel(Users, abstract=True):
             bounds,
             REWARDS.index(reward),
             self._scratch(),
-            np.empty(cutoff, np.int64),
+            np.zeros(cutoff, np.int64),  # items, also where a kernel reads on below the cutoff
             np.full(cutoff, -1),
             np.zeros(self.n_items, np.bool_),
             best,
