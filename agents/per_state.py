@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import check_horizon, unknown
 from ..core.kernels import specialise
 from .agent import CompiledAgent, ContextualAgent, Seed, StateAgent
 from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
@@ -82,6 +82,7 @@ class PerState(StateAgent):
             raise ValueError(self._why_not(agent, able))
         self._class: type[CompiledAgent] = able[agent]
         self._given = dict(hyperparameters)
+        horizon = None if horizon is None else check_horizon(horizon)
         own = inspect.signature(self._class).parameters.get("horizon")
         if own is not None and horizon is not None:
             self._given["horizon"] = horizon

@@ -5,6 +5,7 @@ from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
+from .click_through import DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from .contextual.graded import GRADED_USERS, GradedModel, graded_model
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
@@ -53,6 +54,7 @@ __all__ = [
     "ContextualClickEnv",
     "ContextualClickVectorEnv",
     "ContextualModel",
+    "DocumentClickThroughModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",
     "GradedModel",
@@ -67,6 +69,8 @@ __all__ = [
     "LehmerVectorAction",
     "LinearModel",
     "PiecewiseStationaryModel",
+    "RandomClickModel",
+    "RankClickThroughModel",
     "RankedList",
     "RecordRegret",
     "RecordVectorRegret",

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
-"""The registered click models by their short names."""
+"""The click models that have environments, by their short names."""
 
 MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best."""
@@ -65,9 +65,10 @@ class ClickModel(Users, abstract=True):
     A new model subclasses this in one file. It says what it is, brings the three kernels of the module's docstring, and answers
     `_places` or `_optimal` where a theorem gives the optimum. From that follow ids (see `clickgym.register`), instance
     files, documentation pages and tests; an estimator that names the model as its ``model_class`` makes it fit logs.
+    `clickgym.check_click_model` says whether it is complete.
 
     Attributes:
-        parameters: a named tuple of read-only arrays and floats, the first argument of the kernels; it has ``attraction``.
+        parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
         n_positions: K, the length of a list.
     """
 
@@ -75,11 +76,15 @@ class ClickModel(Users, abstract=True):
     """The prefix of every id, the key in instance files, what commands call the model: ``"PBM"``."""
     title: ClassVar[str]
     """In words: ``"position-based model"``."""
+    environments: ClassVar[bool] = True
+    """Whether agents can play against these users: False gives no id, no instance of a family and no page, as for the baselines
+    that are only fitted to logs."""
     default_instance: ClassVar[str | None] = None
     """The instance of the ids when none is asked for; None: they need an instance or parameters."""
     shapes: ClassVar[Mapping[str, str]]
-    """Each parameter of the constructor but ``n_positions``, ``attraction`` first: ``"L"`` where it belongs to an item, ``"K"``
-    to a position, ``"KK"`` to a position and the last click above it, ``""`` a single number."""
+    """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it belongs to an item, ``"K"`` to a
+    position, ``"KK"`` to a position and the last click above it, ``""`` a single number. The probability that an examined item
+    is clicked, if there is one, is called ``attraction`` and comes first; without it there are no contextual environments."""
     contextual_reward: ClassVar[str] = "any_click"
     """What a session pays, unless asked otherwise, where candidates change from session to session (as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
@@ -93,11 +98,13 @@ class ClickModel(Users, abstract=True):
         super().__init_subclass__(**kwargs)
         static_kernels(cls, ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"))
         if "short" in vars(cls):
-            known = CLICK_MODELS.get(cls.short)
+            known = Users._named.get(cls.short)
             # A cell of a notebook that is run again makes the same class anew, which replaces it.
             if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {known}")
-            CLICK_MODELS[cls.short] = Users._named[cls.short] = cls
+            Users._named[cls.short] = cls
+            if cls.environments:
+                CLICK_MODELS[cls.short] = cls
 
     @classmethod
     def name(cls) -> str:
@@ -106,13 +113,13 @@ class ClickModel(Users, abstract=True):
 
     @classmethod
     def item_parameters(cls) -> list[str]:
-        """The parameters that belong to an item, attraction first."""
+        """The parameters that belong to an item, in the order of ``shapes``: attraction first, if the model has it."""
         return [name for name, shape in cls.shapes.items() if shape == "L"]
 
     @property
     def n_items(self) -> int:
-        """L, the number of items."""
-        return len(self.parameters.attraction)
+        """L, the number of items: the length of the first parameter of items. A model that has none overrides this."""
+        return len(getattr(self.parameters, self.item_parameters()[0]))
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
@@ -127,6 +134,8 @@ class ClickModel(Users, abstract=True):
     @property
     def attraction(self) -> NDArray[np.float64]:
         """Attraction probability of each item, ``(L,)``."""
+        if "attraction" not in self.shapes:
+            raise AttributeError(f"a {type(self).__name__} has no attraction")
         return self.parameters.attraction
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Schedule:
@@ -179,7 +188,7 @@ class ClickModel(Users, abstract=True):
         """A list of the highest expected reward.
 
         Where a theorem names it, it is built directly; elsewhere found by exact search, which is refused for more than
-        `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the remaining items by attraction.
+        `MAX_SEARCH` lists. Positions below ``cutoff`` are filled with the remaining items by attraction, or without it by id.
 
         Args:
             reward, cutoff: as in `expected_reward`.
@@ -194,27 +203,31 @@ class ClickModel(Users, abstract=True):
         head = self._optimal(code, cutoff)
         if head is None:
             head = self._search(reward, cutoff)
-        rest = [item for item in np.argsort(-self.attraction, kind="stable") if item not in set(head.tolist())]
+        rest = [item for item in np.argsort(-self._attraction_bounds(), kind="stable") if item not in set(head.tolist())]
         return np.concatenate([head, np.array(rest, np.int64)])[: self.n_positions]
 
     def to_dict(self) -> dict[str, Any]:
         """As `Users.to_dict`; its keys are the constructor's arguments."""
         values = {name: getattr(self.parameters, name) for name in self.shapes}
         arguments = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-        if "n_positions" in inspect.signature(type(self)).parameters:
-            arguments["n_positions"] = self.n_positions
-        return {"model": self.name(), **arguments}
+        return {"model": self.name(), **arguments, **self._sizes()}
 
     def with_positions(self, n_positions: int) -> Self:
         """The same model over its first ``n_positions`` positions."""
         arguments: dict[str, Any] = {name: getattr(self.parameters, name) for name in self.shapes}
-        if "n_positions" in inspect.signature(type(self)).parameters:
-            return type(self)(**arguments, n_positions=n_positions)  # type: ignore[call-arg]
+        sizes = self._sizes()
+        if "n_positions" in sizes:
+            return type(self)(**arguments, **sizes | {"n_positions": n_positions})
         n_positions = check_positions(n_positions, self.n_items, self.n_positions)
         for name, shape in self.shapes.items():
             if "K" in shape:
                 arguments[name] = arguments[name][(slice(n_positions),) * len(shape)]
-        return type(self)(**arguments)
+        return type(self)(**arguments, **sizes)
+
+    def _sizes(self) -> dict[str, int]:
+        """Those that the constructor takes, since no parameter tells them."""
+        arguments = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in arguments}
 
     def with_items(self, **parameters: ArrayLike) -> Self:
         """The same users before other items: their parameters replaced, of attraction or of all that belong to items."""
@@ -257,15 +270,15 @@ class ClickModel(Users, abstract=True):
     # ------------------------------------------------------------------------------------------------- shared workings
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Which item, counted by decreasing attraction, stands at each of the first ``cutoff`` positions of a best list,
-        where a theorem says that nothing else decides; else None."""
+        """Which item, counted by decreasing attraction (without it by id), stands at each of the first ``cutoff`` positions of
+        a best list, where a theorem says that nothing else decides; else None."""
         return None
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """The first ``cutoff`` items of a best list where a theorem names it, else None."""
         places = self._places(reward, cutoff)
         if places is not None:
-            return np.argsort(-self.attraction, kind="stable")[places]
+            return np.argsort(-self._attraction_bounds(), kind="stable")[places]
         if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
@@ -275,6 +288,10 @@ class ClickModel(Users, abstract=True):
     def _examination_bounds(self) -> NDArray[np.float64]:
         """For each position, a probability that its examination never exceeds, whatever the list (for the search)."""
         return np.ones(self.n_positions)
+
+    def _attraction_bounds(self) -> NDArray[np.float64]:
+        """For each item, a probability that its clicks never exceed where it is examined: its attraction, if it has one."""
+        return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
 
     def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
         lists = math.perm(self.n_items, cutoff)
@@ -288,14 +305,15 @@ class ClickModel(Users, abstract=True):
         bounds = np.zeros((cutoff, cutoff))  # row k: the bounds of positions k.., decreasing
         for k in range(cutoff):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
-        best = np.empty(cutoff, np.int64)
+        best, attraction = np.empty(cutoff, np.int64), self._attraction_bounds()
         specialise(_branch_and_bound, expected=self.expected_kernel)(
             self.parameters,
-            np.argsort(-self.attraction, kind="stable"),
+            attraction,
+            np.argsort(-attraction, kind="stable"),
             bounds,
             REWARDS.index(reward),
             self._scratch(),
-            np.empty(cutoff, np.int64),
+            np.zeros(cutoff, np.int64),  # items, also where a kernel reads on below the cutoff
             np.full(cutoff, -1),
             np.zeros(self.n_items, np.bool_),
             best,
@@ -339,7 +357,7 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 expected: Callable[..., float]
 
 
-def _branch_and_bound(parameters, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
+def _branch_and_bound(parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
     """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
 
     The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the bound
@@ -371,7 +389,7 @@ def _branch_and_bound(parameters, candidates, bounds, reward, scratch, ranking, 
         bound, j = value, 0
         for i in range(n_items):
             if not used[i]:
-                bound += bounds[depth + 1, j] * parameters.attraction[candidates[i]]
+                bound += bounds[depth + 1, j] * attraction[candidates[i]]
                 j += 1
                 if j == depth_limit - depth - 1:
                     break

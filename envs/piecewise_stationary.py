@@ -62,6 +62,15 @@ class PiecewiseStationaryModel(ClickModel):
         self.n_positions = first.n_positions
 
     @property
+    def n_items(self) -> int:
+        return self._epochs[0].n_items
+
+    @property
+    def attraction(self) -> NDArray[np.float64]:
+        """That of the first epoch."""
+        return self._epochs[0].attraction
+
+    @property
     def epochs(self) -> Sequence[ClickModel]:
         return self._epochs
 

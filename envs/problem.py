@@ -16,7 +16,7 @@ from .users import Users, users_class
 if TYPE_CHECKING:
     from .click_model import ClickModel
 
-__all__ = ["FORMS", "Problem"]
+__all__ = ["FORMS", "Problem", "forms_of"]
 
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),
@@ -31,6 +31,13 @@ DEFAULT_INSTANCES = {"NonStationary": "li2019-switching", "Contextual": "linear"
 
 FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
 """A family of instances of any size, for each form."""
+
+
+def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
+    """The forms of a click model's ids: none of a model without environments; candidates that change need an attraction."""
+    if not model.environments:
+        return ()
+    return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
 
 
 class Problem(NamedTuple):
@@ -66,6 +73,9 @@ class Problem(NamedTuple):
         if not isinstance(form, str) or form not in FORMS:
             raise ValueError(unknown("form", form, FORMS))
         click_model: type[ClickModel] = users_class(model)  # type: ignore[assignment]
+        if hasattr(click_model, "short") and form not in forms_of(click_model):
+            why = "its items have no attraction" if click_model.environments else "it is only fitted to logs"
+            raise ValueError(f"a {click_model.__name__} has no {form or 'such'} environments: {why}")
         kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {
             click_model.name(): click_model
         }
@@ -145,11 +155,11 @@ def _from_parameters(
     if len(signature) < len(inspect.signature(users).parameters):
         names += click_model.item_parameters()[1:]
     for name in parameters:
-        if name == "n_items":
+        if name == "n_items" and name not in names:
             family = f"{users.default_instance if users.session_kernel else FAMILIES[form]}:n_items={short(parameters[name])}"
             raise TypeError(
-                f"n_items is no parameter: it is the number of items of the instance, as instance={family!r}, or the length of "
-                f"{names[0]}"
+                f"{users.__name__} has no argument n_items; the number of items follows from {names[0]}, or from the instance, "
+                f"as instance={family!r}"
             )
         if name not in names:
             raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))

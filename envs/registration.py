@@ -9,7 +9,7 @@ import gymnasium
 
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
-from .problem import FORMS
+from .problem import FORMS, forms_of
 from .users import Users, users_class
 
 __all__ = ["CONTEXTUAL", "ENVIRONMENTS", "MEMORY", "Environment", "register", "register_memory"]
@@ -68,13 +68,16 @@ MEMORY: dict[str, Environment] = {}
 def register(env_id: str, model: str | type[ClickModel]) -> None:
     """Register the environments of a click model: the id, and its forms ``NonStationary...`` and ``Contextual...``.
 
+    A model whose items have no attraction has no contextual form. Where only its name is given, the model is not imported and
+    all forms are registered; one that it does not have is refused when it is made.
+
     Args:
         env_id: as Gymnasium has them, ``"MyRank-v0"``.
         model: ``"module:Class"``, imported when it is first made; or the class, where it can be imported from its module; or
             the short name of a click model.
 
     Raises:
-        ValueError: on an id without a version, or with a namespace.
+        ValueError: on an id without a version, or with a namespace, and on a model that has no environments.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -85,7 +88,11 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
     if not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {env_id!r}; expected a name with a version, as MyRank-v0")
     named = model if isinstance(model, str) else _name_of(model)
-    for form in FORMS:
+    click_model: Any = Users._named.get(model) if isinstance(model, str) else model
+    forms = forms_of(click_model) if click_model is not None else tuple(FORMS)
+    if not forms:
+        raise ValueError(f"a {click_model.__name__} has no environments: it is only fitted to logs")
+    for form in forms:
         _add(form + env_id, Environment(named, form), CONTEXTUAL if form == "Contextual" else ENVIRONMENTS)
 
 

@@ -12,6 +12,7 @@ from .contextual import contextual_instance, label_attraction
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
+from .estimation.click_through import DCTREstimator, RCMEstimator, RCTREstimator
 from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
@@ -39,6 +40,7 @@ __all__ = [
     "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
+    "DCTREstimator",
     "DenoisingAutoencoder",
     "Estimator",
     "Evaluation",
@@ -51,6 +53,8 @@ __all__ = [
     "PBMEstimator",
     "PlackettLucePolicy",
     "Policy",
+    "RCMEstimator",
+    "RCTREstimator",
     "SDBNEstimator",
     "TruncatedSVD",
     "UBMEstimator",

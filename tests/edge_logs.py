@@ -21,8 +21,11 @@ from clickgym.envs import (
     ClickChainModel,
     ClickModel,
     DependentClickModel,
+    DocumentClickThroughModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    RandomClickModel,
+    RankClickThroughModel,
     UserBrowsingModel,
 )
 from clickgym.offline import (
@@ -64,7 +67,7 @@ def _log(n_items: int, n_queries: int, n_positions: int, n_sessions: int, rng: n
 # ----------------------------------------------------------------------------------------------------------- estimation
 
 PARAMETERS = ("attraction_", "examination_", "termination_", "satisfaction_", "perseverance_", "continue_after_skip_",
-              "continue_after_click_", "continue_after_relevant_")  # fmt: skip
+              "continue_after_click_", "continue_after_relevant_", "rate_")  # fmt: skip
 
 
 def _close(have: object, want: object) -> bool:
@@ -83,11 +86,12 @@ def _estimate(name: str, log: ClickLog, seed: int) -> str:
         values = np.asarray(getattr(estimator, parameter, 0.5))
         if not np.all((values >= 0) & (values <= 1)):
             return f"{parameter} is {values}"
-    for (query, item), attraction in zip(estimator.pairs_, estimator.attraction_, strict=False):
+    of_pairs = getattr(estimator, "rate_" if name == "DCTR" else "attraction_", np.array([0.5]))
+    for (query, item), attraction in zip(estimator.pairs_, of_pairs, strict=False) if len(of_pairs) > 1 else ():
         if not _close(attraction, reference.p(("α", query, item))):
             return f"the attraction of {query}, {item} is {attraction}, by brute force {reference.p(('α', query, item))}"
-    if estimator.attraction_[-1] != 0.5:
-        return f"the attraction of what was never shown is {estimator.attraction_[-1]}"
+    if of_pairs[-1] != 0.5:
+        return f"the attraction of what was never shown is {of_pairs[-1]}"
     if isinstance(estimator, EMEstimator) and name != "DCM":
         gains = np.diff(estimator.log_posterior_)
         if not (np.isfinite(estimator.log_posterior_).all() and (gains > -1e-9).all()):
@@ -127,6 +131,9 @@ def _users(estimator: str, n_items: int, n_positions: int, rng: np.random.Genera
             attraction, _probabilities(n_items, rng), float(rng.random()), n_positions=n_positions
         ),
         "ccm": lambda: ClickChainModel(attraction, *_probabilities(3, rng).tolist(), n_positions),
+        "rcm": lambda: RandomClickModel(float(attraction[0]), n_items, n_positions),
+        "rctr": lambda: RankClickThroughModel(positions, n_items),
+        "dctr": lambda: DocumentClickThroughModel(attraction, n_positions),
     }
     return makers[estimator]()
 
@@ -210,10 +217,10 @@ def _evaluate(name: str, log: ClickLog, seed: int) -> str:
 
 
 CHECKS: dict[str, Callable[[str, ClickLog, int], str]] = {
-    **dict.fromkeys(("CM", "DCM", "DCM EM", "SDBN", "PBM", "UBM", "DBN", "CCM"), _estimate),
+    **dict.fromkeys(("CM", "DCM", "DCM EM", "SDBN", "PBM", "UBM", "DBN", "CCM", "RCM", "RCTR", "DCTR"), _estimate),
     **{f"evaluate {name}": _evaluate
        for name in ("ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr",
-                    "pbm", "cm", "dcm", "ubm", "sdbn", "dbn", "ccm")},
+                    "pbm", "cm", "dcm", "ubm", "sdbn", "dbn", "ccm", "rcm", "rctr", "dctr")},
 }  # fmt: skip
 """What is checked, by name."""
 

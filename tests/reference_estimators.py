@@ -74,14 +74,29 @@ def _click_chain(flip: Flip, K: int) -> list[int]:
     return clicks
 
 
+def _random(flip: Flip, K: int) -> list[int]:
+    return [int(flip(("ρ",))) for _ in range(K)]
+
+
+def _rank_click_through(flip: Flip, K: int) -> list[int]:
+    return [int(flip(("ρ", k))) for k in range(K)]
+
+
+def _document_click_through(flip: Flip, K: int) -> list[int]:
+    return [int(flip(("α", k))) for k in range(K)]
+
+
 STORIES = {
     "PBM": _position_based,
     "UBM": _user_browsing,
     "DCM EM": _dependent_click,
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
+    "RCM": _random,
+    "RCTR": _rank_click_through,
+    "DCTR": _document_click_through,
 }
-"""Of the models that EM estimates. The others follow from those: a CM is a DCM whose users leave, an SDBN a DBN with g = 1."""
+"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a DCM whose users leave, an SDBN a DBN with g = 1."""
 
 LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM", "SDBN": "DBN"}
 

@@ -70,6 +70,8 @@ class ContextualModel(Users, abstract=True):
         self.base = click_model_of("base", base)
         if len(self.base.epochs) > 1:
             raise ValueError(f"base is a {self.base.kind}; expected a click model that does not change")
+        if "attraction" not in self.base.shapes:
+            raise ValueError(f"base is a {self.base.kind}, whose items have no attraction; expected a click model with it")
         self.items = numbers("items", items, (None, None))
         self.users = None if users is None else numbers("users", users, (None, None))
         self.candidates: list[NDArray[np.int64]] | None = None

@@ -118,7 +118,8 @@ def _with_parameters(
     model_class = CLICK_MODELS[name]
     signature = inspect.signature(model_class).parameters
     known = {(parameter, "L"): values for parameter, values in of_items.items()} | dict(others)
-    parameters: dict[str, Any] = {"n_positions": n_positions} if "n_positions" in signature else {}
+    sizes = {"n_items": len(of_items["attraction"]), "n_positions": n_positions}
+    parameters: dict[str, Any] = {size: number for size, number in sizes.items() if size in signature}
     for parameter, shape in model_class.shapes.items():
         if (parameter, shape) in known:
             parameters[parameter] = known[parameter, shape]
@@ -128,7 +129,7 @@ def _with_parameters(
             return None
         else:
             rng = np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=(crc32(parameter.encode()),)))
-            size = tuple({"L": len(of_items["attraction"]), "K": n_positions}[letter] for letter in shape)
+            size = tuple({"L": sizes["n_items"], "K": n_positions}[letter] for letter in shape)
             parameters[parameter] = rng.random(size) if size else rng.random()
     return model_class(**parameters)
 
@@ -187,15 +188,27 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     return _of_models(models, family["origin"])
 
 
+def _click_models(instance: Instance) -> list[ClickModel]:
+    """The click models of an instance that have environments and do not change."""
+    models: list[Any] = [model for kind, model in instance.models.items() if kind in CLICK_MODELS]
+    if not models:
+        raise ValueError(
+            f"{instance.name!r} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}"
+        )
+    return models
+
+
 def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]) -> Instance:
-    """For each click model of an instance the same with attractions that change every ``length`` steps."""
+    """For each click model of an instance the same with attractions that change every ``length`` steps; without attraction it
+    is the first parameter of items that changes."""
     check_count("length", length)
     models = []
-    for model in base.models.values():
-        if not isinstance(model, ClickModel):
+    for model in _click_models(base):
+        if not model.item_parameters():
             continue
         first = model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
-        epochs = [first.with_items(attraction=attraction) for attraction in attractions(first.attraction)]
+        changing = model.item_parameters()[0]
+        epochs = [first.with_items(**{changing: values}) for values in attractions(getattr(first.parameters, changing))]
         models.append(_model("PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length))
     return _of_models(models, base.origin, base.initial_ranking)
 
@@ -284,13 +297,14 @@ def _linear(
     known = load_instance(query)
     scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
     models = []
-    for model in known.models.values():
-        if isinstance(model, ClickModel):
-            names = model.item_parameters()
-            base = model.with_positions(n_positions).with_items(**{name: np.zeros(n_items) for name in names})
-            seeds = {name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)) for name in names[1:]}
-            others = {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds}
-            models.append(_model("LinearModel", base=base, theta=theta, **scaled, **others))
+    for model in _click_models(known):
+        if "attraction" not in model.shapes:
+            continue
+        names = model.item_parameters()
+        base = model.with_positions(n_positions).with_items(**{name: np.zeros(n_items) for name in names})
+        seeds = {name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)) for name in names[1:]}
+        others = {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds}
+        models.append(_model("LinearModel", base=base, theta=theta, **scaled, **others))
     return _of_models(models, f"features and θ* drawn at random; examination: {known.origin}")
 
 

@@ -3,6 +3,7 @@
 from .browsing import PBMEstimator, UBMEstimator
 from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .click_chain import CCMEstimator
+from .click_through import DCTREstimator, RCMEstimator, RCTREstimator
 from .estimator import ConvergenceWarning, Estimator
 
 __all__ = [
@@ -11,8 +12,11 @@ __all__ = [
     "ConvergenceWarning",
     "DBNEstimator",
     "DCMEstimator",
+    "DCTREstimator",
     "Estimator",
     "PBMEstimator",
+    "RCMEstimator",
+    "RCTREstimator",
     "SDBNEstimator",
     "UBMEstimator",
 ]

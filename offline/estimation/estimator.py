@@ -50,7 +50,8 @@ class Estimator(ABC):
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
         n_positions_: K, the length of its lists.
-        attraction_: ``(P + 1,)`` attraction of each pair; the last entry, 0.5, stands for all pairs never shown.
+        attraction_: ``(P + 1,)`` attraction of each pair, in models that have it; the last entry, 0.5, stands for all pairs
+            never shown.
     """
 
     model_class: ClassVar[type[ClickModel]]

@@ -13,11 +13,13 @@ from .runner import AgentError, Result, make_agent, run
 
 if TYPE_CHECKING:
     from . import offline
+    from .envs.check_click_model import check_click_model
     from .lab.bench.card import Scorecard, bench
     from .offline.decision.decide import decide
     from .offline.record import record
     from .offline.replay import replay
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
+    from .runner.check_agent import check_agent
     from .runner.reports.results import Results
     from .runner.sweep import sweep
 
@@ -32,6 +34,8 @@ __all__ = [
     "__version__",
     "agents",
     "bench",
+    "check_agent",
+    "check_click_model",
     "decide",
     "envs",
     "list_agents",
@@ -47,11 +51,13 @@ __all__ = [
     "sweep",
 ]
 
-# Only who uses these pays for the import of data frames.
+# Only who uses these pays for their import, and for that of data frames.
 _LATER = {
     "Results": ".runner.reports.results",
     "Scorecard": ".lab.bench.card",
     "bench": ".lab.bench.card",
+    "check_agent": ".runner.check_agent",
+    "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",

@@ -175,7 +175,7 @@ def test_parameters_are_copied_and_read_only(model_class):
     model = make_model(model_class, 3, 2, keep)
     for array in given_arrays:
         array[...] = 0.9
-    assert np.all(model.attraction == 0.5)
+    assert np.all(getattr(model.parameters, next(iter(model.shapes))) == 0.5)
     for parameter in model.parameters:
         assert np.isscalar(parameter) or not parameter.flags.writeable
 

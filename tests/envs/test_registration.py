@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -13,8 +13,23 @@ import pytest
 from click_stories import STORIES
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, ClickEnv, ClickModel, ClickVectorEnv, PositionBasedModel
+from clickgym.envs import (
+    CLICK_MODELS,
+    CONTEXTUAL,
+    ENVIRONMENTS,
+    ClickEnv,
+    ClickModel,
+    ClickVectorEnv,
+    DocumentClickThroughModel,
+    PositionBasedModel,
+    RandomClickModel,
+    RankClickThroughModel,
+    Users,
+    kernel,
+    load_instance,
+)
 from clickgym.envs.problem import FORMS
+from clickgym.envs.users import users_class
 
 OWN = """
 from typing import NamedTuple
@@ -42,8 +57,13 @@ class Shy(PositionBasedModel):
 """
 
 
-def test_every_click_model_has_three_ids_and_a_story():
-    assert set(STORIES) == set(CLICK_MODELS.values())
+def test_every_click_model_has_a_story_and_three_ids_unless_it_has_no_environments():
+    own = {model for model in map(users_class, Users._named) if issubclass(model, ClickModel) and hasattr(model, "short")}
+    own = {model for model in own if model.__module__.startswith("clickgym.")}
+    assert set(STORIES) == own
+    baselines = {RandomClickModel, RankClickThroughModel, DocumentClickThroughModel}
+    assert own - set(CLICK_MODELS.values()) == baselines
+    assert not any(model.short in env_id for model in baselines for env_id in gym.registry)
     for short, model in CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in FORMS]
         assert [(ENVIRONMENTS | CONTEXTUAL)[env_id].click_model for env_id in ids] == [model] * 3
@@ -149,3 +169,99 @@ def test_what_belongs_to_items_and_positions_is_cut_and_replaced_by_its_shape():
             np.testing.assert_array_equal(cut, whole[(slice(2),) * len(shape)] if "K" in shape else whole)
         fewer = users.with_positions(2).with_items(**{name: [0.5, 0.25] for name in model.item_parameters()})
         assert (fewer.n_items, fewer.attraction.tolist()) == (2, [0.5, 0.25])
+
+
+# ------------------------------------------------------------------------------------------------- models without attraction
+
+
+def appealing():
+    """A click model with a parameter of items that is no attraction, and no default instance."""
+
+    class AppealModel(ClickModel):
+        """Users who click by appeal: with a quarter of it below the first position.
+
+        Args:
+            appeal: ``(L,)`` probabilities of a click at the top.
+            n_positions: K.
+        """
+
+        short, title = "APPEAL", "appeal model"
+        shapes: ClassVar = {"appeal": "L"}
+        rewards = ("clicks", "any_click")
+
+        def __init__(self, appeal, n_positions):
+            self.parameters = Appeal(np.array(appeal, float))
+            self.parameters.appeal.setflags(write=False)
+            self.n_positions = n_positions
+
+        @kernel
+        def sample_kernel(parameters, ranking, uniforms, clicks, examined):
+            for k in range(len(ranking)):
+                examined[k] = 1
+                clicks[k] = uniforms[k] < parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
+            return -1
+
+        @kernel
+        def marginals_kernel(parameters, ranking, examination, clicks, scratch):
+            for k in range(len(ranking)):
+                examination[k] = 1.0
+                clicks[k] = parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
+
+        @kernel
+        def expected_kernel(parameters, ranking, reward, cutoff, scratch):
+            n_clicks, no_click = 0.0, 1.0
+            for k in range(cutoff):
+                click = parameters.appeal[ranking[k]] * (1.0 if k == 0 else 0.25)
+                n_clicks += click
+                no_click *= 1.0 - click
+            return n_clicks if reward == 0 else 1.0 - no_click
+
+    return AppealModel
+
+
+class Appeal(NamedTuple):
+    appeal: np.ndarray
+
+
+def test_a_model_without_attraction_has_all_but_contextual_environments():
+    model = appealing()
+    users = model([0.1, 0.5, 0.3, 0.4], 2)
+    assert users.optimal_ranking().tolist() == [1, 3]
+    assert users.optimal_ranking(cutoff=1).tolist() == [1, 0]
+    assert (users.n_items, users.with_positions(1).n_positions, users.relabelled(np.array([1, 0, 2, 3])).n_items) == (4, 1, 4)
+    with pytest.raises(AttributeError, match="a AppealModel has no attraction"):
+        _ = users.attraction
+    clickgym.register("AppealRank-v0", model)
+    assert "ContextualAppealRank-v0" not in gym.registry
+    with pytest.raises(
+        ValueError, match=r"a AppealModel has no default instance: give instance=\.\.\. or the parameters appeal"
+    ):
+        gym.make("AppealRank-v0")
+    with pytest.raises(ValueError, match="a AppealModel has no Contextual environments: its items have no attraction"):
+        ClickEnv("APPEAL", form="Contextual", instance="linear")
+    for arguments in ({"appeal": [0.1, 0.5, 0.3], "n_positions": 2}, {"instance": "uniform"}):
+        env = gym.make("AppealRank-v0", **arguments)
+        env.reset(seed=0)
+        _, _, _, _, info = env.step(env.unwrapped.model.optimal_ranking())
+        assert info["regret"] == 0.0
+        streams = gym.make_vec("AppealRank-v0", num_envs=3, **arguments)
+        streams.reset(seed=0)
+        assert (streams.step(streams.action_space.sample())[4]["regret"] >= 0).all()
+    changing = gym.make("NonStationaryAppealRank-v0", instance="abrupt:n_epochs=2").unwrapped.model
+    assert changing.kind == "PiecewiseStationaryModel of APPEAL"
+    assert (changing.epochs[0].parameters.appeal != changing.epochs[1].parameters.appeal).all()
+    assert clickgym.run("TopRank", "AppealRank-v0:instance=uniform", 100, seed=0).engine == "compiled"
+
+
+def test_a_model_without_environments_is_in_no_registry_but_that_of_names():
+    for model in (RandomClickModel, RankClickThroughModel, DocumentClickThroughModel):
+        assert users_class(model.short) is model
+        assert model.short not in load_instance("uniform").models
+        with pytest.raises(ValueError, match=f"a {model.__name__} has no environments: it is only fitted to logs"):
+            clickgym.register("BaselineRank-v0", model)
+        with pytest.raises(ValueError, match=f"a {model.__name__} has no such environments: it is only fitted to logs"):
+            ClickEnv(model.short, instance="uniform")
+    assert "BaselineRank-v0" not in gym.registry
+    users = RandomClickModel(0.2, 4, 2)
+    assert ClickModel.from_dict(users.to_dict()) == users
+    assert users.with_positions(1).to_dict() == {"model": "RCM", "rate": 0.2, "n_items": 4, "n_positions": 1}

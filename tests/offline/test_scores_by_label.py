@@ -25,5 +25,7 @@ def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(n
     other_queries = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("q", "p"))
     for other in (other_items, other_queries):
         np.testing.assert_array_equal(estimator.log_likelihood(other), estimator.log_likelihood(log))
+    if name in ("RCM", "RCTR"):  # know neither
+        return
     swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
     assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()

@@ -1,0 +1,104 @@
+"""Estimators of the click-through rate models, which are the baselines of tables of perplexity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...envs import ClickModel, DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
+from .estimator import Clicks, Estimator, Floats, Indices, smoothed
+
+__all__ = ["DCTREstimator", "RCMEstimator", "RCTREstimator"]
+
+
+class _ClickThroughEstimator(Estimator):
+    """In closed form; no click depends on those above it, so the laws with and without them are one."""
+
+    rate_: Floats
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return np.tile(self.rate_, (len(pairs), 1))
+
+    def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return self._marginal(queries, pairs, clicks)
+
+
+class RCTREstimator(_ClickThroughEstimator):
+    """Rank-based click-through rate model, in closed form: clicks by sessions at each position.
+
+    Attributes:
+        rate_: ``(K,)`` the probability of a click at each position.
+
+    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.2.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> RCTREstimator().fit(log).rate_
+        array([0.6, 0.6])
+    """
+
+    model_class = RankClickThroughModel
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.rate_ = smoothed(clicks.sum(axis=0, dtype=np.int64), (pairs >= 0).sum(axis=0))
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return RankClickThroughModel(self.rate_, len(pairs))
+
+
+class RCMEstimator(_ClickThroughEstimator):
+    """Random click model, in closed form: clicks by displays, of the whole log.
+
+    Attributes:
+        rate_: ``(1,)`` the probability of a click.
+
+    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.1.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> RCMEstimator().fit(log).rate_
+        array([0.625])
+    """
+
+    model_class = RandomClickModel
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        self.rate_ = smoothed(np.array([clicks.sum(dtype=np.int64)]), (pairs >= 0).sum())
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return np.full(pairs.shape, self.rate_[0])
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return RandomClickModel(float(self.rate_[0]), len(pairs), self.n_positions_)
+
+
+class DCTREstimator(_ClickThroughEstimator):
+    """Document-based click-through rate model, in closed form: clicks by displays of each pair of a query and an item.
+
+    Attributes:
+        rate_: ``(P + 1,)`` the probability of a click on each pair; the last entry, 0.5, stands for all pairs never shown.
+
+    Source: Craswell et al. 2008; Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.2.
+
+    Example:
+        >>> from clickgym.offline import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> DCTREstimator().fit(log).rate_
+        array([0.6, 0.6, 0.5])
+    """
+
+    model_class = DocumentClickThroughModel
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        shown, clicked = np.zeros((2, len(self._codes) + 1), np.int64)
+        for pair, click in zip(pairs.T, clicks.T, strict=True):  # position by position: working memory of one column
+            shown += np.bincount(pair[pair >= 0], minlength=len(shown))
+            clicked += np.bincount(pair[click > 0], minlength=len(shown))
+        self.rate_ = smoothed(clicked, shown)
+
+    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
+        return self.rate_[pairs]
+
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        return DocumentClickThroughModel(self.rate_[pairs], self.n_positions_)

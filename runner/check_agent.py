@@ -1,0 +1,421 @@
+"""Check an agent against the interface of agents: what the tests of all agents have in common, in one call."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..core.faults import Fault, expect, run_checks
+from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
+from ..envs.guests import clicks_of
+from .labels import AgentLike
+from .loop import AgentError, check_list
+from .make import agent_maker, make_agent
+from .run import Result, run
+
+__all__ = ["check_agent"]
+
+ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
+EXAMINATION = np.array([0.9, 0.6, 0.4])
+PRODUCTION = np.array([2, 3, 0, 4, 1])
+"""All items in the order in which they were ranked before."""
+THETA = np.array([0.7, 0.2])
+ORDERS = {"of rising attraction": np.argsort(ATTRACTION), "of falling attraction": np.argsort(-ATTRACTION)}
+SIZES = ((5, 3), (2, 2), (1, 1))
+SHORT = 10
+"""A horizon that an agent is told, and that is passed: the algorithm may be finished by then, but ranks on."""
+SESSIONS = 300
+LONG = 1000
+SEEDS = 100
+"""Runs of each order of the items."""
+FIRST = (1, 4, 16)
+"""Of whose first sessions the regret is compared."""
+SIGMAS = 5.0
+"""The difference of two means, in standard errors, that cannot be chance."""
+
+
+def check_agent(agent: AgentLike) -> None:
+    """Check that an agent keeps to the interface of `clickgym.agents.Agent`; it returns nothing, or says all that is wrong.
+
+    The agent plays small problems, chosen by what its constructor takes: items that stay the same; with ``n_features``,
+    candidates with features; with ``n_states``, users with a memory. Checked are the constructor, the lists (distinct items, as
+    many as positions, also of a single item and after the horizon), that a seed repeats them, that agents do not disturb one
+    another or what they are given, and that the numbers of the items mean nothing to it. Of a `CompiledAgent` also both
+    engines, saving and loading, hyper-parameters and refusals. Whether it learns is for you to test.
+
+    Args:
+        agent: as for `clickgym.make_agent`: a class, a `functools.partial` of it, ``"module:Class"``, or the name of an agent
+            of the package, with hyper-parameters as ``"CascadeKLUCB:c=1.0"``.
+
+    Raises:
+        AssertionError: the agent has faults; the message has a line for each.
+        ValueError, TypeError: there is no such agent, or it is generic RL, which has another interface.
+
+    Example:
+        >>> import clickgym
+        >>> clickgym.check_agent("TopRank")
+        >>> class Careless(clickgym.agents.Agent):
+        ...     def __init__(self, n_items, n_positions, *, seed=None):
+        ...         self.n_positions = n_positions
+        ...
+        ...     def rank(self, observation):
+        ...         return [0] * self.n_positions
+        ...
+        ...     def update(self, observation, ranking, clicks, reward): ...
+        >>> clickgym.check_agent(Careless)
+        Traceback (most recent call last):
+        AssertionError: Careless breaks the interface of agents:
+        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again (positions count from 0)
+    """
+    trial = _Trial(agent)
+    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items, trial.description]
+    if isinstance(trial.first, CompiledAgent):
+        then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
+    if isinstance(trial.first, CompiledAgent) or all(hasattr(trial.first, name) for name in ("save", "load")):
+        then.append(trial.saving)
+    run_checks(f"{trial.name} breaks the interface of agents", [trial.constructor, trial.lists], then)
+
+
+class _Trial:
+    """An agent and the problems on which it is checked."""
+
+    def __init__(self, agent: AgentLike) -> None:
+        self.agent = agent
+        self.maker, self.given = agent_maker(agent)
+        self.name = getattr(self.maker, "__name__", type(self.maker).__name__)
+        if isinstance(self.maker, type) and issubclass(self.maker, Learner):
+            raise TypeError(f"{self.name} is generic RL; check_agent checks subclasses of clickgym.agents.Agent")
+        self.parameters = inspect.signature(self.maker).parameters
+        try:
+            self.first: Any = self.make()
+        except Exception:
+            self.first = None  # `constructor` meets the same error and reports it
+
+    # ----------------------------------------------------------------------------------------------------------- problems
+
+    def env(self, n_items: int = 5, n_positions: int = 3, order: Sequence[int] | None = None) -> gym.Env:
+        """An environment that shows what the agent needs; ``order`` says which item has each number."""
+        numbers = np.arange(n_items) if order is None else np.asarray(order)
+        users = PositionBasedModel(ATTRACTION[numbers], EXAMINATION[:n_positions])
+        if "n_features" in self.parameters and "n_features" not in self.given:
+            return ClickEnv(LinearModel(users, THETA, _features(np.arange(max(n_items, 5)))))
+        if "n_states" in self.parameters and "n_states" not in self.given:
+            described = load_instance(f"independent:n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8")
+            return ClickEnv(described.model(CascadeMDP).relabelled(numbers))
+        production = [int(np.flatnonzero(numbers == item)[0]) for item in PRODUCTION if item < n_items]
+        instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=np.array(production))
+        return ClickEnv("PBM", instance=instance)
+
+    def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
+        return make_agent(self.agent, self.env() if env is None else env, horizon=horizon, seed=seed)
+
+    def play(self, agents: Sequence[Any], n_sessions: int, seed: int = 0) -> list[list[list[int]]]:
+        """The lists of agents that take turns, each in an environment of its own, all with the same seed."""
+        shown: list[list[list[int]]] = [[] for _ in agents]
+        envs = [self.env() for _ in agents]
+        observations = [env.reset(seed=seed)[0] for env in envs]
+        for session in range(n_sessions):
+            for number, (agent, env) in enumerate(zip(agents, envs, strict=True)):
+                observations[number], ranking = _session(agent, env, observations[number], session + 1)
+                shown[number].append(np.asarray(ranking).tolist())
+        return shown
+
+    # ------------------------------------------------------------------------------------------------------------- checks
+
+    def constructor(self) -> None:
+        """Constructor."""
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values())
+        for name in ("n_items", "n_positions", "seed"):
+            expect(name in self.parameters or takes_any, f"it takes no argument {name}")
+        for seed in (0, None, np.random.SeedSequence(5)):
+            agent = self.make(seed=seed)
+            expect(isinstance(agent, Agent), f"it makes a {type(agent).__name__}, which is no clickgym.agents.Agent")
+
+    def lists(self) -> None:
+        """Lists."""
+        for n_items, n_positions in SIZES:
+            env = self.env(n_items, n_positions)
+            agent, (observation, _) = self.make(env), env.reset(seed=0)
+            for number in range(SESSIONS):
+                observation, _ = _session(agent, env, observation, number + 1)
+
+    def seeds(self) -> None:
+        """Seeds."""
+        for seed in (3, np.random.SeedSequence(3)):
+            first, second = (self.play([self.make(seed=copy.deepcopy(seed))], 100)[0] for _ in range(2))
+            expect(
+                first == second,
+                f"two agents of one seed ({type(seed).__name__}) show different lists; draw only from "
+                "numpy.random.default_rng(seed)",
+            )
+
+    def company(self) -> None:
+        """Agents side by side."""
+        generators = np.random.get_state(), random.getstate()  # noqa: NPY002 (whether it is left alone)
+        (alone,) = self.play([self.make()], 100)
+        now = np.random.get_state(), random.getstate()  # noqa: NPY002
+        expect(
+            all(np.array_equal(a, b) for a, b in zip(generators[0], now[0], strict=True)) and generators[1] == now[1],
+            "it draws from the global generator of numpy or random; draw only from numpy.random.default_rng(seed)",
+        )
+        beside = self.play([self.make(), self.make()], 100)
+        expect(
+            beside == [alone, alone], "two agents disturb one another; keep what changes in self, not in the class or module"
+        )
+
+    def inputs(self) -> None:
+        """What it is given."""
+        agent, env = self.make(), self.env()
+        observation, _ = env.reset(seed=0)
+        for _ in range(50):
+            before = copy.deepcopy(observation)
+            ranking = agent.rank(observation)
+            _expect_same("rank", "observation", before, observation)
+            seen, (observation, reward, terminated, _, _) = observation, env.step(ranking)
+            clicks, shown = clicks_of(observation), np.array(ranking)
+            clicked = clicks.copy()
+            agent.update(seen, shown, clicks, float(reward))
+            _expect_same("update", "observation", before, seen)
+            _expect_same("update", "ranking", np.asarray(ranking), shown)
+            _expect_same("update", "clicks", clicked, clicks)
+            if terminated:
+                observation, _ = env.reset()
+                agent.leave()
+
+    def horizon(self) -> None:
+        """Sessions after the horizon."""
+        if "horizon" in self.parameters:
+            self.play([self.make(horizon=SHORT)], 20 * SHORT)
+
+    def numbers_of_items(self) -> None:
+        """Numbers of items."""
+        totals: dict[str, list[NDArray[np.float64]]] = {name: [] for name in ORDERS}
+        for block, (name, order) in enumerate(ORDERS.items()):
+            env = self.env(order=order)
+            users = PositionBasedModel(ATTRACTION[order], EXAMINATION)
+            best = users.expected_reward(users.optimal_ranking())
+            for seed in range(block * SEEDS, (block + 1) * SEEDS):
+                agent, rng = self.make(env, SHORT, seed), np.random.default_rng(seed)
+                clicks: NDArray[np.int8] = np.zeros(3, np.int8)
+                regret = []
+                for _ in range(FIRST[-1]):
+                    observation = self._observation(env, clicks, order)
+                    ranking = agent.rank(observation)
+                    clicks = users.sample(ranking, rng)
+                    agent.update(observation, ranking, clicks, float(clicks.sum()))
+                    regret.append(best - users.expected_reward(ranking))
+                totals[name].append(np.cumsum(regret)[np.array(FIRST) - 1])
+        first, second = (np.array(values) for values in totals.values())
+        means = [values.mean(axis=0) for values in (first, second)]
+        error = np.sqrt((first.var(axis=0) + second.var(axis=0)) / SEEDS)
+        for place in np.flatnonzero(np.abs(means[0] - means[1]) > SIGMAS * error + 1e-9)[:1]:
+            regrets = " and ".join(f"{mean[place]:.3g} with items {name}" for name, mean in zip(ORDERS, means, strict=True))
+            raise Fault(
+                f"the regret of the first {FIRST[place]} sessions is {regrets}; break ties at random, for the number of an "
+                "item must not tell how good it is"
+            )
+
+    def _observation(self, env: gym.Env, clicks: NDArray[np.int8], order: NDArray[np.int64]) -> Any:
+        """What an environment of this kind shows, with the candidates in a fixed order."""
+        keys = getattr(env.observation_space, "keys", tuple)()
+        values: dict[str, Any] = {"clicks": clicks, "features": _features(order), "state": 0}
+        return {key: values[key] for key in keys} if keys else clicks
+
+    def description(self) -> None:
+        """Description."""
+        text = repr(self.first)
+        kind = type(self.first).__name__
+        expect(text.startswith(f"{kind}("), f"repr is {text[:60]!r}; expected one that begins with {kind}(")
+        if isinstance(self.first, CompiledAgent):
+            values = {"n_items": 5, "n_positions": 3} | self.first.hyperparameters
+            missing = [name for name, value in values.items() if value is not None and f"{name}=" not in text]
+            expect(not missing, f"repr does not name {', '.join(missing)}")
+
+    # ------------------------------------------------------------------------------------------- of compiled agents only
+
+    def ownership(self) -> None:
+        """Lists that it returned."""
+        agent, twin, env = self.make(), self.make(), self.env()
+        observation, _ = env.reset(seed=0)
+        for _ in range(20):
+            ranking, same = agent.rank(observation), twin.rank(observation)
+            expect(not np.shares_memory(ranking, agent.ranking), "rank returns the agent's own array; return a copy")
+            expect(np.array_equal(ranking, same), "writing into a list that rank returned changes the agent; return a copy")
+            agent.update(observation, ranking, [1, 0, 1])
+            twin.update(observation, same, [1, 0, 1])
+            ranking[:] = 0
+
+    def kinds_of_clicks(self) -> None:
+        """Clicks."""
+        kinds: dict[str, Callable[[Any], Any]] = {"an array": np.array, "a list": list, "flags": lambda c: np.array(c) == 1}
+        agents, env = {kind: self.make() for kind in kinds}, self.env()
+        observation, _ = env.reset(seed=0)
+        rng = np.random.default_rng(0)
+        for _ in range(100):
+            clicks = rng.integers(0, 2, 3).tolist()
+            shown = {}
+            for kind, agent in agents.items():
+                shown[kind] = agent.rank(observation).tolist()
+                agent.update(observation, shown[kind], kinds[kind](clicks), 1.0)
+            expect(len({str(ranking) for ranking in shown.values()}) == 1, f"{', '.join(kinds)} teach it different things")
+        first, *others = agents.values()
+        expect(not any(_changes(first, other) for other in others), f"{', '.join(kinds)} teach it different things")
+
+    def refusals(self) -> None:
+        """Refusals."""
+        agent, env = self.make(), self.env()
+        observation, _ = env.reset(seed=0)
+        ranking = agent.rank(observation)
+        for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
+            _expect_refusal(f"update takes the clicks {clicks}", "clicks", agent.update, observation, ranking, clicks)
+        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0])
+        agent.update(observation, ranking, [0, 0, 0])
+        _expect_refusal("update takes a list twice", "rank", agent.update, observation, ranking, [0, 0, 0])
+        for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
+            if isinstance(agent, kind):
+                _expect_refusal(f"rank takes an observation without {key}", key, agent.rank, {"clicks": [0, 0, 0]})
+
+    def hyperparameters(self) -> None:
+        """Hyper-parameters."""
+        fixed = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names = [name for name, parameter in self.parameters.items() if parameter.kind not in fixed]
+        missing = set(names) - {"n_items", "n_positions", "seed"} - set(self.first.hyperparameters)
+        expect(not missing, f"{', '.join(sorted(missing))} is not passed to the constructor of the base, so it is not saved")
+        values = self.given | {name: value for name, value in self.first.filled_in.items() if name in missing ^ set(names)}
+        for name, value in values.items():
+            if name in self.first.hyperparameters and np.ndim(value) == 0:  # arrays may be cut to what is used
+                kept = self.first.hyperparameters[name]
+                expect(np.array_equal(np.asarray(kept), np.asarray(value)), f"{name} is {kept!r}, but {value!r} was given")
+
+    def arguments(self) -> None:
+        """Wrong arguments."""
+        made: Any = self.maker
+        right = {**self.first.filled_in, **self.given}
+        wrong: dict[str, list[Any]] = {"n_items": [0, 2.5], "n_positions": [0, 6]}
+        for name, parameter in self.parameters.items():
+            if name not in ("n_items", "n_positions", "seed") and parameter.kind not in (parameter.VAR_KEYWORD,):
+                wrong[name] = [object()]
+        for name, values in wrong.items():
+            for value in values:
+                shown = "object()" if type(value) is object else repr(value)
+                _expect_refusal(f"the constructor takes {name}={shown}", name, made, **right | {name: value, "seed": 0})
+
+    def engines(self) -> None:
+        """Engines."""
+        results, agents = {}, {}
+        for engine in ("compiled", "python"):
+            agents[engine] = self.make(horizon=SHORT)
+            results[engine] = _run(agents[engine], self.env(), engine)
+        _expect_equal("the compiled engine and the Python engine", *results.values(), *agents.values())
+
+    def saving(self) -> None:
+        """Saving and loading."""
+        agent, env = self.make(horizon=SHORT, seed=7), self.env()  # `load` makes an agent with seed 0
+        compiled = isinstance(agent, CompiledAgent)
+        run(agent, env, LONG if compiled else SESSIONS, seed=1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "agent.npz"
+
+            def loaded(agent: Any) -> Any:
+                agent.save(path)
+                twin = type(agent).load(path)
+                expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
+                expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
+                return twin
+
+            twin = loaded(agent)
+            if compiled:
+                changed = _changes(agent, twin)
+                expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
+                other = loaded(agent)
+            results = [_run(one, self.env()) for one in (agent, twin)]
+            _expect_equal("a saved agent and the loaded one", *results, agent, twin)
+            if compiled:
+                again = _run(other, self.env(), "python")
+                _expect_equal("a saved agent and the loaded one in the Python engine", results[0], again, agent, other)
+            env = self.env()
+            observation, _ = env.reset(seed=3)
+            for _ in range(10):
+                ranking = agent.rank(observation)
+                twin = loaded(agent)
+                agent.update(observation, ranking, clicks := [0, 1, 0], 1.0)
+                twin.update(observation, ranking, clicks, 1.0)
+                expect(
+                    _same(agent.rank(observation), following := twin.rank(observation)),
+                    "an agent saved between rank and update shows another list",
+                )
+                agent.update(observation, following, [1, 0, 0], 1.0)
+
+
+def _features(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``(n, 2)`` of norm at most 1, such that the attractions of items differ."""
+    angle = np.array([0.2, 0.9, 0.5, 1.4, 1.1])[numbers]
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1) * np.array([0.6, 0.9, 0.4, 0.8, 0.5])[numbers, None]
+
+
+def _run(agent: Any, env: gym.Env, engine: Any = "auto") -> Result:
+    return run(agent, env, SESSIONS, seed=2, checkpoints=range(1, SESSIONS + 1), engine=engine)
+
+
+def _session(agent: Any, env: Any, observation: Any, number: int) -> tuple[Any, Any]:
+    """Play a session: what is observed after it, and the list."""
+    ranking = agent.rank(observation)
+    users = env.unwrapped.model
+    try:
+        check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
+    except AgentError as error:
+        raise Fault(str(error)) from None
+    following, reward, terminated, truncated, _ = env.step(ranking)
+    agent.update(observation, ranking, np.array(clicks_of(following)), float(reward))
+    if terminated or truncated:
+        following, _ = env.reset()
+        agent.leave()
+    return following, ranking
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, dict):
+        return all(_same(first[key], second[key]) for key in first)
+    return np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f")
+
+
+def _expect_same(method: str, what: str, before: Any, after: Any) -> None:
+    expect(_same(before, after), f"{method} changes the {what} that it is given; copy it first")
+
+
+def _expect_refusal(fault: str, named: str, function: Callable[..., Any], *args: Any, **arguments: Any) -> None:
+    try:
+        function(*args, **arguments)
+    except (TypeError, ValueError) as error:
+        expect(named in str(error), f"{fault} to pieces, with an error that does not name {named}: {error}")
+    else:
+        expect(False, fault)
+
+
+def _expect_equal(pair: str, first: Any, second: Any, *agents: Any) -> None:
+    """The same regret, clicks and generators."""
+    for name in ("regret", "reward", "clicks"):
+        different = np.flatnonzero(getattr(first, name) != getattr(second, name))
+        if len(different):
+            expect(False, f"{pair} part in session {first.steps[different[0]]}: their {name} differ")
+    first_agent, *others = [agent for agent in agents if isinstance(agent, CompiledAgent)] or [None]
+    for other in others:
+        same = first_agent.rng.bit_generator.state == other.rng.bit_generator.state
+        expect(same, f"{pair} have drawn differently from their generators")
+        expect(not (changed := _changes(first_agent, other)), f"{pair} differ in {', '.join(changed)} of their states")
+
+
+def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:
+    """Which arrays of the states of two agents differ; those that grow with the sessions may, in their size."""
+    arrays = other._arrays()
+    return [name for name, value in agent._arrays().items() if name not in agent.growing and not _same(value, arrays[name])]

@@ -1,0 +1,202 @@
+"""`clickgym.check_click_model`: all models of the package pass, and each planted fault is named in its line."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+from click_stories import STORIES
+
+import clickgym
+from clickgym.envs import ClickModel, PositionBasedModel, kernel
+
+
+@pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
+def test_the_click_models_of_the_package_keep_to_the_interface(model):
+    clickgym.check_click_model(model)
+
+
+def test_a_model_may_be_given_in_place_of_its_class():
+    clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
+    with pytest.raises(TypeError, match="int'> is no click model; expected a subclass"):
+        clickgym.check_click_model(int)
+
+
+class Parameters(NamedTuple):
+    charm: np.ndarray
+    looking: np.ndarray
+
+
+@kernel
+def sample(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k] = uniforms[k] < parameters.looking[k]
+        clicks[k] = uniforms[k] < parameters.looking[k] * parameters.charm[ranking[k]]
+    return -1
+
+
+@kernel
+def sample_with_one_uniform(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k] = uniforms[0] < parameters.looking[k]
+        clicks[k] = uniforms[0] < parameters.looking[k] * parameters.charm[ranking[k]]
+    return -1
+
+
+@kernel
+def sample_clicks_only(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        clicks[k] = uniforms[k] < parameters.looking[k] * parameters.charm[ranking[k]]
+    return -1
+
+
+@kernel
+def sample_unseen(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k] = uniforms[k] > parameters.looking[k]
+        clicks[k] = uniforms[k] < parameters.looking[k] * parameters.charm[ranking[k]]
+    return -1
+
+
+@kernel
+def marginals(parameters, ranking, examination, clicks, scratch):
+    for k in range(len(ranking)):
+        examination[k] = parameters.looking[k]
+        clicks[k] = parameters.looking[k] * parameters.charm[ranking[k]]
+
+
+@kernel
+def marginals_of_charm(parameters, ranking, examination, clicks, scratch):
+    for k in range(len(ranking)):
+        examination[k] = parameters.looking[k]
+        clicks[k] = parameters.charm[ranking[k]]
+
+
+@kernel
+def expected(parameters, ranking, reward, cutoff, scratch):
+    n_clicks, no_click = 0.0, 1.0
+    for k in range(cutoff):
+        click = parameters.looking[k] * parameters.charm[ranking[k]]
+        n_clicks += click
+        no_click *= 1.0 - click
+    return n_clicks if reward == 0 else 1.0 - no_click
+
+
+@kernel
+def expected_sum(parameters, ranking, reward, cutoff, scratch):
+    n_clicks = 0.0
+    for k in range(cutoff):
+        n_clicks += parameters.looking[k] * parameters.charm[ranking[k]]
+    return n_clicks
+
+
+@kernel
+def expected_of_all(parameters, ranking, reward, cutoff, scratch):
+    n_clicks = 0.0
+    for k in range(len(ranking)):
+        n_clicks += parameters.looking[k] * parameters.charm[ranking[k]]
+    return n_clicks
+
+
+class Charming(ClickModel):
+    """Charming model: the position-based one by other names, so without attraction; its best lists are searched.
+
+    Args:
+        charm: ``(L,)`` probabilities.
+        looking: ``(K,)`` probabilities.
+    """
+
+    short, title = "CHARM", "charming model"
+    shapes: ClassVar = {"charm": "L", "looking": "K"}
+    rewards = ("clicks", "any_click")
+    sample_kernel, marginals_kernel, expected_kernel = sample, marginals, expected
+
+    def __init__(self, charm, looking):
+        values = [np.array(given, float) for given in (charm, looking)]
+        for array in values:
+            array.setflags(write=False)
+        self.parameters, self.n_positions = Parameters(*values), len(values[1])
+
+
+class OneUniform(Charming):
+    sample_kernel = sample_with_one_uniform
+
+
+class ForgetsExamined(Charming):
+    sample_kernel = sample_clicks_only
+
+
+class ClicksUnseen(Charming):
+    sample_kernel = sample_unseen
+
+
+class WrongMarginals(Charming):
+    marginals_kernel = marginals_of_charm
+
+
+class SumsEverything(Charming):
+    expected_kernel = expected_sum
+
+
+class IgnoresCutoff(Charming):
+    rewards = ("clicks",)
+    expected_kernel = expected_of_all
+
+
+class SortsById(Charming):
+    def _places(self, reward, cutoff):
+        return np.arange(cutoff)
+
+
+class Writable(Charming):
+    def __init__(self, charm, looking):
+        self.parameters, self.n_positions = Parameters(np.array(charm, float), np.array(looking, float)), len(looking)
+
+
+class NamesOtherShapes(Charming):
+    shapes: ClassVar = {"charm": "L", "browsing": "K"}
+
+
+class UnknownShape(Charming):
+    """Says that looking belongs to what there is not."""
+
+    shapes: ClassVar = {"charm": "L", "looking": "X"}
+
+
+class Undocumented(Charming):
+    """No word of what it takes."""
+
+
+class LosesParameter(Charming):
+    def to_dict(self):
+        return super().to_dict() | {"looking": [1.0] * self.n_positions}
+
+
+FAULTS = {
+    OneUniform: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
+    ForgetsExamined: "- sessions (sample): examined is not set to 0 or 1 at every position",
+    ClicksUnseen: "- sessions (sample): a position is clicked that is not examined",
+    WrongMarginals: "- probabilities (marginals): the click probability of [2, 0, 3] at position 0 is ",
+    SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
+    IgnoresCutoff: "- counted positions (expected): clicks with cutoff 1 depends on what stands below it: ",
+    SortsById: "- optimal list: for clicks, cutoff ",
+    Writable: "- parameters: charm can be written into",
+    NamesOtherShapes: "- class attributes: shapes has charm, browsing, but the constructor takes charm, looking",
+    UnknownShape: "- class attributes: the shape of looking is 'X'; expected 'L', 'K', 'KK' or ''",
+    Undocumented: "- documentation: under Args of the docstring, from which pages are made, charm, looking is missing",
+    LosesParameter: "- descriptions, positions and items: from_dict makes ",
+}
+
+
+def test_a_model_without_attraction_and_without_a_default_instance_passes():
+    clickgym.check_click_model(Charming)
+
+
+@pytest.mark.parametrize(("model", "line"), FAULTS.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_click_model(model)
+    heading, *faults = str(caught.value).splitlines()
+    assert heading == f"{model.__name__} breaks the interface of click models:"
+    assert any(fault.startswith(line) for fault in faults), faults

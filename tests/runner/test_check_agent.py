@@ -1,0 +1,284 @@
+"""`clickgym.check_agent`: all agents of the package pass, and each planted fault is named in its line."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
+from clickgym.envs import kernel
+
+
+@pytest.mark.parametrize("name", [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS])
+def test_the_agents_of_the_package_keep_to_the_interface(name):
+    clickgym.check_agent(name)
+
+
+# -------------------------------------------------------------------------------------------------------- in plain Python
+
+
+class Sampling(Agent):
+    """Thompson sampling as docs/own_agent.md has it."""
+
+    def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
+        self.n_items, self.n_positions = n_items, n_positions
+        self.rng = np.random.default_rng(seed)
+        self.clicked, self.skipped = np.full(n_items, prior), np.full(n_items, prior)
+
+    def rank(self, observation):
+        return np.argsort(-self.rng.beta(self.clicked, self.skipped))[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.clicked[ranking] += clicks
+        self.skipped[ranking] += 1 - clicks
+
+
+class ByFeatures(Sampling):
+    def __init__(self, n_items, n_positions, *, n_features, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        self.weights = np.zeros(n_features)
+
+    def rank(self, observation):
+        noise = self.rng.normal(size=self.n_items)
+        return np.argsort(-(observation["features"] @ self.weights + noise))[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.weights += (clicks - 0.5) @ observation["features"][ranking]
+
+
+class ByState(Sampling):
+    def __init__(self, n_items, n_positions, *, n_states, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        self.seen = np.zeros(n_states)
+
+    def rank(self, observation):
+        self.seen[observation["state"]] += 1
+        return super().rank(observation)
+
+
+@pytest.mark.parametrize("agent", [Sampling, functools.partial(Sampling, prior=2.0), ByFeatures, ByState])
+def test_plain_agents_pass(agent):
+    clickgym.check_agent(agent)
+
+
+class NoSeed(Sampling):
+    def __init__(self, n_items, n_positions):
+        super().__init__(n_items, n_positions)
+
+
+class Repeats(Sampling):
+    def rank(self, observation):
+        return super().rank(observation)[:1].repeat(self.n_positions)
+
+
+class CountsFromOne(Sampling):
+    def rank(self, observation):
+        return super().rank(observation) + 1
+
+
+class ShowsAll(Sampling):
+    def rank(self, observation):
+        return np.argsort(-self.rng.beta(self.clicked, self.skipped))
+
+
+class Unseeded(Sampling):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        super().__init__(n_items, n_positions)
+
+
+class GlobalDraws(Sampling):
+    def rank(self, observation):
+        return np.random.permutation(self.n_items)[: self.n_positions]  # noqa: NPY002 (the fault)
+
+
+class Shared(Sampling):
+    sessions: list[int] = []  # noqa: RUF012 (the fault)
+
+    def rank(self, observation):
+        self.sessions.append(1)
+        return np.roll(super().rank(observation), len(self.sessions) // 40)
+
+
+class TiesById(Sampling):
+    def rank(self, observation):
+        return np.argsort(-self.clicked / (self.clicked + self.skipped), kind="stable")[: self.n_positions]
+
+
+class WritesClicks(Sampling):
+    def update(self, observation, ranking, clicks, reward):
+        clicks[:] = 1
+
+
+class SortsList(Sampling):
+    def update(self, observation, ranking, clicks, reward):
+        ranking.sort()
+
+
+class StopsAtHorizon(Sampling):
+    def __init__(self, n_items, n_positions, *, horizon, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        self.steps = iter(range(horizon))
+
+    def rank(self, observation):
+        next(self.steps)
+        return super().rank(observation)
+
+
+class Fails(Sampling):
+    def update(self, observation, ranking, clicks, reward):
+        raise KeyError("what update did")
+
+
+class Unspeakable(Sampling):
+    def __repr__(self):
+        return "an agent"
+
+
+class ForgetsToLoad(Sampling):
+    def save(self, path):
+        path.write_bytes(b"")
+
+    @classmethod
+    def load(cls, path):
+        return cls(5, 3, seed=0)
+
+
+PLAIN = {
+    NoSeed: "- constructor: it takes no argument seed",
+    Repeats: "- lists: Repeats, session 1: bad ranking ",
+    CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: position 2 shows item 5, but items are 0 to 4",
+    ShowsAll: "- lists: ShowsAll, session 1: a ranking has shape (3,), one item for each position; got shape (5,)",
+    Unseeded: "- seeds: two agents of one seed (int) show different lists",
+    GlobalDraws: "- agents side by side: it draws from the global generator",
+    Shared: "- agents side by side: two agents disturb one another",
+    TiesById: "- numbers of items: the regret of the first 1 sessions is ",
+    WritesClicks: "- what it is given: update changes the clicks that it is given",
+    SortsList: "- what it is given: update changes the ranking that it is given",
+    StopsAtHorizon: "- sessions after the horizon: StopIteration",
+    Fails: "- lists: KeyError: 'what update did'",
+    Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
+    ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
+}
+
+
+@pytest.mark.parametrize(("agent", "line"), PLAIN.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_a_fault_of_a_plain_agent_is_named_in_its_line(agent, line):
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_agent(agent)
+    heading, *faults = str(caught.value).splitlines()
+    assert heading == f"{agent.__name__} breaks the interface of agents:"
+    assert any(fault.startswith(line) for fault in faults), faults
+
+
+def test_several_faults_are_told_at_once():
+    class Bad(WritesClicks):
+        def __repr__(self):
+            return ""
+
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_agent(Bad)
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == ["- what it is given", "- description"]
+
+
+# --------------------------------------------------------------------------------------------------------------- compiled
+
+
+class State(NamedTuple):
+    order: np.ndarray
+    clicks: np.ndarray
+    bonus: float
+
+
+@kernel
+def rank(state, rng, ranking):
+    for i in range(len(state.order)):
+        j = i + int(rng.random() * (len(state.order) - i))
+        state.order[i], state.order[j] = state.order[j], state.order[i]
+    for k in range(len(ranking)):
+        ranking[k] = state.order[k]
+    if state.bonus > 0.5:
+        ranking[0], ranking[-1] = ranking[-1], ranking[0]
+
+
+@kernel
+def update(state, ranking, clicks):
+    for k in range(len(ranking)):
+        state.clicks[ranking[k]] += clicks[k]
+
+
+class Shuffles(CompiledAgent):
+    paper = "none"
+    rank_kernel, update_kernel = rank, update
+
+    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
+        super().__init__(n_items, n_positions, seed, bonus=bonus)
+        if not isinstance(bonus, float):
+            raise ValueError(f"bonus is {bonus!r}; expected a number")
+
+    def _initial_state(self):
+        return State(np.arange(self.n_items), np.zeros(self.n_items), float(self.hyperparameters.get("bonus", 0.1) == 1))
+
+
+class LosesState(Shuffles):
+    """What is drawn for a constant of the state is not saved."""
+
+    def _initial_state(self):
+        return State(np.arange(self.n_items), np.zeros(self.n_items), float(self.rng.random() > 0.63))
+
+
+class HidesHyperparameter(Shuffles):
+    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
+        CompiledAgent.__init__(self, n_items, n_positions, seed)
+
+
+class TakesAnything(Shuffles):
+    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
+        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=str(bonus))
+
+
+class ReturnsItsOwn(Shuffles):
+    def rank(self, observation=None):
+        super().rank(observation)
+        return self.ranking
+
+
+class TeachesTwice(Shuffles):
+    def update(self, observation, ranking, clicks, reward=0.0):
+        self.update_kernel(self.state, self.ranking, np.asarray(clicks, np.int8))
+
+
+COMPILED = {
+    LosesState: "- saving and loading: ",
+    HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
+    TakesAnything: "- wrong arguments: the constructor takes bonus=object()",
+    ReturnsItsOwn: "- lists that it returned: rank returns the agent's own array; return a copy",
+    TeachesTwice: "- refusals: update takes the clicks [1, 0]",
+}
+
+
+def test_a_compiled_agent_passes():
+    clickgym.check_agent(Shuffles)
+
+
+@pytest.mark.parametrize(("agent", "line"), COMPILED.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_a_fault_of_a_compiled_agent_is_named_in_its_line(agent, line):
+    with pytest.raises(AssertionError) as caught:
+        clickgym.check_agent(agent)
+    assert any(fault.startswith(line) for fault in str(caught.value).splitlines()[1:]), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("agent", "error", "message"),
+    [
+        ("TopRnk", ValueError, "unknown agent 'TopRnk'; did you mean 'TopRank'"),
+        (Sampling(3, 2), TypeError, "is an agent already"),
+        ("PPO", TypeError, "PPO is generic RL; check_agent checks subclasses of clickgym.agents.Agent"),
+    ],
+)
+def test_what_is_no_agent_is_refused(agent, error, message):
+    with pytest.raises(error, match=message):
+        clickgym.check_agent(agent)
