@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import gymnasium as gym
 import numpy as np
 import polars
+import pairs
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from gymnasium.utils.env_checker import check_env
@@ -561,8 +562,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
         np.testing.assert_array_equal(one, other)
 
 
-@by_id
-@pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
+@pairs.by_id(CONTEXTUAL_AGENTS, CONTEXTUAL)
 def test_engines_give_the_same_numbers(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
