@@ -181,7 +181,7 @@ SHA-256:
 
 {chr(10).join(f"- `{name}` {digest}" for name, digest in sums.items())}
 
-What changed since, if anything, `tests/runner/test_bench.py` names; the same command, in an empty folder, makes them anew.
+What changed since, if anything, `tests/lab/test_bench.py` names; the same command, in an empty folder, makes them anew.
 Anchors are made once for a version of the protocol, and stay when the results are made again.
 """
 
