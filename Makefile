@@ -9,7 +9,7 @@ TYPES := build/types/clickgym
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-slow lint format types check pages site notebooks bench clean
+.PHONY: help run test test-lab test-slow lint format types check pages site notebooks bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -26,11 +26,17 @@ run: $(INSTALLED)  ## compare algorithms on real search queries; results and fig
 	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB CascadeKLUCB:feedback=first_click \
 		PBMUCB EpsilonGreedy Fixed Random PPO --horizon 1e5 --runs 5 --out results/first
 
-test: $(INSTALLED)  ## the tests, without the long statistical ones
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
+# Workers share the cache of kernels; the groups of tests/conftest.py keep two of them from compiling the same at the same time.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-test-slow: $(INSTALLED)  ## the long statistical tests
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow
+test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
+	$(PYTEST) -m "not slow" --ignore tests/lab
+
+test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website and notebooks
+	$(PYTEST) -m "not slow" tests/lab
+
+test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model
+	$(PYTEST) -m slow
 
 lint: $(INSTALLED)  ## ruff: rules and format
 	$(BIN)/ruff check
@@ -46,7 +52,7 @@ types: $(INSTALLED)  ## mypy
 	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents runner offline lab,../../../$(name)) $(TYPES)
 	$(BIN)/mypy $(TYPES)
 
-check: lint types test  ## ruff, mypy and the tests
+check: lint types test test-lab  ## ruff, mypy and the tests
 
 pages: $(INSTALLED)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
 	$(BIN)/python docs/make_pages.py
@@ -59,7 +65,7 @@ site: $(INSTALLED)  ## the website, into build/site
 notebooks: $(INSTALLED)  ## the notebooks of examples/, executed; pages with their outputs in build/notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb
-	$(BIN)/python -m pytest -q tests/test_notebooks.py
+	$(BIN)/python -m pytest -q tests/lab/test_notebooks.py
 
 bench: $(INSTALLED)  ## the measurements of benchmarks/README.md
 	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python $$script || exit 1; done

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pairs import by_pair
 from reference_agents import MODELS, RANDOMISED, make, plain
 from scipy.stats import chisquare, ks_2samp
 
@@ -145,8 +146,7 @@ def test_first_list_is_uniform(name):
 ORDERS = {"up": [0, 1, 2, 3, 4, 5], "down": [5, 4, 3, 2, 1, 0], "shuffled": [3, 0, 5, 1, 4, 2]}
 
 
-@pytest.mark.parametrize("kind", ["CM", "PBM"])
-@pytest.mark.parametrize("name", RANDOMISED)
+@by_pair(RANDOMISED, ["CM", "PBM"])
 def test_relabelled_items_give_the_same_regret(name, kind):
     """Null: the law of the regret does not depend on which item has which number.
 

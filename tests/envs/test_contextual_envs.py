@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import gymnasium as gym
 import numpy as np
+import pairs
 import polars
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
@@ -561,8 +562,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
         np.testing.assert_array_equal(one, other)
 
 
-@by_id
-@pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
+@pairs.by_id(CONTEXTUAL_AGENTS, CONTEXTUAL)
 def test_engines_give_the_same_numbers(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(

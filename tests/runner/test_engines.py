@@ -6,17 +6,19 @@ import gc
 import math
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit, TransformReward
+from pairs import CONTEXTUAL_PAIRS, PAIRS, by_id, by_pair
 from reference_agents import MODELS, make, plain
 
 import clickgym
-from clickgym.agents import AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent, Oracle, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
 from clickgym.envs import ENVIRONMENTS, CascadeModel, ClickEnv, PositionBasedModel
@@ -75,21 +77,22 @@ def assert_engines_agree(make_agent: Callable[[], CompiledAgent], make_env: Call
 # ------------------------------------------------------------------------------------------------------- the same numbers
 
 
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("kind", MODELS)
+def test_the_table_of_pairs():
+    """Each agent meets two models or more, each model eight agents or more, each agent that ranks by features two."""
+    by_agent, by_kind = Counter(name for name, _ in PAIRS), Counter(kind for _, kind in PAIRS)
+    contextual = Counter(name for name, _ in CONTEXTUAL_PAIRS)
+    assert (set(by_agent), set(by_kind), set(contextual)) == (set(AGENTS), set(MODELS), set(CONTEXTUAL_AGENTS))
+    assert min(*by_agent.values(), *contextual.values()) >= 2
+    assert min(by_kind.values()) >= 8
+
+
+@by_pair(AGENTS)
 def test_engines_give_the_same_numbers(kind, name):
     model = MODELS[kind]
     assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
 
 
-def some_of_all(ids: Iterable[str], names: Iterable[str]) -> Iterator[Any]:
-    """All pairs; a seventh, in which every id meets every seventh agent and every agent every seventh id, is not slow."""
-    for i, env_id in enumerate(ids):
-        for j, name in enumerate(names):
-            yield pytest.param(env_id, name, marks=[] if (i + j) % 7 == 0 else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("env_id", "name"), some_of_all(ENVIRONMENTS, AGENTS))
+@by_id(AGENTS, ENVIRONMENTS)
 def test_engines_agree_on_registered_environments(env_id, name):
     """Through `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model
@@ -112,9 +115,10 @@ def test_engines_agree_on_every_reward(kind, reward, cutoff):
 
 
 def test_engines_agree_on_the_smallest_problem():
-    model = CascadeModel([0.3], n_positions=1)
-    for name in AGENTS:
-        assert_engines_agree(lambda name=name: make(name, model, seed=5), lambda: ClickEnv(model))
+    smallest = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}
+    for name, kind in PAIRS:
+        if model := smallest.get(kind):
+            assert_engines_agree(lambda name=name, model=model: make(name, model, seed=5), lambda model=model: ClickEnv(model))
 
 
 @pytest.mark.parametrize("name", ["BatchRank", "CascadeKLUCB", "PBMUCB"])
