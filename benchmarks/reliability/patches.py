@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "lab")
-"""The folders of the tree that hold the package, those that there are."""
+"""The folders of the package, those that there are: in the root of a tree, as in version 1.0, or below ``src/clickgym``."""
 AROUND = 3
 """Lines of context on either side."""
 FUNCTION = 3
@@ -126,7 +126,8 @@ def place_of(patch: Patch, root: Path) -> Place | None:
 
 def sources(root: Path) -> list[str]:
     """The files of the package in a tree, from its root."""
-    return [file.relative_to(root).as_posix() for room in ROOMS for file in sorted((root / room).rglob("*.py"))]
+    rooms = [base / room for base in (root, root / "src" / "clickgym") for room in ROOMS]
+    return [file.relative_to(root).as_posix() for room in rooms for file in sorted(room.rglob("*.py"))]
 
 
 def _candidates(patch: Patch, root: Path, files: Iterable[str]) -> Iterator[tuple[int, Place]]:
