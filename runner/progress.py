@@ -10,64 +10,27 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import polars
 import rich.progress
-from numba.core import event
 from rich.console import Console
 from rich.text import Text
 
+from ..envs.compiling import COMPILING, Compiling
 from .formats import duration, folded, regret_text, wait
 from .results import Trial
 from .statistics import summary
 from .sweep import Callback
 
-__all__ = ["Compiling", "Progress"]
+__all__ = ["Progress"]
 
 LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
-COMPILING = "compiling …"
 LEAST_BAR = 8
 """Characters of a bar, below which there is none."""
-
-
-Listener: Any = event.Listener
-
-
-class Compiling(Listener):
-    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
-    count.
-
-    Args:
-        told: is called with True and with False, from any thread.
-    """
-
-    def __init__(self, told: Callable[[bool], object]) -> None:
-        self._told, self._open, self._lock = told, 0, threading.Lock()
-
-    def __enter__(self) -> Self:
-        event.register("numba:compile", self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        event.unregister("numba:compile", self)
-
-    def on_start(self, _: Any) -> None:
-        """A kernel, perhaps for another one."""
-        self._change(1)
-
-    def on_end(self, _: Any) -> None:
-        """It is there."""
-        self._change(-1)
-
-    def _change(self, by: int) -> None:
-        with self._lock:
-            before, self._open = self._open, self._open + by
-            if not before or not self._open:
-                self._told(bool(self._open))
 
 
 class Progress(Callback):

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from ...envs.compiling import COMPILING, Compiling
 from ..formats import finite
 
 __all__ = ["Json", "bold", "compiling_told", "errors", "interruptible", "one_line_warnings", "output", "print_json"]
@@ -59,8 +60,6 @@ def one_line_warnings() -> Iterator[None]:
 @contextmanager
 def compiling_told(console: Console) -> Iterator[None]:
     """Within, a terminal shows that kernels are compiled, while they are."""
-    from ..progress import COMPILING, Compiling  # loads data frames
-
     status = console.status(COMPILING)
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
