@@ -18,8 +18,9 @@ import rich.progress
 from rich.console import Console
 from rich.text import Text
 
+from ..core.compiling import COMPILING, Compiling
 from ..core.formats import duration, folded, regret_text, wait
-from ..core.progress import COMPILING, Compiling, columns, progress_bar
+from ..core.progress import columns, progress_bar
 from .callback import Callback
 from .results import Trial
 from .summaries import summary

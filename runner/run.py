@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import check_horizon, check_seed, integers, unknown
+from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
@@ -178,6 +180,22 @@ def run(
         >>> bool(clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1])
         True
     """
+    # Who is told of the progress says what there is to say.
+    with CompilationNote() if on_chunk is None else nullcontext():
+        return _run(agent, env, horizon, seed, checkpoints, engine, metrics, on_chunk, tensorboard)
+
+
+def _run(
+    agent: Agent | Learner | AgentLike,
+    env: gym.Env | EnvLike,
+    horizon: int,
+    seed: int | None,
+    checkpoints: ArrayLike | None,
+    engine: Engine,
+    metrics: Sequence[str],
+    on_chunk: OnChunk | None,
+    tensorboard: str | os.PathLike[str] | None,
+) -> Result:
     measured = Metrics(metrics)
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps = checkpoint_steps(horizon, checkpoints)

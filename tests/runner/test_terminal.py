@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+import time
+import types
 
 import numpy as np
 import polars
@@ -16,6 +19,8 @@ from rich.console import Console
 
 import clickgym
 from clickgym.command_line import main
+from clickgym.core import compiling
+from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, write_tidy
@@ -254,6 +259,78 @@ def test_that_kernels_are_compiled_is_shown_while_they_are():
     with event.trigger_event("numba:compile"):
         pass
     assert progress._bar.tasks[0].description == "run 1 of 2"
+
+
+def as_terminal(monkeypatch):
+    """A terminal instead of stderr, where a note is due at once."""
+    monkeypatch.setattr(compiling, "PATIENCE", 0.05)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    return terminal
+
+
+def compile_for(seconds):
+    with event.trigger_event("numba:compile"):
+        time.sleep(seconds)
+
+
+def test_compiling_is_noted_once_it_has_taken_long(monkeypatch):
+    stderr = as_terminal(monkeypatch)
+    with CompilationNote():
+        compile_for(0.01)
+    assert stderr.getvalue() == "", "soon done"
+    with CompilationNote():
+        compile_for(0.01)
+        time.sleep(0.1)
+        compile_for(0.5)
+        assert stderr.getvalue().count("compiling …") >= 1
+        assert stderr.getvalue().endswith("\x1b[2K"), "it goes when they are there"
+    stderr.isatty = lambda: False
+    before = stderr.getvalue()
+    with CompilationNote():
+        compile_for(0.5)
+    assert stderr.getvalue() == before, "a file or a pipe"
+
+
+def test_a_run_notes_that_it_compiles_unless_another_shows_its_progress(monkeypatch):
+    stderr = as_terminal(monkeypatch)
+    module = sys.modules["clickgym.runner.run"]
+    play = module.play_compiled
+
+    def slow(*arguments):
+        compile_for(0.5)
+        return play(*arguments)
+
+    monkeypatch.setattr(module, "play_compiled", slow)
+    clickgym.run("Random", "PBMRank-v0", 10, seed=0, on_chunk=lambda sessions: None)
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, progress=False)
+    with Compiling(lambda going_on: None):
+        clickgym.run("Random", "PBMRank-v0", 10, seed=0)
+    assert stderr.getvalue() == ""
+    clickgym.run("Random", "PBMRank-v0", 10, seed=0)
+    assert "compiling …" in stderr.getvalue()
+
+
+def test_a_notebook_shows_and_removes_the_note(monkeypatch):
+    monkeypatch.setattr(compiling, "PATIENCE", 0.05)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    texts = []
+
+    class Handle:
+        def update(self, data, raw):
+            texts.append(data)
+
+    def display(data, raw, display_id):
+        texts.append(data)
+        return Handle()
+
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    with CompilationNote():
+        compile_for(0.5)
+    assert texts == [{"text/plain": "compiling …"}, {"text/plain": ""}]
 
 
 def test_where_there_is_no_terminal_nothing_is_said_of_compiling():

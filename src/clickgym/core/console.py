@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from .compiling import COMPILING, Compiling
 from .formats import finite
-from .progress import COMPILING, Compiling
 
 __all__ = [
     "USAGE_ERROR",

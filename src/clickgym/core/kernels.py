@@ -14,9 +14,14 @@ What cannot be hashed is not cached: kernels from outside the package, those tha
 those that read a global of another kind than `_constant` knows. What is damaged is compiled again. Delete the folder
 (`cache_folder()` names it) at any time: it only costs compiling again; files go when nobody has used them for `MAX_AGE` days.
 
+Two functions of one kernel. What Python calls is an entry; kernels that call the same kernel compile their own copy of it into
+themselves, from a part that has no entry and no machine code (`_Entry`, `_Part`). Most kernels are only ever parts.
+
 What is relied upon of numba beyond its documented interface: that a compiled function asks ``_cache`` for machine code and
 hands it what it has compiled (`_DiskCache`), and how a result becomes bytes (``_reduce`` and ``_rebuild``); that it compiles
-by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_explain`).
+by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_Kernel`); that
+``_numba_type_`` says what stands for it in other compiled functions (`_Entry`), and what a library of code does when it is
+complete (`_Part`).
 """
 
 from __future__ import annotations

@@ -1,56 +1,18 @@
-"""Progress in a terminal and in a notebook: bars with rate and time left, and a note while kernels are compiled."""
+"""Progress in a terminal and in a notebook: bars with rate and time left."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable
-from typing import Any, Self
 
 import rich.progress
-from numba.core import event
 from rich.console import Console
 
-__all__ = ["COMPILING", "Compiling", "columns", "progress_bar"]
+from .compiling import COMPILING
 
-COMPILING = "compiling …"
+__all__ = ["columns", "progress_bar"]
+
 LEAST_BAR = 8
 """Characters of a bar, below which there is none."""
-
-Listener: Any = event.Listener
-
-
-class Compiling(Listener):
-    """Within, tells when the first of some kernels begins to be compiled, and when the last is; those loaded from disk do not
-    count.
-
-    Args:
-        callback: is called with True and with False, from any thread.
-    """
-
-    def __init__(self, callback: Callable[[bool], object]) -> None:
-        self._callback, self._open, self._lock = callback, 0, threading.Lock()
-
-    def __enter__(self) -> Self:
-        event.register("numba:compile", self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        event.unregister("numba:compile", self)
-
-    def on_start(self, _: Any) -> None:
-        """A kernel, perhaps for another one."""
-        self._change(1)
-
-    def on_end(self, _: Any) -> None:
-        """It is there."""
-        self._change(-1)
-
-    def _change(self, by: int) -> None:
-        with self._lock:
-            before, self._open = self._open, self._open + by
-            if not before or not self._open:
-                self._callback(bool(self._open))
 
 
 def progress_bar(console: Console) -> rich.progress.Progress:
