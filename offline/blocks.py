@@ -6,6 +6,7 @@ wrong. Blocks are parsed in any order and by several threads; labels are numbere
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 import numpy as np
@@ -22,6 +23,9 @@ MOST_POSITIONS = 200
 HALF = 1 << 31  # a query and its region, each below this, make one key
 DIGITS = 18  # of a number that fits into a key
 
+REGULAR = re.compile(rb"(0|[1-9]\d{0,17})(?:-(0|[1-9]\d{0,17}))?")
+"""A label of one number or of two, as `parse_relevance` reads it."""
+
 TAB, LINE_FEED, RETURN, ZERO, NINE, CLICK, QUERY = b"\t\n\r09CQ"
 
 
@@ -35,6 +39,59 @@ def number_at(data, at):  # type: ignore[no-untyped-def]
     if at == start or at - start > DIGITS or (data[start] == ZERO and at - start > 1):
         return np.int64(-1), at
     return value, at
+
+
+@inner
+def head_at(data, at):  # type: ignore[no-untyped-def]
+    """The session of the line that begins here, whether it is a click, its URL or query, and where that ends; -1 at first if
+    the line is not regular."""
+    irregular = np.int64(-1), False, np.int64(-1), at
+    session, at = number_at(data, at)
+    if session < 0 or data[at] != TAB:
+        return irregular
+    at += 1
+    begin = at
+    while ZERO <= data[at] <= NINE:  # of the time the value means nothing
+        at += 1
+    if at == begin or data[at] != TAB or data[at + 1] not in (CLICK, QUERY) or data[at + 2] != TAB:
+        return irregular
+    clicked = data[at + 1] == CLICK
+    value, at = number_at(data, at + 3)
+    return (session, clicked, value, at) if value >= 0 else irregular
+
+
+@inner
+def mark_click(url, first_page, n_pages, urls, clicks):  # type: ignore[no-untyped-def]
+    """Mark a click on the last list of a session that holds the URL; whether there is one."""
+    for page in range(n_pages - 1, first_page - 1, -1):
+        for k in range(urls.shape[1]):
+            if urls[page, k] == url:
+                clicks[page, k] = 1
+                return True
+    return False
+
+
+@inner
+def read_list(data, at, query, page, urls, queries, clicks):  # type: ignore[no-untyped-def]
+    """Read a query's region and URLs, from here on; where they end, or -1 if they are not regular."""
+    if data[at] != TAB:
+        return -1
+    region, at = number_at(data, at + 1)
+    if region < 0 or region >= HALF or query >= HALF:
+        return -1
+    for k in range(urls.shape[1]):
+        if data[at] != TAB:
+            return -1
+        url, at = number_at(data, at + 1)
+        if url < 0:
+            return -1
+        for above in range(k):
+            if urls[page, above] == url:
+                return -1
+        urls[page, k] = url
+        clicks[page, k] = 0
+    queries[page] = query * HALF + region
+    return at
 
 
 @kernel
@@ -51,58 +108,24 @@ def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-un
     Returns:
         The queries, or -1 if a line is not regular; and the clicks on URLs that no list of their session holds.
     """
-    n_positions = urls.shape[1]
     n_pages, first_page, off_list, at, session = 0, 0, 0, 0, np.int64(-1)
     while at < len(data):
         start = at
-        this, at = number_at(data, at)
-        if this < 0 or data[at] != TAB:
-            return -1, 0
-        at += 1
-        begin = at
-        while ZERO <= data[at] <= NINE:  # of the time the value means nothing
-            at += 1
-        if at == begin or data[at] != TAB or data[at + 1] not in (CLICK, QUERY) or data[at + 2] != TAB:
-            return -1, 0
-        clicked = data[at + 1] == CLICK
-        value, at = number_at(data, at + 3)
-        if value < 0:
+        this, clicked, value, at = head_at(data, at)
+        if this < 0:
             return -1, 0
         if clicked:
             if this != session or n_pages == first_page:
                 return -1, 0
-            page, found = n_pages, False
-            while page > first_page and not found:
-                page -= 1
-                for k in range(n_positions):
-                    if urls[page, k] == value:
-                        clicks[page, k] = 1
-                        found = True
-            if not found:
-                off_list += 1
+            off_list += not mark_click(value, first_page, n_pages, urls, clicks)
         else:
-            if data[at] != TAB:
+            at = read_list(data, at, value, n_pages, urls, queries, clicks)
+            if at < 0:
                 return -1, 0
-            region, at = number_at(data, at + 1)
-            if region < 0 or region >= HALF or value >= HALF:
-                return -1, 0
-            for k in range(n_positions):
-                if data[at] != TAB:
-                    return -1, 0
-                url, at = number_at(data, at + 1)
-                if url < 0:
-                    return -1, 0
-                for above in range(k):
-                    if urls[n_pages, above] == url:
-                        return -1, 0
-                urls[n_pages, k] = url
-                clicks[n_pages, k] = 0
-            queries[n_pages] = value * HALF + region
             if this != session:
                 session, first_page = this, n_pages
             n_pages += 1
-        if data[at] == RETURN:
-            at += 1
+        at += data[at] == RETURN
         if data[at] != LINE_FEED or at + 1 - start >= longest:
             return -1, 0
         at += 1
@@ -110,14 +133,14 @@ def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-un
 
 
 @kernel
-def number_keys(keys, start, table, numbers, known, result, new):  # type: ignore[no-untyped-def]
+def number_keys(keys, start, table, numbers, first_number, result, new):  # type: ignore[no-untyped-def]
     """Number keys in the order in which they first appear.
 
     Args:
         keys: from 0.
         start: the first of them to be numbered.
         table, numbers: a hash table of keys, -1 where there is none, and their numbers; its length is a power of two.
-        known: the number of the first new key.
+        first_number: that of the first new key.
         result: set to the number of each key.
         new: set to the keys that the table did not hold, as many as it has room for.
 
@@ -135,7 +158,7 @@ def number_keys(keys, start, table, numbers, known, result, new):  # type: ignor
             if n_new == len(new):
                 return i, n_new
             table[place] = key
-            numbers[place] = known + n_new
+            numbers[place] = first_number + n_new
             new[n_new] = key
             n_new += 1
         result[i] = numbers[place]
@@ -156,7 +179,7 @@ class Numbers:
 
     def _empty(self, size: int) -> None:
         self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
-        self.seen = 0  # labels of the dictionary
+        self.n_labels = 0  # labels of the dictionary
 
     def of(self, keys: Keys) -> NDArray[np.int32]:
         """The number of each key; what is new is added to the dictionary."""
@@ -165,29 +188,29 @@ class Numbers:
             first = len(self.index)
             if 2 * first >= len(self.table):
                 self._empty(4 << first.bit_length())
-            for label, number in islice(self.index.items(), self.seen, None):
+            for label, number in islice(self.index.items(), self.n_labels, None):
                 key = regular_key(label, self.pair)
                 if key is not None:
                     insert(self.table, self.numbers, key, number)
             new = np.empty(len(self.table) // 2 - first, np.int64)
             start, n_new = number_keys(keys, start, self.table, self.numbers, first, result, new)
-            made = new[:n_new].tolist()
-            labels = (b"%d-%d" % divmod(key, HALF) for key in made) if self.pair else (b"%d" % key for key in made)
+            form = (lambda key: b"%d-%d" % divmod(key, HALF)) if self.pair else b"%d".__mod__
+            labels = map(form, new[:n_new].tolist())
             self.index.update(zip(labels, range(first, first + n_new), strict=True))
-            self.seen = len(self.index)
+            self.n_labels = len(self.index)
             if start == len(keys):
                 return result
 
 
 def regular_key(label: bytes, pair: bool) -> int | None:
     """The key of a label, if it is as `parse_relevance` would have made it."""
-    parts = label.split(b"-") if pair else [label]
-    most = HALF if pair else 10**DIGITS
-    if len(parts) != 1 + pair or any(len(part) > DIGITS or not part.isdigit() for part in parts):
+    match = REGULAR.fullmatch(label)
+    if match is None or pair != (match[2] is not None):
         return None
-    if any(int(part) >= most or part != b"%d" % int(part) for part in parts):
-        return None
-    return int(parts[0]) * HALF + int(parts[1]) if pair else int(parts[0])
+    if not pair:
+        return int(match[1])
+    query, region = int(match[1]), int(match[2])
+    return query * HALF + region if max(query, region) < HALF else None
 
 
 @kernel

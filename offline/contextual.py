@@ -168,9 +168,9 @@ def contextual_instance(
     entries = _entries(judgements, most_rated)
     if judgements.features is None:
         of_users, items = _rating_features(judgements, entries, normalise, reduce, dimension, floor, seed)
-        held = None
+        holdout = None
     else:
-        of_users, (items, held) = None, _query_features(judgements, further, normalise, reduce, dimension, seed)
+        of_users, (items, holdout) = None, _query_features(judgements, further, normalise, reduce, dimension, seed)
     raters, groups = _groups(entries.users, n_items)
     left_out = len(np.unique(entries.users)) - len(groups)
     shared: dict[str, Any] = {
@@ -185,7 +185,7 @@ def contextual_instance(
         formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
     else:
         grades = integers("labels", entries.labels, (None,), whole=True)
-        size = {"n_items": n_items, "n_positions": n_positions, "held_out": held}
+        size: dict[str, Any] = {"n_items": n_items, "n_positions": n_positions, "held_out": holdout}
         model = GradedModel(users, items, shared["candidates"], [grades[group] for group in groups], **size).of_grades(n_grades)
         contents, formula = [model], f"{users} users by grade"
         explained = _linear_fit(shared, model.attractions)[1]
@@ -198,7 +198,7 @@ def contextual_instance(
         description=(
             f"{len(groups):,} {'users' if judgements.features is None else 'queries'}, {n_candidates:,} items, "
             f"{contents[0].n_features} features; attraction {words}"
-            + ("" if held is None else f"; {len(held['candidates']):,} queries held out")
+            + ("" if holdout is None else f"; {len(holdout['candidates']):,} queries held out")
         ),
         origin="; ".join(filter(None, (origin, "" if users else f"examination: {source.origin}"))),
         estimation={
@@ -337,8 +337,8 @@ def _query_features(
     groups = _by_user(further.users)[1]
     places = len(items) + np.unique(further.items, return_inverse=True)[1]
     grades = integers("labels held out", further.labels, (None,), whole=True)
-    held = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
-    return np.vstack([items, others]), held
+    holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
+    return np.vstack([items, others]), holdout
 
 
 def _rating_features(
@@ -415,10 +415,10 @@ def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Float
     scaled = features.toarray()
     for group in _by_user(judgements.users)[1]:
         rows = places[group]
-        own = scaled[rows]
-        least = own.min(axis=0)
-        span = own.max(axis=0) - least
-        scaled[rows] = (own - least) / np.where(span > 0, span, 1.0)
+        rows_of_query = scaled[rows]
+        least = rows_of_query.min(axis=0)
+        span = rows_of_query.max(axis=0) - least
+        scaled[rows] = (rows_of_query - least) / np.where(span > 0, span, 1.0)
     return scaled
 
 

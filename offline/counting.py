@@ -151,22 +151,22 @@ def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, 
 
 
 @kernel
-def count_certain(pairs, clicks, last, by_pair, shown, clicked, skipped, passed, clicked_in_group):  # type: ignore[no-untyped-def]
+def count_certain(pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group):  # type: ignore[no-untyped-def]
     """What exact EM need not count again: displays and clicks of each pair, the skips above a last click (or on the first
     position), and of each group all clicks and those that were not the last. A group is a pair, or a position.
     """
     for session in range(len(pairs)):
-        known = max(last[session], 0)
+        certain = max(last[session], 0)
         for k in range(list_length(pairs[session])):
             pair = pairs[session, k]
             group = pair if by_pair else k
-            shown[pair] += 1
+            displays[pair] += 1
             if clicks[session, k]:
                 clicked[pair] += 1
                 clicked_in_group[group] += 1
                 if k < last[session]:
                     passed[group] += 1
-            elif k <= known:
+            elif k <= certain:
                 skipped[pair] += 1
 
 
@@ -202,8 +202,8 @@ def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-un
     """
     n_positions, mask = pairs.shape[1], len(slots) - 1
     for session in range(start, stop):
-        known = max(last[session], 0)
-        begin = known if last[session] >= 0 else 1  # without a click all is known of the first position
+        certain = max(last[session], 0)
+        begin = certain if last[session] >= 0 else 1  # without a click all is known of the first position
         code = last[session] + 1
         for k in range(begin, n_positions):
             code = (code ^ pairs[session, k]) * 0x1E3779B97F4A7C15
@@ -227,14 +227,14 @@ def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-un
 @kernel
 def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
     """Move the sessions that count up to the front, and return how many there are."""
-    kept = 0
+    n_counted = 0
     for session in range(len(pairs)):
         if weights[session]:
             for k in range(pairs.shape[1]):
-                pairs[kept, k] = pairs[session, k]
-            last[kept], weights[kept] = last[session], weights[session]
-            kept += 1
-    return kept
+                pairs[n_counted, k] = pairs[session, k]
+            last[n_counted], weights[n_counted] = last[session], weights[session]
+            n_counted += 1
+    return n_counted
 
 
 def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> tuple[Long, Ints, Ints, Ints]:
@@ -255,21 +255,21 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
     first_event.cumsum(out=first_event)
     events = np.empty(first_event[-1], np.int32)
     collect_events(pairs, clicks, after_click, first_event[:-1].copy(), events)
-    counts, met = np.zeros(2 * n_contexts, np.int64), np.empty(n_contexts, np.int64)
+    counts, contexts = np.zeros(2 * n_contexts, np.int64), np.empty(n_contexts, np.int64)
     first_cell = np.zeros(n_pairs + 1, np.int64)
     nothing = np.empty(0, np.int32)
-    merge_events(events, first_event, counts, met, first_cell, nothing, nothing, nothing)
+    merge_events(events, first_event, counts, contexts, first_cell, nothing, nothing, nothing)
     context, clicked, skipped = (np.empty(first_cell[-1], np.int32) for _ in range(3))
-    merge_events(events, first_event, counts, met, first_cell, context, clicked, skipped)
+    merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped)
     return first_cell, context, clicked, skipped
 
 
 @kernel
-def count_displays(pairs, shown):  # type: ignore[no-untyped-def]
+def count_displays(pairs, displays):  # type: ignore[no-untyped-def]
     """Add the displays of each pair."""
     for session in range(len(pairs)):
         for k in range(list_length(pairs[session])):
-            shown[pairs[session, k]] += 1
+            displays[pairs[session, k]] += 1
 
 
 @kernel
@@ -288,7 +288,7 @@ def collect_events(pairs, clicks, after_click, position, events):  # type: ignor
 
 
 @kernel
-def merge_events(events, first_event, counts, met, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
+def merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
     """Count equal events of each pair. Where there is no room for the cells yet, only find where those of a pair begin."""
     cell = 0
     for pair in range(len(first_event) - 1):
@@ -296,11 +296,11 @@ def merge_events(events, first_event, counts, met, first_cell, context, clicked,
         for event in events[first_event[pair] : first_event[pair + 1]]:
             here = event // 2
             if counts[2 * here] + counts[2 * here + 1] == 0:
-                met[n_met] = here
+                contexts[n_met] = here
                 n_met += 1
             counts[event] += 1
         for i in range(n_met):
-            here = met[i]
+            here = contexts[i]
             if len(context):
                 context[cell], skipped[cell], clicked[cell] = here, counts[2 * here], counts[2 * here + 1]
             counts[2 * here] = counts[2 * here + 1] = 0

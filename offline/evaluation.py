@@ -95,7 +95,16 @@ from .policies import Policy, empirical_policies, sessions_by_query
 from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
-__all__ = ["ESTIMATORS", "LEAST_SESSIONS", "Evaluation", "check_estimator", "contributions", "evaluate", "logged_reward"]
+__all__ = [
+    "ESTIMATORS",
+    "LEAST_SESSIONS",
+    "Evaluation",
+    "check_cutoff",
+    "check_estimator",
+    "contributions",
+    "evaluate",
+    "logged_reward",
+]
 
 ESTIMATORS = (*WEIGHTS, *DOUBLY_ROBUST, *MODEL_BASED)
 """The names of the estimators."""
@@ -245,7 +254,7 @@ def _difference(differences: Floats | None, resampling: Resampling) -> dict[str,
     }
 
 
-def _diagnostics(weights: Floats) -> dict[str, float]:
+def _diagnostics(weights: Floats) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
@@ -300,17 +309,11 @@ def contributions(
         if cutoff is not None:
             raise ValueError(f"cutoff is {cutoff}, but the log holds single items, not lists")
         return display_weights(log, target, estimator, logging, model)
-    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
-        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+    check_cutoff(cutoff, log)
     earned = _earned(log.clicks, reward, cutoff)
-    weigh: Weigh
-    if estimator in MODEL_BASED:
-        weigh = ModelWeights(log, estimator, model, reward, counted=logging is None)
-        logging = empirical_policies(log) if logging is None else logging
-    elif estimator in DOUBLY_ROBUST:
-        weigh = DoublyRobust(log, estimator, model, reward)
-    else:
-        weigh = WEIGHTS[estimator]
+    weigh = _weigher(log, estimator, model, reward, counted=logging is None)
+    if estimator in MODEL_BASED and logging is None:
+        logging = empirical_policies(log)
     parts = []
     for query, sessions in sessions_by_query(log):
         policy = _policy("target", target, query, log)
@@ -320,6 +323,18 @@ def contributions(
     for sessions, *of_query in parts:
         values[sessions], weights[sessions] = of_query
     return values, weights
+
+
+def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
+    """Refuse a cutoff beyond the positions of the log."""
+    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
+        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+
+
+def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> Weigh:
+    if estimator in MODEL_BASED:
+        return ModelWeights(log, estimator, model, reward, counted)
+    return DoublyRobust(log, estimator, model, reward) if estimator in DOUBLY_ROBUST else WEIGHTS[estimator]
 
 
 def check_estimator(estimator: str, reward: str = "clicks") -> None:

@@ -66,24 +66,24 @@ class TruncatedSVD:
         Raises:
             ValueError: the matrix has fewer rows or columns than components, or its rank is lower.
         """
-        given = _matrix(matrix)
-        if self.n_components > min(given.shape):
+        cells = _matrix(matrix)
+        if self.n_components > min(cells.shape):
             raise ValueError(
-                f"n_components is {self.n_components}; expected at most {min(given.shape)}, for {given.shape} numbers"
+                f"n_components is {self.n_components}; expected at most {min(cells.shape)}, for {cells.shape} numbers"
             )
         rng = np.random.default_rng(self.seed)
-        width = min(self.n_components + OVERSAMPLING, *given.shape)
-        basis = np.linalg.qr(given @ rng.standard_normal((given.shape[1], width)))[0]
+        width = min(self.n_components + OVERSAMPLING, *cells.shape)
+        basis = np.linalg.qr(cells @ rng.standard_normal((cells.shape[1], width)))[0]
         for _ in range(self.n_iterations):  # orthonormal in between, lest all columns turn into the first singular vector
-            basis = np.linalg.qr(given @ np.linalg.qr(given.T @ basis)[0])[0]
-        left, values, right = np.linalg.svd((given.T @ basis).T, full_matrices=False)
+            basis = np.linalg.qr(cells @ np.linalg.qr(cells.T @ basis)[0])[0]
+        rotation, values, right = np.linalg.svd((cells.T @ basis).T, full_matrices=False)
         values = values[: self.n_components]
         if values[-1] <= values[0] * 1e-10:
             rank = int((values > values[0] * 1e-10).sum())
             raise ValueError(f"the matrix has the rank {rank}; expected at least n_components = {self.n_components}")
         items = right[: self.n_components].T
         signs = np.sign(items[np.abs(items).argmax(axis=0), np.arange(self.n_components)])
-        self.users_: Floats = (basis @ left)[:, : self.n_components] * signs
+        self.users_: Floats = (basis @ rotation)[:, : self.n_components] * signs
         self.singular_values_: Floats = values
         self.items_: Floats = items * signs
         return self

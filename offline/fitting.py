@@ -105,8 +105,7 @@ def fit_models(
     models = _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
     strict, max_memory = check_flag("strict", strict), check_size("max_memory", max_memory)
-    if log_format not in ("auto", *LOG_FORMATS):
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    _check_format(log_format)
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
@@ -133,6 +132,11 @@ def fit_models(
     best = {name: estimators[name] for name in names}
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     return Fitted(train, test, scored, estimators, instances)
+
+
+def _check_format(log_format: str) -> None:
+    if log_format not in ("auto", *LOG_FORMATS):
+        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
 
 
 def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:

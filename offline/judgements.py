@@ -121,7 +121,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     users, items, labels = array("i"), array("i"), array("d")
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
-    seen: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for number, fields in rows:
         try:
             for name in names[:2]:
@@ -132,9 +132,9 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
                 user_index.setdefault(fields[at_user], len(user_index)),
                 item_index.setdefault(fields[at_item], len(item_index)),
             )
-            if pair in seen:
+            if pair in pairs:
                 raise Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
-            seen.add(pair)
+            pairs.add(pair)
             users.append(pair[0])
             items.append(pair[1])
             labels.append(rating)
@@ -184,60 +184,75 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     Source: Qin and Liu, *Introducing LETOR 4.0 datasets*, 2013; the file of sizes is that of LightGBM and XGBoost.
     """
     path = Path(path)
-    labels, queries = array("d"), array("i")
-    values, columns, ends = array("d"), array("i"), array("q", [0])
-    lines = array("q")  # where each document stands
-    query_index: dict[str, int] = {}
-    named = False  # whether the lines name their queries
-    known: list[bytes] = []  # the features' numbers of the line before, which in most files all lines have ...
-    places = array("i")  # ... and their columns
+    documents = _Documents()
     for number, line in _filled_lines(path):
         try:
-            document = DOCUMENT.fullmatch(line)
-            if document is None:
-                raise Fault(f"expected 'label number:value number:value ...', got {excerpt(line)}")
-            if not labels:
-                named = document[2] is not None
-            if named != (document[2] is not None):
-                raise Fault(f"{'no qid' if named else 'a qid'}, unlike the lines before")
-            if named:
-                query = document[2].decode()
-                if query_index.setdefault(query, len(query_index)) != len(query_index) - 1:
-                    raise Fault(f"the documents of query {query} do not stand together")
-                queries.append(len(query_index) - 1)
-            label = document[1].decode()
-            if "." in label:  # 2.0 is 2
-                label = label.rstrip("0").removesuffix(".")
-            labels.append(whole_number("label", label, 0))
-            lines.append(number)
-            numbered = document[3].replace(b":", b" ").split()
-            given, told = numbered[::2], list(map(float, numbered[1::2]))
-            if given != known or not math.isfinite(sum(told)):
-                places = _checked_features(document[3])
-                known = given
-            columns.extend(places)
-            values.extend(told)
-            ends.append(len(values))
+            documents.add(number, line)
         except Fault as fault:
             Skipped(path, strict=True).add(fault, number)
-    if not labels:
+    if not documents.labels:
         raise ValueError(f"{path}: no document in the file")
-    if not columns:
+    if not documents.columns:
         raise ValueError(f"{path}: no document has features")
-    if named:
-        if sizes is not None:
-            raise ValueError(f"{path} names its queries by qid; there is no need of {sizes}")
-        users = np.frombuffer(queries, np.int32)
+    if documents.named and sizes is not None:
+        raise ValueError(f"{path} names its queries by qid; there is no need of {sizes}")
+    labels, lines = np.frombuffer(documents.labels), tuple(map(str, documents.lines))
+    if documents.named:
+        users, queries = np.frombuffer(documents.queries, np.int32), tuple(documents.query_index)
     else:
         users = _queries_by_size(path, sizes, len(labels))
-        query_index = {str(query + 1): query for query in range(int(users[-1]) + 1)}
-    shape = (len(labels), max(columns) + 1)
-    starts = np.frombuffer(ends, np.int64)
-    if len(values) < 2**31:  # or else the columns, too, would take eight bytes each
-        starts = starts.astype(np.int32)
-    features = sparse.csr_array((np.frombuffer(values), np.frombuffer(columns, np.int32), starts), shape)
-    documents = np.arange(len(labels), dtype=np.int32)
-    return Judgements(users, documents, np.frombuffer(labels), tuple(query_index), tuple(map(str, lines)), features)
+        queries = tuple(map(str, range(1, int(users[-1]) + 2)))
+    return Judgements(users, np.arange(len(labels), dtype=np.int32), labels, queries, lines, documents.features())
+
+
+class _Documents:
+    """Documents that are read line by line."""
+
+    def __init__(self) -> None:
+        self.labels, self.queries, self.lines = array("d"), array("i"), array("q")
+        self.values, self.columns, self.ends = array("d"), array("i"), array("q", [0])
+        self.query_index: dict[str, int] = {}
+        self.named = False  # whether the lines name their queries
+        self.numbers: list[bytes] = []  # the features' numbers of the line before, which in most files all lines have ...
+        self.places = array("i")  # ... and their columns
+
+    def add(self, number: int, line: bytes) -> None:
+        """Add the document of a line."""
+        document = DOCUMENT.fullmatch(line)
+        if document is None:
+            raise Fault(f"expected 'label number:value number:value ...', got {excerpt(line)}")
+        self._add_query(document[2])
+        label = document[1].decode()
+        if "." in label:  # 2.0 is 2
+            label = label.rstrip("0").removesuffix(".")
+        self.labels.append(whole_number("label", label, 0))
+        self.lines.append(number)
+        words = document[3].replace(b":", b" ").split()
+        numbers, values = words[::2], list(map(float, words[1::2]))
+        if numbers != self.numbers or not math.isfinite(sum(values)):
+            self.places, self.numbers = _checked_features(document[3]), numbers
+        self.columns.extend(self.places)
+        self.values.extend(values)
+        self.ends.append(len(self.values))
+
+    def _add_query(self, name: bytes | None) -> None:
+        if not self.labels:
+            self.named = name is not None
+        if self.named != (name is not None):
+            raise Fault(f"{'no qid' if self.named else 'a qid'}, unlike the lines before")
+        if name is not None:
+            query, last = name.decode(), len(self.query_index) - 1
+            if self.query_index.setdefault(query, last + 1) < last:
+                raise Fault(f"the documents of query {query} do not stand together")
+            self.queries.append(len(self.query_index) - 1)
+
+    def features(self) -> sparse.csr_array:
+        """The features of all documents."""
+        ends = np.frombuffer(self.ends, np.int64)
+        if len(self.values) < 2**31:  # or else the columns, too, would take eight bytes each
+            ends = ends.astype(np.int32)
+        shape = (len(self.labels), max(self.columns) + 1)
+        return sparse.csr_array((np.frombuffer(self.values), np.frombuffer(self.columns, np.int32), ends), shape)
 
 
 def _filled_lines(path: Path) -> Iterator[tuple[int, bytes]]:

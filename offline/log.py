@@ -78,17 +78,17 @@ class ClickLog:
             return getattr(self, name)
 
         n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
-        how: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
-        shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **how).shape
+        options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
+        shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options).shape
         checked("clicks", _check_clicks, shape)
-        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **how)
+        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **options)
         session, item = faulty_list(self.items, self.clicks)
         if item >= 0:
             raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
         if session >= 0:
             expected = "expected one item or more, then -1 for the rest, without clicks"
-            shown = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
-            raise ValueError(f"items[{session}] is {shown}; {expected}")
+            row = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
+            raise ValueError(f"items[{session}] is {row}; {expected}")
         if self.propensities is not None:
             checked("propensities", check_propensities, shape)
         if self.list_propensities is not None:
@@ -192,8 +192,8 @@ class ClickLog:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
         frame = pl.DataFrame(columns)
-        shown = self.items.ravel() >= 0
-        return frame if shown.all() else frame.filter(shown)
+        filled = self.items.ravel() >= 0
+        return frame if filled.all() else frame.filter(filled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,8 +318,8 @@ def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArra
 
 def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
     """0 and 1; an array of booleans is a mask, and means the same."""
-    given = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
-    return integers(name, given, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
+    clicks = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
+    return integers(name, clicks, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
 
 
 def _check_skipped(name: str, values: Any) -> Mapping[str, int]:

@@ -81,8 +81,8 @@ class Policy(ABC):
         lists, probabilities = self.support()
         result = np.zeros((len(self.items), self.n_positions))
         rows, positions = np.nonzero(lists >= 0)
-        shown = given_length(lists, probabilities)[rows, positions]
-        np.add.at(result, (np.searchsorted(self.items, lists[rows, positions]), positions), shown)
+        weights = given_length(lists, probabilities)[rows, positions]
+        np.add.at(result, (np.searchsorted(self.items, lists[rows, positions]), positions), weights)
         return result
 
     def item_position_probabilities(self, items: NDArray[np.integer], positions: NDArray[np.integer]) -> Floats:
@@ -93,9 +93,9 @@ class Policy(ABC):
 
 def given_length(lists: Integers, probabilities: Floats) -> Floats:
     """The probabilities of lists at each position, among those that have it: ``(M, K)``, 0 below the end of a list."""
-    shown = lists >= 0
-    each: Floats = np.where(shown, probabilities[:, None], 0.0)
-    return each if shown.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
+    filled = lists >= 0
+    each: Floats = np.where(filled, probabilities[:, None], 0.0)
+    return each if filled.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
 
 
 class ListPolicy(Policy):
@@ -123,8 +123,8 @@ class ListPolicy(Policy):
         if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
             raise ValueError("lists shows an item twice in one list")
         self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
-        shown = self._probabilities > 0
-        self._lists, self._probabilities = self._lists[shown], self._probabilities[shown]
+        possible = self._probabilities > 0
+        self._lists, self._probabilities = self._lists[possible], self._probabilities[possible]
         self.items = np.unique(self._lists[self._lists >= 0])
         self.n_positions = self._lists.shape[1]
 
@@ -179,11 +179,11 @@ class PlackettLucePolicy(Policy):
     """
 
     def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
-        given = as_array("scores", scores)
-        never = given == -np.inf if given.dtype.kind == "f" else np.zeros(given.shape, np.bool_)
+        values = as_array("scores", scores)
+        never = values == -np.inf if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
         if never.all():
             raise ValueError("scores must be a vector of numbers or minus infinity, at least one of them finite")
-        scores = numbers("scores", np.where(never, 0.0, given) if never.any() else scores, (None,))
+        scores = numbers("scores", np.where(never, 0.0, values) if never.any() else scores, (None,))
         scores[never] = -np.inf
         items = np.arange(len(scores)) if items is None else _items(items, len(scores))
         weights = np.exp(scores - scores.max())
@@ -200,13 +200,13 @@ class PlackettLucePolicy(Policy):
         for start in range(0, len(lists), block):
             part = slice(start, start + block)
             rows = np.arange(len(lists[part]))
-            left = np.tile(self._weights, (len(rows), 1))  # of the items not yet shown; a running difference would cancel
+            remaining = np.tile(self._weights, (len(rows), 1))  # of the items not yet shown; a running difference would cancel
             probability = np.ones(len(rows))
             for k in range(lists.shape[1]):
-                chosen = np.where(candidate[part, k], left[rows, index[part, k]], 0.0)
-                probability = probability * chosen / left.sum(axis=1)
+                weight = np.where(candidate[part, k], remaining[rows, index[part, k]], 0.0)
+                probability = probability * weight / remaining.sum(axis=1)
                 result[part, k] = probability
-                left[rows[chosen > 0], index[part, k][chosen > 0]] = 0.0
+                remaining[rows[weight > 0], index[part, k][weight > 0]] = 0.0
         return result
 
     def support(self) -> tuple[Integers, Floats]:
@@ -305,25 +305,25 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
     return policies
 
 
-def sums_by_beginning(lists: NDArray[np.integer], values: Floats, given: NDArray[np.integer]) -> Floats:
+def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: NDArray[np.integer]) -> Floats:
     """The sum of values over the lists that begin as others do.
 
     Args:
         lists: ``(M, K)`` item ids.
         values: ``(M, K)`` of each list, a column for each length of a beginning.
-        given: ``(N, K)`` item ids.
+        beginnings: ``(N, K)`` item ids.
 
     Returns:
         ``(N, K)``: column k sums ``values[:, k]`` over the lists whose first ``k + 1`` items are those of the given list.
     """
-    own = len(lists)
-    both = np.concatenate([lists, given])
+    n_lists = len(lists)
+    both = np.concatenate([lists, beginnings])
     beginning = np.zeros(len(both), np.int64)  # lists with the same number have begun alike so far
-    result = np.empty(given.shape)
-    for k in range(given.shape[1]):
+    result = np.empty(beginnings.shape)
+    for k in range(beginnings.shape[1]):
         item = np.unique(both[:, k], return_inverse=True)[1]
         beginning = np.unique(beginning * (item.max() + 1) + item, return_inverse=True)[1]
-        result[:, k] = np.bincount(beginning[:own], values[:, k], beginning.max() + 1)[beginning[own:]]
+        result[:, k] = np.bincount(beginning[:n_lists], values[:, k], beginning.max() + 1)[beginning[n_lists:]]
     return result
 
 

@@ -8,6 +8,7 @@ were left out for which reason. A file that breaks off or cannot be decompressed
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import deque
@@ -137,24 +138,24 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
         if not 0 < n_positions <= MOST_POSITIONS:
             return None
         most = block.text.count(b"\n")
-        urls, asked = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
+        urls, query_keys = np.empty((most, n_positions), np.int64), np.empty(most, np.int64)
         clicks = np.empty((most, n_positions), np.int8)
-        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, asked, clicks)
-        return None if n_pages < 0 else (n_positions, off_list, asked[:n_pages], urls[:n_pages], clicks[:n_pages])
+        n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, query_keys, clicks)
+        return None if n_pages < 0 else (n_positions, off_list, query_keys[:n_pages], urls[:n_pages], clicks[:n_pages])
 
     def blocks() -> Iterator[_Block]:
         nonlocal n_positions
         for block in _blocks_of_sessions(path):
-            if not n_positions and (found := FIRST_QUERY.search(block.text)):
-                n_positions = found[1].count(b"\t")
+            if not n_positions and (match := FIRST_QUERY.search(block.text)):
+                n_positions = match[1].count(b"\t")
             yield block
 
     for block, parsed in _ahead(parse, blocks()):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
         if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
-            sessions.pages.n_positions, off_list, asked, urls, clicks = parsed
+            sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
             sessions.off_list += off_list
-            sessions.pages.extend(queries.of(asked), items.of(urls.ravel()), clicks)
+            sessions.pages.extend(queries.of(query_keys), items.of(urls.ravel()), clicks)
             sessions.session = b""
         else:
             sessions.read(split_lines(path, block.first, block.text))
@@ -209,26 +210,26 @@ def _last_session(text: bytes) -> int:
     return 0
 
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Input = TypeVar("Input")
+Output = TypeVar("Output")
 
 
-def _ahead(work: Callable[[Given], Made], given: Iterator[Given]) -> Iterator[tuple[Given, Made]]:
-    """What is given, and what is made of it, in order; made by as many threads as there are processors."""
+def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
+    """Each input and its output, in order; worked out by as many threads as there are processors."""
     n_threads, fault = n_processors(), None
     with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque[tuple[Given, Future[Made]]] = deque()
+        waiting: deque[tuple[Input, Future[Output]]] = deque()
         while fault is None or waiting:
             while fault is None and len(waiting) <= n_threads:
                 try:
-                    one = next(given)
+                    one = next(inputs)
                 except (StopIteration, ValueError) as error:
                     fault = error
                 else:
                     waiting.append((one, pool.submit(work, one)))
             if waiting:
-                one, made = waiting.popleft()
-                yield one, made.result()
+                one, result = waiting.popleft()
+                yield one, result.result()
     if isinstance(fault, ValueError):
         raise fault
 
@@ -271,7 +272,7 @@ class _YandexSessions:
         self.session, self.first_page, self.n_lines = b"", 0, 0
         self.off_list = self.off_list_before = 0
         # Of this session: page, first entry, position of each URL.
-        self.shown: list[tuple[bytes | None, int, dict[bytes, int]]] = []
+        self.lists: list[tuple[bytes | None, int, dict[bytes, int]]] = []
         self.lost: tuple[bytes, ...] = ()
         """The session that a malformed line belonged to, by what stood above it and by its own word."""
 
@@ -288,7 +289,7 @@ class _YandexSessions:
                     if begun and kind != b"M":
                         raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
                     self.session, self.first_page, self.n_lines = this, len(pages), 0
-                    self.off_list_before, self.shown, self.lost = self.off_list, [], ()
+                    self.off_list_before, self.lists, self.lost = self.off_list, [], ()
                 elif kind == b"M":
                     raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
                 if kind == b"C":
@@ -304,14 +305,14 @@ class _YandexSessions:
                 # What is already there of the session lacks clicks, perhaps.
                 skipped[REST] += self.n_lines
                 pages.cut(self.first_page)
-                self.lost, self.shown = (self.session, line.partition(b"\t")[0]), []
+                self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
 
     def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
-        if not any(entry[0] == page for entry in self.shown):
+        if not any(entry[0] == page for entry in self.lists):
             missing = "the first query" if page is None else f"page {page.decode()}"
             raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
-        for name, start, positions in reversed(self.shown):
+        for name, start, positions in reversed(self.lists):
             if name == page and url in positions:
                 self.pages.clicks[start + positions[url]] = 1
                 return
@@ -324,10 +325,10 @@ class _YandexSessions:
             raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
         if len(positions) != len(urls):
             raise Fault("a URL stands twice on one list")
-        if page is not None and any(entry[0] == page for entry in self.shown):
+        if page is not None and any(entry[0] == page for entry in self.lists):
             raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
         self.pages.n_positions = len(urls)
-        self.shown.append((page, len(self.pages.clicks), positions))
+        self.lists.append((page, len(self.pages.clicks), positions))
         self.pages.add(query, urls, bytes(len(urls)))
 
     def check_kept(self) -> None:
@@ -374,6 +375,11 @@ def _parse_personalized(line: bytes) -> Line:
         return query[1], query[2], query[3], query[4], [pair.partition(b",")[0] for pair in query[5].split(b"\t")]
     if session := PERSONALIZED_SESSION.fullmatch(line):
         return session[1], b"M", None, b"", []
+    _refuse_personalized(line)
+
+
+def _refuse_personalized(line: bytes) -> NoReturn:
+    """Say what is wrong with a line."""
     fields = line.split(b"\t")
     kind = fields.pop(1) if fields[1:2] == [b"M"] else fields.pop(2) if len(fields) > 2 else b""
     if kind not in (b"M", b"Q", b"T", b"C"):
@@ -443,8 +449,8 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    how: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-    return ClickLog(**read_rows(Path(path), split, **how))
+    options: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
+    return ClickLog(**read_rows(Path(path), split, **options))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -473,30 +479,25 @@ def read_open_bandit(
     """
     path = Path(path)
     skipped = Skipped(path, strict)
-    names = ["item_id", "position", "click", "propensity_score"]
-    column, rows = read_table(path, skipped, names, USER_WORDS)
-    at_item, at_position, at_click, at_propensity = (column[name] for name in names)
+    column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
     items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
     item_features = None if item_context is None else _item_features(Path(item_context))
     at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
     if item_features is not None and not at_words:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
-    words = _Words(len(at_words))
+    words, n_items = _Words(len(at_words)), math.inf if item_features is None else len(item_features)
     for number, fields in rows:
         try:
-            item, position = whole_number("item_id", fields[at_item], 0), whole_number("position", fields[at_position], 1) - 1
-            if fields[at_click] not in ("0", "1"):
-                raise Fault("click is not 0 or 1", f"click is {fields[at_click]!r}; expected 0 or 1")
-            propensity = positive_probability("propensity_score", fields[at_propensity])
-            if item_features is not None and item >= len(item_features):
-                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {len(item_features) - 1}")
+            item, position, click, propensity = _display(fields, column)
+            if item >= n_items:
+                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
         except Fault as fault:
             skipped.add(fault, number)
             continue
         words.add([fields[at] for at in at_words])
         items.append(item)
-        positions.append(position)
-        clicks.append(fields[at_click] == "1")
+        positions.append(position - 1)
+        clicks.append(click)
         propensities.append(propensity)
     if not items:
         raise ValueError(f"{path}: no row in the file")
@@ -509,6 +510,15 @@ def read_open_bandit(
         item_features,
         dict(skipped),
     )
+
+
+def _display(fields: Sequence[str], column: Mapping[str, int]) -> tuple[int, int, int, float]:
+    """Item, position, click and propensity of a row."""
+    item, position = (whole_number(name, fields[column[name]], least) for name, least in (("item_id", 0), ("position", 1)))
+    click = fields[column["click"]]
+    if click not in ("0", "1"):
+        raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
+    return item, position, int(click), positive_probability("propensity_score", fields[column["propensity_score"]])
 
 
 class _Words:

@@ -66,13 +66,13 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
             if context is None:
                 items[session] = ranking
             else:
-                drawn = click_env.task.round
-                items[session], queries[session] = drawn.items[ranking], drawn.user[0]
-                context[session] = drawn.features[ranking]
-            seen, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
+                task_round = click_env.task.round
+                items[session], queries[session] = task_round.items[ranking], task_round.user[0]
+                context[session] = task_round.features[ranking]
+            before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
             # Of an environment of ours not the observation, which a wrapper may have changed.
             clicks[session] = clicks_of(observation) if guest else click_env._clicks
-            agent.update(seen, ranking, clicks[session], float(reward))
+            agent.update(before, ranking, clicks[session], float(reward))
         except Exception as error:
             raise session_error(agent, env, f"session {session + 1}", error) from error
         if terminated or truncated:

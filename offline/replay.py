@@ -93,22 +93,22 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
     elif n_positions != 1 or n_items != log.n_items:
         raise ValueError(f"the agent ranks {n_positions} of {n_items} items; expected one of {log.n_items}, as the log shows")
     accepted, weighted = [], np.zeros(len(log))
-    shown: NDArray[Any]
+    logged: NDArray[Any]
     for session in range(len(log)):
         if isinstance(log, ClickLog):
             order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
             features = context[session, order]
-            shown, clicks, propensity = np.argsort(order)[:n_positions], log.clicks[session, :n_positions], agreement
+            logged, clicks, propensity = np.argsort(order)[:n_positions], log.clicks[session, :n_positions], agreement
             acceptance = 1.0
         else:
             features = log.features(session)
-            shown, clicks = log.items[session : session + 1], log.clicks[session : session + 1]
+            logged, clicks = log.items[session : session + 1], log.clicks[session : session + 1]
             propensity = log.propensities[session : session + 1]
             acceptance = log.propensities.min() / propensity[0]
         observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
         ranking = agent.rank(observation)
         check_list(agent, ranking, n_items, n_positions, "session", session + 1)
-        agrees = np.logical_and.accumulate(np.asarray(ranking) == shown)
+        agrees = np.logical_and.accumulate(np.asarray(ranking) == logged)
         weighted[session] = (agrees * clicks / propensity).sum()
         if agrees.all() and (acceptance == 1.0 or rng.random() < acceptance):
             accepted.append(int(clicks.sum()))
@@ -127,15 +127,15 @@ def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray
         raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
     if n_items != log.n_positions:
         raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
-    known = log.list_propensities
-    if known is None or not np.allclose(known, known[:1], rtol=1e-9):
-        what = "are not known" if known is None else f"range from {known.min():g} to {known.max():g}"
+    values = log.list_propensities
+    if values is None or not np.allclose(values, values[:1], rtol=1e-9):
+        what = "are not known" if values is None else f"range from {values.min():g} to {values.max():g}"
         raise ValueError(f"the list propensities {what}; expected the same for all sessions, for lists must be in random order")
     most = 1 / math.factorial(n_items)
-    if known.max(initial=0.0) > most * (1 + 1e-9):
+    if values.max(initial=0.0) > most * (1 + 1e-9):
         raise ValueError(
-            f"the list propensities are {known.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in random "
-            f"order"
+            f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in "
+            f"random order"
         )
     return log.context, np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
 

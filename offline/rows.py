@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,24 +61,27 @@ def _headers(line: bytes) -> dict[str, list[str]]:
     return headers or {",": text.split(",")}
 
 
-def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:
-    """The name of the column of each role that the table has."""
-    for role in columns:
+def _check_roles(roles: Iterable[str]) -> None:
+    for role in roles:
         if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
+
+
+def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:
+    """The name of the column of each role that the table has."""
+    _check_roles(columns)
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
     names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
-    for role in (*NEEDED, *(["split"] if split is not None else []), *columns):
-        if names[role] not in header:
-            purpose = f" (for {role})" if names[role] != role else ""
-            raise ValueError(f"{source}: no column {names[role]!r}{purpose}; the file has {', '.join(header) or 'none'}")
-    for role in [role for role in names if role not in columns and names[role] in columns.values()]:
-        if role in NEEDED:
-            raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")
-        del names[role]
+    needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
+    for role in filter(lambda role: names[role] not in header, needed):
+        purpose = f" (for {role})" if names[role] != role else ""
+        raise ValueError(f"{source}: no column {names[role]!r}{purpose}; the file has {', '.join(header) or 'none'}")
+    ambiguous = {role for role, name in names.items() if role not in columns and name in columns.values()}
+    for role in filter(ambiguous.__contains__, NEEDED):
+        raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")
     find_columns(source, header, [])
-    names = {role: name for role, name in names.items() if name in header}
-    for j in range(1, 1 + sum(CONTEXT.fullmatch(role) is not None for role in names)):
+    names = {role: name for role, name in names.items() if name in header and role not in ambiguous}
+    for j in range(1, 1 + len(list(filter(CONTEXT.fullmatch, names)))):
         if f"feature_{j}" not in names:
             raise ValueError(f"{source}: no column 'feature_{j}'; the file has {', '.join(header)}")
     return names

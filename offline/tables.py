@@ -84,17 +84,17 @@ def check_size(name: str, size: int | str) -> int:
     """
     if not isinstance(size, str):
         return check_count(name, size)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kMGT]?)B?", size.strip(), re.ASCII)
-    if not found or not (number := float(found[1]) * 1000 ** " kMGT".index(found[2] or " ")) >= 1:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kMGT]?)B?", size.strip(), re.ASCII)
+    if not match or not (number := float(match[1]) * 1000 ** " kMGT".index(match[2] or " ")) >= 1:
         raise ValueError(f"{name} is {size!r}; expected a size such as 500MB or 4GB")
     return int(number)
 
 
-def check_kept(path: object, kept: int, max_memory: int, what: str) -> None:
+def check_kept(path: object, size: int, max_memory: int, what: str) -> None:
     """Refuse to go on reading where more would be kept than is allowed; the message of the ValueError names both sizes."""
-    if kept > max_memory:
+    if size > max_memory:
         raise ValueError(
-            f"{path}: {what} take {in_bytes(kept)} of memory, more than max_memory = {in_bytes(max_memory)}; raise it if the "
+            f"{path}: {what} take {in_bytes(size)} of memory, more than max_memory = {in_bytes(max_memory)}; raise it if the "
             f"log is meant to be so large"
         )
 

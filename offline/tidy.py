@@ -107,7 +107,7 @@ def _series(name: str, column: Any) -> pl.Series:
         return pl.Series(name, values)
     # What is missing there differs from itself, or cannot be compared.
     missing = column.isna().to_numpy() if hasattr(column, "isna") else [value is None for value in values]
-    return pl.Series(name, [None if gone else str(value) for value, gone in zip(values.tolist(), missing, strict=True)])
+    return pl.Series(name, [None if absent else str(value) for value, absent in zip(values.tolist(), missing, strict=True)])
 
 
 class _Sessions:
@@ -199,15 +199,11 @@ class _Sessions:
         if "region" in self.names and "query" in self.names:
             query = pl.concat_str(query, pl.lit("-"), "region")
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
-        valid = [pl.lit(ranks) >= 0, pl.lit(clicks) >= 0]
-        valid += [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
-        for name, value in values.items():
-            signed = CONTEXT.fullmatch(name) is not None
-            in_range = value.is_finite() if signed else (value > 0) & (value <= 1)
-            valid.append(pl.col(name).str.contains(f"^{'-?' if signed else ''}{NUMBER_IN_RUST}$") & in_range)
+        filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
+        in_range = [_in_range(name, value) for name, value in values.items()]
+        valid = pl.all_horizontal(pl.lit(ranks) >= 0, pl.lit(clicks) >= 0, *filled, *in_range).fill_null(False)
         columns = rows.lazy().select(
-            "item", "number", key=key, query=query, rank=pl.lit(ranks), clicked=pl.lit(clicks), **values,
-            valid=pl.all_horizontal(valid).fill_null(False),
+            "item", "number", key=key, query=query, rank=pl.lit(ranks), clicked=pl.lit(clicks), **values, valid=valid,
         )  # fmt: skip
         return columns.collect()
 
@@ -426,6 +422,13 @@ class _Sessions:
         }
 
 
+def _in_range(name: str, value: pl.Expr) -> pl.Expr:
+    """Whether a column's text is a number, and a probability or a feature."""
+    if CONTEXT.fullmatch(name):
+        return pl.col(name).str.contains(f"^-?{NUMBER_IN_RUST}$") & value.is_finite()
+    return pl.col(name).str.contains(f"^{NUMBER_IN_RUST}$") & (value > 0) & (value <= 1)
+
+
 def _rank(text: str) -> int:
     """A position, or -1."""
     try:
@@ -469,20 +472,20 @@ def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
             rows.append(block)
             if sum(frame.height for frame in rows) >= SPILL:
                 n_spills = _spill(rows, folder, n_spills)
-        if n_spills and rows:
-            n_spills = _spill(rows, folder, n_spills)
-        for part in range(PARTS if n_spills else 1):
-            rows = [pl.read_ipc(file) for file in folder.glob(f"{part}-*")] if n_spills else rows
+        if not n_spills:
+            parts = iter([rows])
+        else:
             if rows:
-                yield pl.concat(rows).sort("key", "rank", "number")
+                _spill(rows, folder, n_spills)
+            parts = ([pl.read_ipc(file) for file in folder.glob(f"{part}-*")] for part in range(PARTS))
+        for part in filter(None, parts):
+            yield pl.concat(part).sort("key", "rank", "number")
 
 
 def _spill(rows: list[pl.DataFrame], folder: Path, n_spills: int) -> int:
     """Move rows to files by a hash of their sessions; returns how many times that was done."""
-    part = pl.col("key").hash() % PARTS
-    for (number,), some in (
-        pl.concat(rows).with_columns(part=part).partition_by("part", as_dict=True, include_key=False).items()
-    ):
+    table = pl.concat(rows).with_columns(part=pl.col("key").hash() % PARTS)
+    for (number,), some in table.partition_by("part", as_dict=True, include_key=False).items():
         path = folder / f"{number}-{n_spills}"
         with writing(path):
             some.write_ipc(path)

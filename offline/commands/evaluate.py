@@ -192,8 +192,8 @@ def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], 
     """Which list a policy shows, of each of a few queries."""
     lists = compared.lists(policy)
     for query, labels in [*lists.items()][:most]:
-        of = f" for query {query}" if len(lists) > 1 else ""
-        say(f"{policy} shows{of}: {', '.join(labels)}")
+        which = f" for query {query}" if len(lists) > 1 else ""
+        say(f"{policy} shows{which}: {', '.join(labels)}")
     if len(lists) > most:
         say(f"{policy}: lists of {len(lists) - most:,} more queries")
 

@@ -45,7 +45,7 @@ from ..doubly_robust import DOUBLY_ROBUST
 from ..estimation.cascading import CMEstimator
 from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
 from ..estimation.settings import CONVERGED, QUICK
-from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, evaluate, logged_reward
+from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, evaluate, logged_reward
 from ..fitting import hold_out, query_instance
 from ..log import ClickLog, ItemPositionLog
 from ..model_weights import MODEL_BASED
@@ -351,8 +351,7 @@ def _check_log(log: ClickLog | ItemPositionLog, cutoff: int | None) -> ClickLog:
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(log):
         raise ValueError("the log has no sessions")
-    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
-        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+    check_cutoff(cutoff, log)
     return log
 
 

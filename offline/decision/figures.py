@@ -43,9 +43,9 @@ def panel_svg(decision: Decision, title: str, theme: str) -> str:
         axes = figure.subplots()
         PANELS[title](decision, axes, ink)
         _tidy(axes, line)
-        drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
-    return drawn.getvalue()
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return file.getvalue()
 
 
 def _tidy(axes: Axes, line: str) -> None:

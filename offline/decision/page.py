@@ -5,17 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 
 from ...core.files import make_folder, write_whole
 from ...core.templates import templates
-from ...envs.instances import Instance
 from ...runner.reports.figures import save_figure
 from .decide import AGENTS, NEAR, Decision
 from .figures import PANELS, decision_figure, panel_svg
@@ -47,18 +45,15 @@ def write_decision(decision: Decision, folder: str | Path) -> list[Path]:
 
 def to_dict(decision: Decision) -> dict[str, Any]:
     """All figures of a decision, as JSON holds them: what is not a number is null."""
-    return {"clickgym": version("clickgym"), "command": command_of(decision)} | _plain(decision)
+    figures = vars(decision) | {"instance": INSTANCE, "curves": decision.curves.to_dict(as_series=False)}
+    return {"clickgym": version("clickgym"), "command": command_of(decision)} | _plain(figures)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Instance):
-        return INSTANCE
-    if isinstance(value, polars.DataFrame):
-        value = value.to_dict(as_series=False)
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        value = vars(value)
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -160,12 +160,12 @@ def _optimism(decision: Decision) -> str:
     promised = decision.proposal.predicted - decision.production.predicted
     if not decision.believed or decision.proposal.labels == decision.production.labels:
         return ""
-    held = [gain.difference or 0.0 for gain in decision.gains.values()]
-    if promised <= np.mean(held):
+    differences = [gain.difference or 0.0 for gain in decision.gains.values()]
+    if promised <= np.mean(differences):
         return ""
     return (
         f"{decision.scores[0].model}, the model on which the list was learned, promises {promised:+.3f}; the held-out "
-        f"sessions say {_range(held, signed=True)}. An optimum takes advantage of the errors of its model."
+        f"sessions say {_range(differences, signed=True)}. An optimum takes advantage of the errors of its model."
     )
 
 
@@ -194,13 +194,13 @@ def _drift(log: ClickLog, cutoff: int | None) -> str:
     _, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
     usual = (index == counts.argmax()).astype(float)
     jumps = []
-    for what, values, how in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
+    for what, values, form in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
         first, second = values[:half], values[half:]
         if not len(first):
             continue
         error = np.sqrt(first.var() / len(first) + second.var() / len(second))
         if abs(second.mean() - first.mean()) > SURE * error:
-            jumps.append(f"the {what} went from {how.format(first.mean())} to {how.format(second.mean())}")
+            jumps.append(f"the {what} went from {form.format(first.mean())} to {form.format(second.mean())}")
     if not jumps:
         return ""
     return (

@@ -99,7 +99,7 @@ def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipp
     for block in range(start, stop):
         row, value = rows[block], 0.0
         for pair in range(blocks[block], blocks[block + 1]):
-            attracted, shown = 0.0, 0
+            attracted, displays = 0.0, 0
             for cell in range(first_cell[pair], first_cell[pair + 1]):
                 x = context[cell]
                 click = α[pair] * γ[row, x]
@@ -108,8 +108,8 @@ def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipp
                 one_of_both = skipped[cell] / (1.0 - click)
                 attracted += clicked[cell] + one_of_both * (α[pair] - click)
                 examined[block, x] += clicked[cell] + one_of_both * (γ[row, x] - click)
-                shown += clicked[cell] + skipped[cell]
-            α_next[pair] = (1.0 + attracted) / (2.0 + shown)
+                displays += clicked[cell] + skipped[cell]
+            α_next[pair] = (1.0 + attracted) / (2.0 + displays)
         likelihood[block] = value
 
 

@@ -115,15 +115,15 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         n_sessions, n_positions = pairs.shape
         last = np.empty(n_sessions, np.int32)
         last_clicks(clicks, last)
-        known = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
-        shown, clicked, skipped = np.zeros((3, len(self._codes) + 1))
-        passed, clicked_in_group = np.zeros((2, len(shown) if leaving_of_pairs else n_positions))
-        count_certain(pairs, clicks, last, leaving_of_pairs, shown, clicked, skipped, passed, clicked_in_group)
+        certain = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
+        displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
+        passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))
+        count_certain(pairs, clicks, last, leaving_of_pairs, displays, clicked, skipped, passed, clicked_in_group)
         n_items = len(self._labels.item_labels)
         pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
         first = blocks_of_queries(self._codes, pairs, n_items)
         n_blocks = len(first) - 1
-        attracted, satisfied = np.empty(len(shown)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
+        attracted, satisfied = np.empty(len(displays)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
         tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
@@ -138,12 +138,12 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
             attracted[:], satisfied[:] = 0.0, 0.0
             in_parallel(expect, n_blocks)
             likelihood, going, went = sums.sum(axis=0)
-            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + known * np.log(g)
+            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log1p(-s) + certain * np.log(g)
             # Every item shown attracts or not; of one that was not examined the log says nothing.
-            then[0][:] = smoothed(clicked + attracted, shown)
+            then[0][:] = smoothed(clicked + attracted, displays)
             then[1][:] = smoothed(satisfied.sum(axis=0), clicked_in_group)
             if free:
-                then[2][:] = smoothed(known + went, known + going)
+                then[2][:] = smoothed(certain + went, certain + going)
             return float(likelihood) + log_prior(*now)
 
         leaving: list[Part] = [("pair", ()), ("log", (1,))] if leaving_of_pairs else [("log", (n_positions,))]
@@ -168,21 +168,21 @@ def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α
     row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
     for session in range(start, stop):
-        n_positions, known, weight = list_length(pairs[session]), max(last[session], 0), float(weights[session])
+        n_positions, certain, weight = list_length(pairs[session]), max(last[session], 0), float(weights[session])
         tail[n_positions] = 1.0
         # tail[k]: probability of no click at k and below, given that the user has not left satisfied above k.
-        for k in range(n_positions - 1, known, -1):
+        for k in range(n_positions - 1, certain, -1):
             tail[k] = 1.0 - g + g * (1.0 - α[pairs[session, k]]) * tail[k + 1]
-        left, group = 0.0, 0
+        leaving, group = 0.0, 0
         if last[session] >= 0:
-            group = pairs[session, known] if leaving_of_pairs else known
-            left = s[group]
-        end = left + (1.0 - left) * tail[known + 1]
+            group = pairs[session, certain] if leaving_of_pairs else certain
+            leaving = s[group]
+        end = leaving + (1.0 - leaving) * tail[certain + 1]
         likelihood += weight * np.log(end)
         if last[session] >= 0:
-            satisfied[row, group] += weight * (left / end)
-        reached = 1.0 - left / end  # posterior probability that the user was at position k and had not left satisfied
-        for k in range(known + 1, n_positions):
+            satisfied[row, group] += weight * (leaving / end)
+        reached = 1.0 - leaving / end  # posterior probability that the user was at position k and had not left satisfied
+        for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             going += weight * reached
             reached *= g * (1.0 - α[pair]) * tail[k + 1] / tail[k]

@@ -59,17 +59,17 @@ class CCMEstimator(EMEstimator):
         n_sessions, n_positions = pairs.shape
         last = np.empty(n_sessions, np.int32)
         last_clicks(clicks, last)
-        shown, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
-        count_certain(pairs, clicks, last, True, shown, clicked, skipped, passed, clicked_again)
+        displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
+        count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
         at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
-        coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(shown))
+        coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(displays))
         n_items = len(self._labels.item_labels)
         pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
         first = blocks_of_queries(self._codes, pairs, n_items)
         n_blocks = len(first) - 1
-        examined, relevant = np.empty((2, len(shown)))
+        examined, relevant = np.empty((2, len(displays)))
         tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))
 
         def step(now: list[Floats], then: list[Floats]) -> float:
@@ -129,16 +129,16 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = skips_passed = irrelevants = irrelevants_passed = relevants = relevants_passed = 0.0
     for session in range(start, stop):
-        known, weight, end_of_list = max(last[session], 0), float(weights[session]), list_length(pairs[session]) - 1
-        if known == end_of_list:
+        certain, weight, end_of_list = max(last[session], 0), float(weights[session]), list_length(pairs[session]) - 1
+        if certain == end_of_list:
             continue
         # tail[k]: probability of no click at k and below, given that k is examined.
         tail[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
-        for k in range(end_of_list - 1, known, -1):
+        for k in range(end_of_list - 1, certain, -1):
             tail[k] = (1.0 - α[pairs[session, k]]) * (1.0 - after_skip + after_skip * tail[k + 1])
-        below = tail[known + 1]
+        below = tail[certain + 1]
         if last[session] >= 0:
-            pair = pairs[session, known]
+            pair = pairs[session, certain]
             went_on_relevant = α[pair] * after_relevant * below
             was_relevant = α[pair] * (1.0 - after_relevant) + went_on_relevant
             went_on_irrelevant = (1.0 - α[pair]) * after_click * below
@@ -155,7 +155,7 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
             skips += weight
             skips_passed += weight * reached
         likelihood += weight * np.log(end)
-        for k in range(known + 1, end_of_list):
+        for k in range(certain + 1, end_of_list):
             pair = pairs[session, k]
             examined[pair] += weight * reached
             skips += weight * reached

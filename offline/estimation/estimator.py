@@ -167,8 +167,8 @@ class Estimator(ABC):
             KeyError: if there are such items, and they are not taken.
         """
         row, size = self._query_index.get(query, -1), len(self._item_index)
-        known = (self._item_index if row >= 0 else {}).get
-        codes = np.array([-1 if (index := known(item)) is None else row * size + index for item in items])
+        number = (self._item_index if row >= 0 else {}).get
+        codes = np.array([-1 if (index := number(item)) is None else row * size + index for item in items])
         pairs = self._find(codes)
         for item, pair in zip(items, pairs.tolist(), strict=True):
             if pair == len(self._codes) and not unseen:
