@@ -185,7 +185,7 @@ def contextual_instance(
         formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
     else:
         grades = integers("labels", entries.labels, (None,), whole=True)
-        size = {"n_items": n_items, "n_positions": n_positions, "held_out": holdout}
+        size: dict[str, Any] = {"n_items": n_items, "n_positions": n_positions, "held_out": holdout}
         model = GradedModel(users, items, shared["candidates"], [grades[group] for group in groups], **size).of_grades(n_grades)
         contents, formula = [model], f"{users} users by grade"
         explained = _linear_fit(shared, model.attractions)[1]

@@ -57,7 +57,7 @@ class DoublyRobust:
             users = users_of(source, sessions, items, unseen=True)
             check_positions(users, sessions.log)
             for length in np.unique(lengths):
-                rows = np.flatnonzero(mask[sessions.index] & (lengths == length))
+                rows = np.flatnonzero(mask[sessions.rows] & (lengths == length))
                 cutoff = min(int(length), sessions.cutoff)
                 of_rows = weights[rows, :cutoff]
                 expected, predicted = self.predict(users, items, lists[rows], target, self.reward, cutoff, of_rows)

@@ -254,7 +254,7 @@ def _difference(differences: Floats | None, resampling: Resampling) -> dict[str,
     }
 
 
-def _diagnostics(weights: Floats) -> dict[str, float]:
+def _diagnostics(weights: Floats) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
     if not (sums > 0).all():

@@ -41,7 +41,7 @@ class ModelWeights:
     def __call__(self, sessions: QuerySessions) -> Contributions:
         assert sessions.logging is not None
         check_items(sessions, sessions.logging)
-        lists, clicks = sessions.lists, sessions.log.clicks[sessions.index]
+        lists, clicks = sessions.lists, sessions.log.clicks[sessions.rows]
         items = np.union1d(sessions.logging.items, lists[lists >= 0])  # the model's items are numbered in this order
         users = self._users(sessions, items)
         index, reached = places(items, lists), (lists >= 0).mean(axis=0)

@@ -35,7 +35,7 @@ class QuerySessions(NamedTuple):
     Attributes:
         log: with the sessions of all queries.
         query: its label.
-        index: ``(n,)`` its sessions.
+        rows: ``(n,)`` its sessions, as rows of the log.
         target: the policy to evaluate.
         logging: the policy that made the log; None where the propensities that the log recorded count.
         earned: ``(n, cutoff)`` what each logged click counts.
@@ -43,7 +43,7 @@ class QuerySessions(NamedTuple):
 
     log: ClickLog
     query: str
-    index: Integers
+    rows: Integers
     target: Policy
     logging: Policy | None
     earned: NDArray[np.int8]
@@ -51,7 +51,7 @@ class QuerySessions(NamedTuple):
     @property
     def lists(self) -> NDArray[np.int32]:
         """The logged lists, ``(n, K)``."""
-        return self.log.items[self.index]
+        return self.log.items[self.rows]
 
     @property
     def cutoff(self) -> int:
@@ -74,11 +74,11 @@ Weigh: TypeAlias = Callable[[QuerySessions], Contributions]
 def _list_weights(sessions: QuerySessions) -> Contributions:
     lists = sessions.lists
     if sessions.logging is None:
-        recorded = _recorded("list_propensities", sessions.log.list_propensities)[sessions.index]
+        recorded = _recorded("list_propensities", sessions.log.list_propensities)[sessions.rows]
     else:
         _check_lists(sessions, sessions.logging, _longest(lists))
         recorded = _prefix_probabilities(sessions.logging, lists)[:, -1]
-    weights = ratio(_prefix_probabilities(sessions.target, lists)[:, -1:], recorded[:, None], sessions.index)
+    weights = ratio(_prefix_probabilities(sessions.target, lists)[:, -1:], recorded[:, None], sessions.rows)
     return weights * sessions.earned.sum(axis=1, keepdims=True), weights
 
 
@@ -88,7 +88,7 @@ def _prefix_weights(sessions: QuerySessions) -> Contributions:
     lists, cutoff = sessions.lists, sessions.cutoff
     _check_lists(sessions, sessions.logging, min(cutoff, _longest(lists)))
     target, logging = (_prefix_probabilities(policy, lists)[:, :cutoff] for policy in (sessions.target, sessions.logging))
-    weights = ratio(target, logging, sessions.index)
+    weights = ratio(target, logging, sessions.rows)
     return weights * sessions.earned, weights
 
 
@@ -96,12 +96,12 @@ def _item_position_weights(sessions: QuerySessions) -> Contributions:
     positions = np.arange(sessions.cutoff)
     lists = sessions.lists[:, positions]
     if sessions.logging is None:
-        recorded = _recorded("propensities", sessions.log.propensities)[sessions.index][:, positions]
+        recorded = _recorded("propensities", sessions.log.propensities)[sessions.rows][:, positions]
     else:
         check_item_positions(sessions.target, sessions.logging, positions[: _longest(lists)], sessions.name)
         recorded = np.where(lists < 0, 1.0, sessions.logging.item_position_probabilities(lists, positions))
     target = np.where(lists < 0, 1.0, sessions.target.item_position_probabilities(lists, positions))
-    weights = ratio(target, recorded, sessions.index)
+    weights = ratio(target, recorded, sessions.rows)
     return weights * sessions.earned, weights
 
 
