@@ -108,7 +108,7 @@ def describe_environment(env_id: str) -> Description:
         ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
     """
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    rows = [(name, _plain(default), _plain(text)) for name, default, text in arguments(env_id)]
+    rows = [tuple(map(_plain, row)) for row in arguments(env_id)]
     default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
     env = make_env(env_id) if default else None
     rewards = environment.click_model.rewards
@@ -121,7 +121,7 @@ def describe_environment(env_id: str) -> Description:
         "source": _plain(sections(users.__doc__ or "")["Source"]),
         "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
-    table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, [tuple(row) for row in rows])
+    table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, rows)
     return Description("environment", env_id, environment.about, _filled(facts), [table])
 
 
