@@ -110,12 +110,10 @@ def describe_environment(env_id: str) -> Description:
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
     rows = [tuple(map(_plain, row)) for row in arguments(env_id)]
     default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
-    env = make_env(env_id) if default else None
     rewards = environment.click_model.rewards
     users = environment.users if environment.form else environment.click_model
     facts = {
-        "actions": str(env.action_space) if env else "",
-        "observations": _plain(str(env.observation_space)) if env else "",
+        **(_spaces(env_id) if default else {}),
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
         "default instance": default,
         "source": _plain(sections(users.__doc__ or "")["Source"]),
@@ -123,6 +121,11 @@ def describe_environment(env_id: str) -> Description:
     }
     table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, rows)
     return Description("environment", env_id, environment.about, _filled(facts), [table])
+
+
+def _spaces(env_id: str) -> dict[str, str]:
+    env = make_env(env_id)
+    return {"actions": str(env.action_space), "observations": _plain(str(env.observation_space))}
 
 
 def arguments(env_id: str) -> list[tuple[str, str, str]]:

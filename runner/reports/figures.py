@@ -116,11 +116,7 @@ def regret_figure(
     for panel in panels[len(places) :]:
         panel.remove()
     figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
-    handles = _handles_of_agents(curves, config["agents"], log)
-    handles += [
-        Line2D([], [], **_look_of_bound(config["agents"], curve), label=_literal(labels[label]))
-        for label, curve in by_label.items()
-    ]
+    handles = [*_handles_of_agents(curves, config["agents"], log), *_handles_of_bounds(by_label, labels, config["agents"])]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
     if source:
@@ -170,6 +166,11 @@ def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     order = sorted(agents, key=lambda agent: -final[agent])
     return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
+
+
+def _handles_of_bounds(by_label: dict[str, BoundCurve], labels: dict[str, str], agents: list[str]) -> list[Line2D]:
+    looks = {label: _look_of_bound(agents, curve) for label, curve in by_label.items()}
+    return [Line2D([], [], **look, label=_literal(labels[label])) for label, look in looks.items()]
 
 
 def _commands(config: dict[str, Any], bounds: bool, figure: Figure) -> list[str]:
@@ -275,16 +276,21 @@ def _draw(
         if agent in by_agent:
             curve = by_agent[agent].filter(polars.col("regret") > floor)
             _draw_curve(panel, curve, agent, _look_at(number), floor)
-    faultless = [agent for agent in agents if agent in by_agent and (by_agent[agent]["regret"] <= floor).all()]
-    if faultless:
-        names = _literal(", ".join(faultless))
-        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
+    _name_faultless(panel, {agent: by_agent[agent] for agent in agents if agent in by_agent}, floor, measure)
     if limits := _limits(curves, log):
         panel.set_ylim(*limits)
     _limit_steps(panel, curves, log)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _name_faultless(panel: Axes, by_agent: dict[str, polars.DataFrame], floor: float, measure: str) -> None:
+    """Name the agents whose curve has no place on the axis."""
+    faultless = [agent for agent, rows in by_agent.items() if (rows["regret"] <= floor).all()]
+    if faultless:
+        names = _literal(", ".join(faultless))
+        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
 
 
 def _limit_steps(panel: Axes, curves: polars.DataFrame, log: bool) -> None:
