@@ -108,21 +108,24 @@ def describe_environment(env_id: str) -> Description:
         ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
     """
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    rows = [(name, _plain(default), _plain(text)) for name, default, text in arguments(env_id)]
+    rows = [tuple(map(_plain, row)) for row in arguments(env_id)]
     default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
-    env = make_env(env_id) if default else None
     rewards = environment.click_model.rewards
     users = environment.users if environment.form else environment.click_model
     facts = {
-        "actions": str(env.action_space) if env else "",
-        "observations": _plain(str(env.observation_space)) if env else "",
+        **(_spaces(env_id) if default else {}),
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
         "default instance": default,
         "source": _plain(sections(users.__doc__ or "")["Source"]),
         "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
-    table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, [tuple(row) for row in rows])
+    table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, rows)
     return Description("environment", env_id, environment.about, _filled(facts), [table])
+
+
+def _spaces(env_id: str) -> dict[str, str]:
+    env = make_env(env_id)
+    return {"actions": str(env.action_space), "observations": _plain(str(env.observation_space))}
 
 
 def arguments(env_id: str) -> list[tuple[str, str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import inspect
 import operator
@@ -19,7 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..core.checks import check_horizon, check_module, unknown
+from ..core.checks import check_horizon, check_module, hint, unknown
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, parse_spec, split
@@ -104,12 +103,10 @@ def _env_named(name: str) -> Any:
             return operator.attrgetter(rest)(imported)
         except AttributeError:
             raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
-    close = difflib.get_close_matches(name, gym.registry, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     ours = ", ".join(ENVIRONMENTS | CONTEXTUAL | MEMORY)
     raise ValueError(
-        f"unknown environment {name!r}{hint} (there is: {ours}, and what else is registered with Gymnasium); one that a module "
-        "of your own registers is named module:Id-v0"
+        f"unknown environment {name!r}{hint(name, gym.registry)} (there is: {ours}, and what else is registered with "
+        "Gymnasium); one that a module of your own registers is named module:Id-v0"
     )
 
 
@@ -297,16 +294,20 @@ def _filled_in(
     sizes, click_env = sizes_of(env), env.unwrapped
     yield "n_items", sizes.n_items
     yield "n_positions", sizes.n_positions
+    has_list = getattr(click_env, "initial_ranking", None) is not None
     for key, source in getattr(maker, "told", {}).items():
-        required = parameters[key].default is inspect.Parameter.empty
-        if key not in hyperparameters and (required or getattr(click_env, "initial_ranking", None) is not None):
+        if key not in hyperparameters and (has_list or _is_required(parameters[key])):
             yield key, _fact(agent, key, source, click_env)
     for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
         yield key, _size(agent, key, getattr(sizes, key))
     if "horizon" in parameters and horizon is not None:
         yield "horizon", horizon
-    elif "horizon" in parameters and parameters["horizon"].default is inspect.Parameter.empty:
+    elif "horizon" in parameters and _is_required(parameters["horizon"]):
         raise ValueError(f"{agent} needs a horizon")
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty
 
 
 def _size(agent: str, key: str, size: int) -> int:

@@ -184,6 +184,7 @@ def user_context(env: Env) -> UserContext:
 
 
 ONLINE_DISCOUNT = 0.9995
+_BY_GRADE = partial(Metric, kernel=ndcg_by_grade, contextual=True, of_the_round=("attraction", "candidates"))
 
 METRICS: dict[str, Metric] = {
     "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context, contextual=True),
@@ -201,20 +202,14 @@ METRICS: dict[str, Metric] = {
     "users": Metric(
         "users with a memory who have come so far", is_first_session, user_context, contextual=True, of_the_round=("features",)
     ),
-    "ndcg_by_grade": Metric(
+    "ndcg_by_grade": _BY_GRADE(
         "NDCG of the lists shown to users by grades, gain 2^grade - 1, at most ten positions; its mean over sessions is "
         "between 0 and 1, where a session without a relevant candidate counts 0",
-        ndcg_by_grade,
-        partial(grade_context, 1.0),
-        contextual=True,
-        of_the_round=("attraction", "candidates"),
+        context=partial(grade_context, 1.0),
     ),
-    "discounted_ndcg": Metric(
+    "discounted_ndcg": _BY_GRADE(
         f"the same, the session t weighted by {ONLINE_DISCOUNT}^(t - 1): what users met while the agent learned",
-        ndcg_by_grade,
-        partial(grade_context, ONLINE_DISCOUNT),
-        contextual=True,
-        of_the_round=("attraction", "candidates"),
+        context=partial(grade_context, ONLINE_DISCOUNT),
     ),
 }
 """The metrics by name; the table has their running sums."""

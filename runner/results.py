@@ -13,7 +13,7 @@ import os
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -336,19 +336,21 @@ def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> di
 
 def _selected(part: Part, agents: Sequence[str], envs: Sequence[str]) -> Part:
     """What a part says of some of its agents and environments."""
-    own = [name for name in part["agents"] if name in agents]
-    places = [env for env in part["envs"] if env in envs]
+    own, places = _common(part["agents"], agents), _common(part["envs"], envs)
     pairs = {f"{env} {name}": name for env in places for name in part["instances"]}
-    models = {pair: part["models"][pair] for pair in pairs if pair in part["models"]}
-    names = {pairs[pair] for pair in models}
+    models = {pair: part["models"][pair] for pair in _common(pairs, part["models"])}
     return {
         **part,
         "agents": own,
         "envs": places,
-        "instances": [name for name in part["instances"] if name in names],
+        "instances": _common(part["instances"], {pairs[pair] for pair in models}),
         "models": models,
-        "sources": {name: digest for name, digest in part["sources"].items() if name in own},
+        "sources": {name: part["sources"][name] for name in _common(part["sources"], own)},
     }
+
+
+def _common(names: Iterable[str], others: Container[str]) -> list[str]:
+    return [name for name in names if name in others]
 
 
 def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:

@@ -388,13 +388,12 @@ def _play_all(
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
     listener = Callback() if callback is None else callback
     listener.start(list(plan.players), done, work.horizon)
-    due = {trial: player for trial, player in plan.players.items() if trial not in done}
+    due = [trial for trial in plan.players if trial not in done]
     if callback is not None:  # to find out what learners cost takes seconds, which nobody should wait for unheard
-        learners = [trial for trial, player in due.items() if player.learner]
+        learners = [trial for trial in due if plan.players[trial].learner]
         _report_costs(learners, work, joblib.effective_n_jobs(n_jobs), listener)
-    in_threads = [trial for trial, player in due.items() if player.compiled]
-    in_processes = [trial for trial, player in due.items() if not player.compiled]
-    for trials, prefer in ((in_threads, "threads"), (in_processes, "processes")):
+    for compiled, prefer in ((True, "threads"), (False, "processes")):
+        trials = [trial for trial in due if plan.players[trial].compiled == compiled]
         if trials:
             _play_some(trials, work, out, n_jobs, prefer, listener)
 

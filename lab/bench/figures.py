@@ -22,8 +22,7 @@ DARK = 0.75
 def leaderboard_figure() -> Figure:
     """Every agent that plays at least half of the tasks, from the highest overall score down, with its scores."""
     places = [place for place in leaderboard() if place.many and place.agent != "Oracle"]
-    abilities = {name for place in places if place.agent != "Random" for name in place.standing.abilities}
-    columns = [name for name in ABILITIES if name in abilities]
+    columns = _columns(places)
     scores = np.array([_scores(place, columns) for place in places])
     figure = Figure(figsize=(10, 0.8 + 0.27 * len(places)), layout="constrained")
     axes = figure.add_subplot()
@@ -38,6 +37,12 @@ def leaderboard_figure() -> Figure:
     axes.axvline(0.5, color="white", linewidth=4)
     axes.set_xlabel("score: 0 = random lists, 1 = the best agent, logarithmic; * is told something of the users", fontsize=9)
     return figure
+
+
+def _columns(places: Sequence[Place]) -> list[str]:
+    """The abilities that some learner has."""
+    abilities = {name for place in places if place.agent != "Random" for name in place.standing.abilities}
+    return [name for name in ABILITIES if name in abilities]
 
 
 def _write_score(axes: Axes, row: int, column: int, score: float) -> None:

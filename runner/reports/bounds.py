@@ -12,7 +12,7 @@ from ...envs import ClickEnv, load_instance
 from ..labels import model_digest
 from ..make import make_env
 from ..theory.applicable import BoundCurve, applicable_bounds
-from .words import instances_of
+from . import words
 
 __all__ = ["HOW_TO_READ", "Theory", "theory_of"]
 
@@ -54,7 +54,7 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
     reasons: dict[tuple[str, str], str] = {}  # by environment and agent; "" stands for all agents
     for env in config["envs"]:
         missing: dict[str, dict[str, str]] = {}  # by instance and agent
-        for name in instances_of(config, env):
+        for name in words.instances_of(config, env):
             curves[env, name], missing[name] = _bounds(config, env, name, files)
         curves[env, None] = _means([curves[env, name] for name in missing])
         reasons |= {(env, agent): reason for agent, reason in _by_agent(missing)}

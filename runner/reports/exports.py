@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars
 
-from ...core.formats import duration, markdown_text, one_line, regret_text
+from ...core.formats import markdown_text, one_line
 from ...core.templates import templates
 from ..summaries import ranked, without_regret
 from . import words
@@ -60,7 +60,8 @@ def _rendered(name: str, table: polars.DataFrame, timings: polars.DataFrame, con
         config=config,
         words=words,
         without=without,
-        tables=_tables(table, timings, config),
+        cells=partial(_cells, without=without),
+        rows=ranked(table, timings, words.columns_of(config)),
         note=" ".join(filter(None, ("Reward and time are per session.", *notes))),
     )
 
@@ -80,27 +81,9 @@ def alike_text(row: dict[str, Any]) -> str:
     return ", ".join(map(str, row["alike"])) if row["alike"] else "–"
 
 
-def _tables(
-    table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]
-) -> Iterator[tuple[str, str, list[list[str]]]]:
-    """The environment of each place, with a heading, and the cells of its table."""
-    rows, without = ranked(table, timings, words.columns_of(config)), without_regret(table)
-    for place in words.places_of(config):
-        env = place[0]
-        cells = [
-            [
-                str(row["place"]),
-                row["agent"],
-                regret_text(-row["regret"] if env in without else row["regret"], row["regret_ci95"]),
-                alike_text(row),
-                f"{row['reward']:.4f}",
-                duration(row["ns_per_session"]),
-                row["engine"],
-            ]
-            for row in words.rows_of(rows, place).iter_rows(named=True)
-        ]
-        amount = "total reward" if env in without else f"regret in {words.unit_of(env)}"
-        yield env, f"{words.title_of(place)} ({amount})", cells
+def _cells(row: dict[str, Any], without: list[str]) -> tuple[str, ...]:
+    total, *others = words.cells_of(row, without)
+    return (str(row["place"]), row["agent"], total, alike_text(row), *others)
 
 
 def _latex(text: str) -> str:

@@ -21,20 +21,8 @@ from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
+from . import words
 from .bounds import HOW_TO_READ, Theory
-from .words import (
-    Place,
-    amount_of,
-    columns_of,
-    commands_of,
-    measure_of,
-    number_of_runs,
-    places_of,
-    rows_of,
-    separate,
-    title_of,
-    where,
-)
 
 __all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure"]
 
@@ -81,12 +69,12 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     without = without_regret(run)
     if axes is None:
         axes = Picture(figsize=(5.4, 3.6), layout="constrained").add_subplot(axes_class=_Panel)
-        axes.set_title(_wrapped(title_of((env, instance)), 55), fontsize=10)
+        axes.set_title(_wrapped(words.title_of((env, instance)), 55), fontsize=10)
     rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
     curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
     number = len(axes.get_lines())
     before = _ends(axes) if number else None
-    measure = measure_of([env], without)
+    measure = words.measure_of([env], without)
     _draw(axes, curves, [agent], measure, first_look=number)
     if before is not None:  # what was drawn before stays in sight
         (left, right), (low, high) = (
@@ -118,7 +106,7 @@ def regret_figure(
         theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
         log: both axes are logarithmic, or both linear.
     """
-    places, without, curves = places_of(config), without_regret(table), _curves(table, config, log)
+    places, without, curves = words.places_of(config), without_regret(table), _curves(table, config, log)
     bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
     by_label = {curve.label: curve for _, curve in bounds}
     labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in by_label}
@@ -128,11 +116,7 @@ def regret_figure(
     for panel in panels[len(places) :]:
         panel.remove()
     figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
-    handles = _handles_of_agents(curves, config["agents"], log)
-    handles += [
-        Line2D([], [], **_look_of_bound(config["agents"], curve), label=_literal(labels[label]))
-        for label, curve in by_label.items()
-    ]
+    handles = [*_handles_of_agents(curves, config["agents"], log), *_handles_of_bounds(by_label, labels, config["agents"])]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
     if source:
@@ -142,13 +126,13 @@ def regret_figure(
 
 
 def _title(config: dict[str, Any], without: list[str]) -> str:
-    interval = f"mean and 95 % confidence band of {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
-    return f"{measure_of(config['envs'], without).capitalize()}, {where(config)} ({interval})"
+    interval = f"mean and 95 % confidence band of {words.number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
+    return f"{words.measure_of(config['envs'], without).capitalize()}, {words.where(config)} ({interval})"
 
 
 def _grid(config: dict[str, Any], labels: Sequence[str]) -> tuple[Picture, list[Axes]]:
     """A figure with a panel for each place, and room for a legend of these labels."""
-    n_places, n_separate = len(places_of(config)), len(separate(config))
+    n_places, n_separate = len(words.places_of(config)), len(words.separate(config))
     n_columns = 2 if n_places == 4 else min(n_places, 3)
     if n_separate in (2, 3, 4):
         n_columns = n_separate  # a row for each environment
@@ -160,7 +144,7 @@ def _grid(config: dict[str, Any], labels: Sequence[str]) -> tuple[Picture, list[
 
 def _draw_place(
     panel: Axes,
-    place: Place,
+    place: words.Place,
     curves: polars.DataFrame,
     config: dict[str, Any],
     without: list[str],
@@ -168,13 +152,13 @@ def _draw_place(
     log: bool,
 ) -> None:
     env, instance = place
-    _draw(panel, rows_of(curves, place), config["agents"], measure_of([env], [env] * (env in without)), log=log)
+    _draw(panel, words.rows_of(curves, place), config["agents"], words.measure_of([env], [env] * (env in without)), log=log)
     dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
     panel.set_xlabel("sessions")
-    panel.set_ylabel(f"cumulative {amount_of(env, without)}")
+    panel.set_ylabel(f"cumulative {words.amount_of(env, without)}")
 
 
 def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
@@ -184,9 +168,14 @@ def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -
     return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
 
 
+def _handles_of_bounds(by_label: dict[str, BoundCurve], labels: dict[str, str], agents: list[str]) -> list[Line2D]:
+    looks = {label: _look_of_bound(agents, curve) for label, curve in by_label.items()}
+    return [Line2D([], [], **look, label=_literal(labels[label])) for label, look in looks.items()]
+
+
 def _commands(config: dict[str, Any], bounds: bool, figure: Figure) -> list[str]:
     """Version and commands: a curve without them cannot be checked."""
-    commands = [f"{command}{' --bounds' if bounds else ''}" for command in commands_of(config, out=None)]
+    commands = [f"{command}{' --bounds' if bounds else ''}" for command in words.commands_of(config, out=None)]
     if len(commands) > 1:
         commands = [textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...") for command in commands]
     return [f"clickgym {config['clickgym']}: {command}" for command in commands]
@@ -209,24 +198,24 @@ def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, 
 
 def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
     rows = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
-    return average(reward_for_regret(rows), (*columns_of(config), "agent", "step"))
+    return average(reward_for_regret(rows), (*words.columns_of(config), "agent", "step"))
 
 
 def _split(
     theory: Theory, curves: polars.DataFrame, config: dict[str, Any], log: bool
-) -> tuple[list[tuple[Place, BoundCurve]], list[str]]:
+) -> tuple[list[tuple[words.Place, BoundCurve]], list[str]]:
     """The bounds that cross a panel, with its place, and in words where those end that do not end in it."""
-    within, beyond, places = [], [], places_of(config)
+    within, beyond, places = [], [], words.places_of(config)
     visible = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
     for place in places:
-        low, high = _limits(rows_of(curves, place), log) or (0.0, math.inf)
+        low, high = _limits(words.rows_of(curves, place), log) or (0.0, math.inf)
         for curve in theory.curves[place]:
             values = curve.values[visible & np.isfinite(curve.values)]
             if ((low <= values) & (values <= high)).any():
                 within.append((place, curve))
             if len(values) and not low <= values[-1] <= high:
                 side = "beyond" if values[-1] > high else "below"
-                of = f" in {title_of(place)}" if len(places) > 1 else ""
+                of = f" in {words.title_of(place)}" if len(places) > 1 else ""
                 beyond.append(f"{curve.words}{of}: {values[-1]:.2g}, {side} the figure")
     return within, beyond
 
@@ -287,16 +276,21 @@ def _draw(
         if agent in by_agent:
             curve = by_agent[agent].filter(polars.col("regret") > floor)
             _draw_curve(panel, curve, agent, _look_at(number), floor)
-    faultless = [agent for agent in agents if agent in by_agent and (by_agent[agent]["regret"] <= floor).all()]
-    if faultless:
-        names = _literal(", ".join(faultless))
-        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
+    _name_faultless(panel, {agent: by_agent[agent] for agent in agents if agent in by_agent}, floor, measure)
     if limits := _limits(curves, log):
         panel.set_ylim(*limits)
     _limit_steps(panel, curves, log)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _name_faultless(panel: Axes, by_agent: dict[str, polars.DataFrame], floor: float, measure: str) -> None:
+    """Name the agents whose curve has no place on the axis."""
+    faultless = [agent for agent, rows in by_agent.items() if (rows["regret"] <= floor).all()]
+    if faultless:
+        names = _literal(", ".join(faultless))
+        panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
 
 
 def _limit_steps(panel: Axes, curves: polars.DataFrame, log: bool) -> None:

@@ -11,16 +11,15 @@ from typing import Literal
 from rich.console import Console
 
 from ...core.files import make_folder, write_whole
-from ...core.formats import duration, regret_text
 from ...core.terminal import Column, print_table, say
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
+from . import words
 from .bounds import Theory, theory_of
 from .exports import to_latex, to_markdown
 from .figures import outside, regret_figure, save_figure
 from .page import to_html
 from .results import Results
-from .words import columns_of, heading, measure_of, places_of, rows_of, separate, what_is_told, what_is_unknown
 
 __all__ = ["Format", "write_report"]
 
@@ -68,7 +67,7 @@ def write_report(
     _print_table(console, results)
     console.print()
     theory = theory_of(results.config, instances) if bounds else None
-    notes = [what_is_unknown(without_regret(results.frame)), what_is_told(results.timings, results.config)]
+    notes = [words.what_is_unknown(without_regret(results.frame)), words.what_is_told(results.timings, results.config)]
     if theory is not None:
         notes += [*outside(results.frame, results.config, theory, log=log), *theory.notes]
     for note in filter(None, notes):
@@ -93,26 +92,19 @@ def _write(target: Path, results: Results, theory: Theory | None, formats: Colle
 
 def _print_table(console: Console, results: Results) -> None:
     config, without = results.config, without_regret(results.frame)
-    rows = summary(reward_for_regret(results.frame, -1), results.timings, (*columns_of(config), "agent"))
+    rows = summary(reward_for_regret(results.frame, -1), results.timings, (*words.columns_of(config), "agent"))
     columns = [
         Column("environment"),
-        *([Column("instance")] if separate(config) else []),
+        *([Column("instance")] if words.separate(config) else []),
         Column("agent"),
-        Column(measure_of(config["envs"], without), right=True),
+        Column(words.measure_of(config["envs"], without), right=True),
         Column("reward / session", rank=1, right=True),
         Column("time / session", rank=2, right=True),
         Column("engine", rank=3),
     ]
     cells = [
-        (
-            *filter(None, place),
-            row["agent"],
-            regret_text(-row["regret"] if place[0] in without else row["regret"], row["regret_ci95"]),
-            f"{row['reward']:.4f}",
-            duration(row["ns_per_session"]),
-            row["engine"],
-        )
-        for place in places_of(config)
-        for row in rows_of(rows, place).sort("regret").iter_rows(named=True)
+        (*filter(None, place), row["agent"], *words.cells_of(row, without))
+        for place in words.places_of(config)
+        for row in words.rows_of(rows, place).sort("regret").iter_rows(named=True)
     ]
-    print_table(console, columns, cells, title=heading(config, without), groups=True)
+    print_table(console, columns, cells, title=words.heading(config, without), groups=True)

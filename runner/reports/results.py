@@ -14,8 +14,8 @@ from ...core.formats import duration, regret_text
 from ...core.notebook import html_table
 from ..results import COLUMNS, TIMED, Part, read_results, select_parts
 from ..summaries import pairwise, ranked, without_regret
+from . import words
 from .figures import regret_figure
-from .words import columns_of, heading, measure_of, number_of_runs
 
 if TYPE_CHECKING:
     import pandas
@@ -103,7 +103,7 @@ class Results:
             where they are known, ``ns_per_session``, the median time, and ``engine``. Where the regret of some environment is
             unknown there are ``total_reward`` and ``total_reward_ci95`` too: agents are ranked by it there, and regret is null.
         """
-        by = columns_of(self._config(per_instance))
+        by = words.columns_of(self._config(per_instance))
         rows, without = ranked(self.frame, self.timings, by), without_regret(self.frame)
         names = rows.select(*by, alike="place", other="agent")
         ties = (
@@ -152,7 +152,7 @@ class Results:
         Returns:
             As `clickgym.core.statistics.pairwise`: better, worse, difference, p, differ.
         """
-        return pairwise(self.frame, columns_of(self._config(per_instance)))
+        return pairwise(self.frame, words.columns_of(self._config(per_instance)))
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a pandas frame, made without pyarrow.
@@ -178,16 +178,16 @@ class Results:
             f"{len(config[key])} {word}{'s' * (len(config[key]) > 1)}"
             for key, word in (("agents", "agent"), ("envs", "environment"), ("instances", "instance"))
         ]
-        runs = number_of_runs(config)
+        runs = words.number_of_runs(config)
         return f"<Results: {', '.join(counts)}, {runs} run{'s' * (runs != '1')}, {config['horizon']:,} sessions>"
 
     def _repr_html_(self) -> str:
         without = without_regret(self.frame)
-        table, measure = self.table(), measure_of(self.config["envs"], without)
+        table, measure = self.table(), words.measure_of(self.config["envs"], without)
         header = ["environment", "", "agent", measure, "tied with", "reward / session"]
         header += ["time / session"] if "engine" in table.columns else []
         rows = [self._cells(row, "total_reward" if row["env"] in without else "regret") for row in table.iter_rows(named=True)]
-        return html_table(heading(self.config, without), rows, header, most=None)
+        return html_table(words.heading(self.config, without), rows, header, most=None)
 
     @staticmethod
     def _cells(row: dict[str, Any], measure: str) -> list[str]:

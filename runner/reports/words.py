@@ -8,6 +8,7 @@ from typing import Any
 
 import polars
 
+from ...core.formats import duration, regret_text
 from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..labels import PUBLISHED, parse_spec
 from ..results import by_default
@@ -17,6 +18,7 @@ __all__ = [
     "Place",
     "amount_of",
     "averaged",
+    "cells_of",
     "columns_of",
     "command_of",
     "commands_of",
@@ -147,6 +149,17 @@ def rows_of(frame: polars.DataFrame, place: Place) -> polars.DataFrame:
     """The rows of a table that belong to a place."""
     env, name = place
     return frame.filter(polars.col("env") == env, *([] if name is None else [polars.col("instance") == name]))
+
+
+def cells_of(row: dict[str, Any], without: Sequence[str]) -> tuple[str, str, str, str]:
+    """What an agent ended with, in words: regret or reward, reward per session, time per session, engine.
+
+    Args:
+        row: of `summary`, with the negative reward in place of a regret that is unknown.
+        without: the environments whose regret is unknown.
+    """
+    total = regret_text(-row["regret"] if row["env"] in without else row["regret"], row["regret_ci95"])
+    return total, f"{row['reward']:.4f}", duration(row["ns_per_session"]), row["engine"]
 
 
 def title_of(place: Place) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "check_share",
     "check_within",
     "generator",
+    "hint",
     "integers",
     "numbers",
     "probabilities",
@@ -129,9 +130,13 @@ def check_module(what: str, name: str) -> str:
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """The message for a name that does not exist: what was meant, if it can be guessed, and what there is."""
     names = list(names)
+    return f"unknown {what} {name!r}{hint(name, names)} (there is: {', '.join(names)})"
+
+
+def hint(name: object, names: Iterable[str]) -> str:
+    """What was probably meant, for the message about a name that does not exist; empty if it cannot be guessed."""
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"unknown {what} {name!r}{hint} (there is: {', '.join(names)})"
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------- arrays
