@@ -328,14 +328,14 @@ class _Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
 
-            def loaded(agent: Any, by: Any = type(agent)) -> Any:
+            def loaded(agent: Any, by: Any) -> Any:
                 agent.save(path)
                 twin = by.load(path)
                 expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
                 expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
                 return twin
 
-            twin = loaded(agent)
+            twin = loaded(agent, type(agent))
             if compiled:
                 changed = _changes(agent, twin)
                 expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
@@ -349,7 +349,7 @@ class _Trial:
             observation, _ = env.reset(seed=3)
             for _ in range(10):
                 ranking = agent.rank(observation)
-                twin = loaded(agent)
+                twin = loaded(agent, type(agent))
                 agent.update(observation, ranking, clicks := [0, 1, 0], 1.0)
                 twin.update(observation, ranking, clicks, 1.0)
                 expect(
