@@ -9,7 +9,7 @@ import gymnasium
 
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
-from .problem import FORMS, forms_of
+from .problem import FORMS, Problem, forms_of
 from .users import Users, users_class
 
 __all__ = ["CONTEXTUAL", "ENVIRONMENTS", "MEMORY", "Environment", "register", "register_memory"]
@@ -37,6 +37,11 @@ class Environment(NamedTuple):
     def users(self) -> type[Users]:
         """The class of the users that face the agent."""
         return users_class(FORMS[self.form][0] if self.form else self.model)
+
+    @property
+    def default_instance(self) -> str | None:
+        """The instance that is taken where none is asked for; None: it cannot be made without an instance or parameters."""
+        return Problem.default_instance(self.form, self.click_model)
 
     @property
     def default_reward(self) -> str:

@@ -205,7 +205,7 @@ class _Trial:
             users = PositionBasedModel(ATTRACTION[order], EXAMINATION)
             best = users.expected_reward(users.optimal_ranking())
             for seed in range(block * SEEDS, (block + 1) * SEEDS):
-                agent, rng = self.make(env, SHORT, seed), np.random.default_rng(seed)
+                agent, rng = self.make(env, SHORT, seed), np.random.default_rng([seed, 1])  # not the agent's own stream
                 clicks: NDArray[np.int8] = np.zeros(3, np.int8)
                 regret = []
                 for _ in range(FIRST[-1]):
@@ -301,7 +301,7 @@ class _Trial:
         """Wrong arguments."""
         made: Any = self.maker
         right = {**self.first.filled_in, **self.given}
-        wrong: dict[str, list[Any]] = {"n_items": [0, 2.5], "n_positions": [0, 6]}
+        wrong: dict[str, list[Any]] = {"n_items": [0, 2.5], "n_positions": [0]}
         for name, parameter in self.parameters.items():
             if name not in ("n_items", "n_positions", "seed") and parameter.kind not in (parameter.VAR_KEYWORD,):
                 wrong[name] = [object()]
@@ -309,6 +309,8 @@ class _Trial:
             for value in values:
                 shown = "object()" if type(value) is object else repr(value)
                 _expect_refusal(f"the constructor takes {name}={shown}", name, made, **right | {name: value, "seed": 0})
+        if all(np.ndim(value) == 0 for value in right.values()):  # an array would be refused for its size first
+            _expect_refusal("the constructor takes n_positions=6", "n_positions", made, **right | {"n_positions": 6, "seed": 0})
 
     def engines(self) -> None:
         """Engines."""
@@ -326,18 +328,18 @@ class _Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
 
-            def loaded(agent: Any) -> Any:
+            def loaded(agent: Any, by: Any) -> Any:
                 agent.save(path)
-                twin = type(agent).load(path)
+                twin = by.load(path)
                 expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
                 expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
                 return twin
 
-            twin = loaded(agent)
+            twin = loaded(agent, type(agent))
             if compiled:
                 changed = _changes(agent, twin)
                 expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
-                other = loaded(agent)
+                other = loaded(agent, CompiledAgent)
             results = [_run(one, self.env()) for one in (agent, twin)]
             _expect_equal("a saved agent and the loaded one", *results, agent, twin)
             if compiled:
@@ -347,7 +349,7 @@ class _Trial:
             observation, _ = env.reset(seed=3)
             for _ in range(10):
                 ranking = agent.rank(observation)
-                twin = loaded(agent)
+                twin = loaded(agent, type(agent))
                 agent.update(observation, ranking, clicks := [0, 1, 0], 1.0)
                 twin.update(observation, ranking, clicks, 1.0)
                 expect(

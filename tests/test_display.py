@@ -16,7 +16,7 @@ from clickgym.core.notebook import html_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, Instance, PositionBasedModel, list_instances, load_instance
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 
-IDS = [*ENVIRONMENTS, *CONTEXTUAL]
+IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
 LOG = offline.ClickLog([[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",))
 
 

@@ -127,6 +127,9 @@ def recipes() -> dict[Any, Call]:
         if "trust_irrelevant" in values:
             values["trust_irrelevant"] = [0.5, 0.5]
         add(model, **values, **sizes)
+    add(envs.RandomClickModel, rate=0.5, n_items=4, n_positions=2)
+    add(envs.RankClickThroughModel, rate=[0.5, 0.5], n_items=4)
+    add(envs.DocumentClickThroughModel, rate=[0.5] * 4, n_positions=2)
     add(envs.PiecewiseStationaryModel, models=[PBM, PBM], starts=[0, 5])
     items = [[0.5, 0.0], [0.0, 0.5], [0.2, 0.2], [0.1, 0.3]]
     candidates = [[0, 1, 2, 3], [3, 2, 1, 0]]
@@ -261,7 +264,7 @@ ELSEWHERE = {
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "takes names, files, or objects of its own": {
-        "Results", "convert_yandex60", "empirical_policies", "kernel", "list_agents", "list_environments", "list_instances",
+        "Results", "check_agent", "check_click_model", "convert_yandex60", "empirical_policies", "kernel", "list_agents", "list_environments", "list_instances",
         "list_metrics", "read_judgements", "read_letor", "read_log",
         "read_open_bandit", "read_policy", "read_ratings", "read_sessions", "read_tidy", "read_yandex_personalized",
         "read_yandex_relevance", "register", "write_tidy",

@@ -16,7 +16,6 @@ from clickgym.agents import (
     AGENTS,
     C2UCB,
     CONTEXTUAL_AGENTS,
-    CompiledAgent,
     DCMLinUCB,
     LinearEpsilonGreedy,
     LinearTS,
@@ -321,36 +320,6 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
 
 
 # ------------------------------------------------------------------------------------------------- engines, saving, names
-
-
-@by_name
-def test_a_saved_agent_goes_on_exactly(name, tmp_path):
-    agent = make(name)
-    sessions = list(rounds(1200))
-    for observation, clicks in sessions[:700]:
-        agent.update(observation, agent.rank(observation), clicks)
-    agent.save(tmp_path / "agent.npz")
-    for load in (CONTEXTUAL_AGENTS[name].load, CompiledAgent.load):
-        twin = load(tmp_path / "agent.npz")
-        assert type(twin) is CONTEXTUAL_AGENTS[name]
-        assert repr(twin) == repr(CompiledAgent.load(tmp_path / "agent.npz"))
-    for observation, clicks in sessions[700:]:
-        ranking = agent.rank(observation)
-        np.testing.assert_array_equal(ranking, twin.rank(observation))
-        agent.update(observation, ranking, clicks)
-        twin.update(observation, ranking, clicks)
-    for mine, other in zip(agent.state, twin.state, strict=True):
-        np.testing.assert_array_equal(mine, other)
-
-
-def test_saving_before_the_click_arrives(tmp_path):
-    agent, (observation, clicks) = make("UBMLinUCB"), next(rounds(1))
-    ranking = agent.rank(observation)
-    agent.save(tmp_path / "agent.npz")
-    twin = UBMLinUCB.load(tmp_path / "agent.npz")
-    for each in (agent, twin):
-        each.update(observation, ranking, clicks)
-    np.testing.assert_array_equal(agent.state.inverse, twin.state.inverse)
 
 
 def test_names_are_unique_and_public():

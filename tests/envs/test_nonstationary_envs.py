@@ -31,7 +31,7 @@ from clickgym.envs import (
     load_instance,
 )
 
-IDS = [env_id for env_id in ENVIRONMENTS if env_id.startswith("NonStationary")]
+IDS = [env_id for env_id, env in ENVIRONMENTS.items() if env.form == "NonStationary" and env.default_instance]
 FIRST, SECOND, THIRD = CascadeModel([0.9, 0.1, 0.2], 2), CascadeModel([0.1, 0.9, 0.2], 2), CascadeModel([0.1, 0.3, 0.8], 2)
 CHANGING = PiecewiseStationaryModel([FIRST, SECOND, THIRD], starts=[0, 3, 7])
 PBM = MODELS["PBM"]
