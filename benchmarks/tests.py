@@ -1,8 +1,8 @@
 """Processor seconds of the tests by file: of compiling, of other processes that tests start, and of the rest.
 
-    python benchmarks/tests.py                       what `make test` runs
-    python benchmarks/tests.py --empty -- tests/lab  arguments of pytest; from an empty cache of kernels
-    python benchmarks/tests.py --kernels 30          the compiled functions that cost most, and the tests that compiled them
+python benchmarks/tests.py                       what `make test` runs
+python benchmarks/tests.py --empty -- tests/lab  arguments of pytest; from an empty cache of kernels
+python benchmarks/tests.py --kernels 30          the compiled functions that cost most, and the tests that compiled them
 """
 
 from __future__ import annotations

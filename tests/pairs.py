@@ -1,6 +1,6 @@
-"""The pairs of an agent and a click model that the quick tests play: what tests play is compiled, and that is most of their time.
+"""The pairs of an agent and a click model that `make test` plays: each is compiled, and that is most of the tests' time.
 
-Every agent meets PBM and one other model at least, every model eight agents at least, and the tests that need some pair take one
+Every agent meets PBM and one other model at least, every model eight agents at least, and tests that need some pair take one
 of these. The other pairs are played by `make test-slow`.
 """
 

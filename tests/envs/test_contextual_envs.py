@@ -8,8 +8,8 @@ from contextlib import nullcontext
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pairs
+import polars
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from gymnasium.utils.env_checker import check_env
