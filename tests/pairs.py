@@ -52,17 +52,17 @@ PAIRS = {(name, kind) for name in AGENTS for kind in ("PBM", *BESIDES_PBM.get(na
 """Agent and model; an agent that the table does not have yet meets CM."""
 
 BY_FEATURES = {
-    "UBMLinUCB": "UBM PBM",
-    "C2UCB": "CM PBM DCM UBM DBN CCM TPBM",
-    "CMLinUCB": "CM CCM",
-    "DCMLinUCB": "CM DCM",
+    "UBMLinUCB": "PBM UBM",
+    "C2UCB": "PBM CM DCM UBM DBN CCM TPBM",
+    "CMLinUCB": "PBM CM CCM",
+    "DCMLinUCB": "PBM CM DCM",
     "PBMLinUCB": "PBM TPBM",
-    "LinearEpsilonGreedy": "CM DBN",
-    "LinearTS": "CM DCM",
-    "PDGD": "CM PBM",
+    "LinearEpsilonGreedy": "PBM CM DBN",
+    "LinearTS": "PBM CM",
+    "PDGD": "PBM CM",
 }
 
-CONTEXTUAL_PAIRS = {(name, kind) for name in CONTEXTUAL_AGENTS for kind in BY_FEATURES.get(name, "CM PBM").split()}
+CONTEXTUAL_PAIRS = {(name, kind) for name in CONTEXTUAL_AGENTS for kind in BY_FEATURES.get(name, "PBM CM").split()}
 """The same of agents that rank by features."""
 
 
