@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
 	$(PYTEST) -m "not slow" --ignore tests/lab
 
-test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website and notebooks
+test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
 	$(PYTEST) -m "not slow" tests/lab
 
 test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model

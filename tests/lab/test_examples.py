@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCOREBOARD = (ROOT / "docs" / "scoreboard.md").read_text(encoding="utf-8")
 
@@ -135,6 +136,29 @@ def test_ppo_against_batchrank(tmp_path):
     out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
     assert "BatchRank" in out
     assert (tmp_path / "ppo.png").exists()
+
+
+def test_documentation_pages_are_up_to_date():
+    script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
+    pages = script["pages"]()
+    docs = ROOT / "docs"
+    made = {*(docs / "environments").glob("*.md"), *(docs / "studies").glob("*.md"), *(docs / "results").glob("*.json")}
+    assert set(pages) == {
+        *made,
+        ROOT / "README.md",
+        docs / "rl.md",
+        docs / "scoreboard.md",
+        docs / "contextual.md",
+        docs / "agents.md",
+        docs / "environments.md",
+        docs / "studies.md",
+        docs / "when_rl_pays.md",
+        docs / "leaderboard.md",
+        docs / "tasks.md",
+        docs / "leaderboard.html",
+    }
+    for file, text in pages.items():
+        assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 
 
 def test_the_tables_name_everything_there_is():
