@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
 	$(PYTEST) -m "not slow" --ignore tests/lab
 
-test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website and notebooks
+test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
 	$(PYTEST) -m "not slow" tests/lab
 
 test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model
@@ -67,8 +67,9 @@ notebooks: $(INSTALLED)  ## the notebooks of examples/, executed; pages with the
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb
 	$(BIN)/python -m pytest -q tests/lab/test_notebooks.py
 
+# Where the time of the tests goes is measured by benchmarks/tests.py, which plays them all.
 bench: $(INSTALLED)  ## the measurements of benchmarks/README.md
-	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out benchmarks/tests.py,$(wildcard benchmarks/*.py)); do echo "$$script" && $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove the environment, builds and caches; results stay
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

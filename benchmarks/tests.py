@@ -94,6 +94,8 @@ def main() -> Any:
     for test, parts in seconds.tests.items():
         files[test.partition("::")[0]].update(dict(enumerate(parts)))
     rows = {file: (parts[0], parts[1], parts[2]) for file, parts in files.items()}
+    measured = sum(compiling + rest for compiling, _, rest in seconds.tests.values())
+    rows["imports and collection"] = (0.0, 0.0, time.process_time() - measured)
     rows["sum"] = tuple(sum(column) for column in zip(*rows.values(), strict=True))  # type: ignore[assignment]
     print_rows("file", rows)
     print_rows("test", seconds.tests, options.tests)

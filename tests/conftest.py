@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,6 +40,13 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real logs: {folder} is not a folder (CLICKGYM_DATA names another)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from browsing import started  # loads selenium, which most tests do not need
+
+    yield from started(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(autouse=True)

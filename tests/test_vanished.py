@@ -1,4 +1,4 @@
-"""No test of version 1.0 is gone without a line that says what covers it; a test that moved to another file is found by its name."""
+"""No test of version 1.0 is gone without a line that says what covers it; a test that moved is found by its name."""
 
 from __future__ import annotations
 

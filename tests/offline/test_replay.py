@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -29,6 +31,12 @@ class ByTheta(Agent):
         assert len(ranking) == len(clicks) == self.n_positions
 
 
+@cache
+def long_log(prefix):
+    """20,000 sessions of 4 items, which several tests replay."""
+    return random_log(prefix, 20_000, seed=0)
+
+
 def random_log(prefix, sessions, seed, n_positions=4):
     env = gym.make(f"Contextual{prefix}Rank-v0", instance=FAMILY.format(n_positions), reward="any_click")
     return clickgym.record(clickgym.make_agent("Random", env, seed=seed), env, sessions, seed=seed), env.unwrapped.model
@@ -37,11 +45,8 @@ def random_log(prefix, sessions, seed, n_positions=4):
 @pytest.mark.parametrize("prefix", ["UBM", "PBM", "CM", "DCM"])
 @pytest.mark.parametrize("n_positions", [1, 2])
 def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
-    """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm in 2 million.
-
-    20,000 sessions of 4 items.
-    """
-    log, model = random_log(prefix, 20_000, seed=n_positions)
+    """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm in 2 million."""
+    log, model = long_log(prefix)
     agent = ByTheta(4, n_positions, model.theta)
     result = clickgym.replay(agent, log)
     truth = np.mean([
@@ -128,7 +133,7 @@ def test_an_agent_that_does_not_learn_stays_as_it_is():
 
 def test_the_place_of_an_item_in_the_log_tells_nothing():
     """An agent that shows what comes first among the candidates earns what a random one would."""
-    log, _ = random_log("UBM", 20_000, seed=9)
+    log, _ = long_log("UBM")
 
     class First(ByTheta):
         def rank(self, observation):

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import polars
 import pytest
-from rich.console import Console
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from browsing import click, find, look, luminance, shown, wait
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 import clickgym
-from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.tasks import ABILITIES
-from clickgym.lab.studies.play import conclude, read_study
 from clickgym.runner.make import make_env
 from clickgym.runner.reports.bounds import theory_of
 from clickgym.runner.reports.figures import COLOURS
@@ -37,30 +29,7 @@ pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
 HOSTILE = """mine:Agent:note=</script><img src=x onerror="window.hacked=1">&amp;<b>%{x}"""
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
-FLAGS = """headless=new no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update
-    disable-sync disable-dev-shm-usage"""
-
-STUDIES_SHIPPED = Path(__file__).parents[2] / "docs" / "results"
 DRAWN = "return document.querySelectorAll('.chart .main-svg').length > 0"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("no Chromium with its driver: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in [*FLAGS.split(), f"user-data-dir={profile}", "window-size=1280,900"]:
-        options.add_argument(f"--{flag}")
-    options.add_experimental_option("prefs", {"download.default_directory": str(profile)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options, Service(driver))  # both paths given: selenium looks for nothing
-    started.downloads = profile
-    yield started
-    started.quit()
 
 
 @pytest.fixture(scope="module")
@@ -84,32 +53,8 @@ def page(browser, results):
     return browser
 
 
-def look(browser, width, scheme="light", height=900):
-    screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-
-
-def wait(browser, script):
-    WebDriverWait(browser, 20, 0.05).until(lambda driver: driver.execute_script(script), f"not within 20 s: {script}")
-
-
-def find(page, selector):
-    return page.find_element(By.CSS_SELECTOR, selector)
-
-
-def click(page, selector):
-    find(page, selector).click()
-
-
 def press(page, *keys):
     ActionChains(page).send_keys(*keys).perform()
-
-
-def shown(page, selector):
-    """The texts of the elements that a reader sees."""
-    return [" ".join(one.text.split()) for one in page.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
 
 
 def drawn(page, env=0):
@@ -121,14 +66,6 @@ def drawn(page, env=0):
     )
     lines = {trace["line"]["color"]: trace for trace in found["data"] if trace.get("customdata")}
     return lines, len(found["data"]) - len(lines), found["x"], found["y"]
-
-
-def luminance(colour):
-    channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
-    return sum(
-        w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
-        for w, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True)
-    )
 
 
 def test_it_loads_without_errors_and_without_the_network(page):
@@ -436,69 +373,3 @@ def test_each_instance_has_a_panel_where_that_is_asked_for(browser, results, tmp
         assert (chart["x"], chart["y"]) == ("linear", "linear")
     click(browser, "[name=env][value='0']")
     assert len(shown(browser, ".final")) == 2
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
-def test_the_page_of_a_study_fits_the_screen_and_loads_nothing(browser, scheme, width, tmp_path):
-    conclude("ubm-table1", read_study("ubm-table1", STUDIES_SHIPPED), tmp_path, Console(quiet=True))
-    look(browser, width, scheme)
-    browser.get_log("browser")
-    browser.get((tmp_path / "ubm-table1.html").as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.execute_script("return document.querySelector('.figure img').naturalWidth") > 300
-    assert browser.get_log("browser") == []  # its own policy would complain of what is fetched
-    ink, paper = (
-        luminance(browser.execute_script(f"return getComputedStyle(document.body).{name}"))
-        for name in ("color", "backgroundColor")
-    )
-    assert (ink > paper) == (scheme == "dark")
-    turned = browser.execute_script("return getComputedStyle(document.querySelector('.figure img')).filter") != "none"
-    assert turned == (scheme == "dark")
-    assert len(shown(browser, ".statements .verdict")) == 10
-
-
-BOARD = Path(__file__).parents[2] / "docs" / "leaderboard.html"
-
-
-def agents_shown(browser):
-    return shown(browser, ".board tbody th")
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (420, "light")])
-def test_the_leaderboard_fits_the_screen_and_loads_nothing(browser, width, scheme):
-    look(browser, width, scheme)
-    browser.get_log("browser")
-    browser.get(BOARD.as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.get_log("browser") == []
-    assert len(agents_shown(browser)) == len(leaderboard())
-
-
-def test_the_leaderboard_is_filtered(browser):
-    look(browser, 1400)
-    browser.get(BOARD.as_uri())
-    find(browser, "[name=name]").send_keys("cascade")
-    assert set(agents_shown(browser)) == {place.agent for place in leaderboard() if "cascade" in place.agent.lower()}
-    click(browser, "[name=told]")
-    assert set(agents_shown(browser)) == {
-        place.agent for place in leaderboard() if "cascade" in place.agent.lower() and not place.told
-    }
-    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard())} agents")
-    browser.get(BOARD.as_uri())
-    click(browser, "[name=many]")
-    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many]
-    Select(find(browser, "[name=model]")).select_by_visible_text("PBM")
-    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many and "PBM" in place.click_models]
-
-
-def test_the_leaderboard_is_sorted_from_the_best_down_and_what_was_not_played_is_last(browser):
-    look(browser, 1400)
-    browser.get(BOARD.as_uri())
-    for ability in ("change", "contextual"):
-        number = [*ABILITIES].index(ability) + 4
-        click(browser, f".board thead th:nth-child({number}) button")
-        played = [place for place in leaderboard() if ability in place.standing.abilities]
-        best = max(played, key=lambda place: place.standing.abilities[ability].value)
-        assert agents_shown(browser)[0] == best.agent
-        assert set(agents_shown(browser)[: len(played)]) == {place.agent for place in played}

@@ -18,7 +18,7 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCOREBOARD = (ROOT / "docs" / "scoreboard.md").read_text(encoding="utf-8")
 

@@ -1,0 +1,82 @@
+"""The pages of studies and of the leaderboard in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browsing import click, find, look, luminance, shown
+from rich.console import Console
+from selenium.webdriver.support.ui import Select
+
+from clickgym.lab.bench.leaderboard import leaderboard
+from clickgym.lab.bench.tasks import ABILITIES
+from clickgym.lab.studies.play import conclude, read_study
+
+pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
+
+DOCS = Path(__file__).parents[2] / "docs"
+STUDIES_SHIPPED, BOARD = DOCS / "results", DOCS / "leaderboard.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_page_of_a_study_fits_the_screen_and_loads_nothing(browser, scheme, width, tmp_path):
+    conclude("ubm-table1", read_study("ubm-table1", STUDIES_SHIPPED), tmp_path, Console(quiet=True))
+    look(browser, width, scheme)
+    browser.get_log("browser")
+    browser.get((tmp_path / "ubm-table1.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return document.querySelector('.figure img').naturalWidth") > 300
+    assert browser.get_log("browser") == []  # its own policy would complain of what is fetched
+    ink, paper = (
+        luminance(browser.execute_script(f"return getComputedStyle(document.body).{name}"))
+        for name in ("color", "backgroundColor")
+    )
+    assert (ink > paper) == (scheme == "dark")
+    turned = browser.execute_script("return getComputedStyle(document.querySelector('.figure img')).filter") != "none"
+    assert turned == (scheme == "dark")
+    assert len(shown(browser, ".statements .verdict")) == 10
+
+
+def agents_shown(browser):
+    return shown(browser, ".board tbody th")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (420, "light")])
+def test_the_leaderboard_fits_the_screen_and_loads_nothing(browser, width, scheme):
+    look(browser, width, scheme)
+    browser.get_log("browser")
+    browser.get(BOARD.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.get_log("browser") == []
+    assert len(agents_shown(browser)) == len(leaderboard())
+
+
+def test_the_leaderboard_is_filtered(browser):
+    look(browser, 1400)
+    browser.get(BOARD.as_uri())
+    find(browser, "[name=name]").send_keys("cascade")
+    assert set(agents_shown(browser)) == {place.agent for place in leaderboard() if "cascade" in place.agent.lower()}
+    click(browser, "[name=told]")
+    assert set(agents_shown(browser)) == {
+        place.agent for place in leaderboard() if "cascade" in place.agent.lower() and not place.told
+    }
+    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard())} agents")
+    browser.get(BOARD.as_uri())
+    click(browser, "[name=many]")
+    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many]
+    Select(find(browser, "[name=model]")).select_by_visible_text("PBM")
+    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many and "PBM" in place.click_models]
+
+
+def test_the_leaderboard_is_sorted_from_the_best_down_and_what_was_not_played_is_last(browser):
+    look(browser, 1400)
+    browser.get(BOARD.as_uri())
+    for ability in ("change", "contextual"):
+        number = [*ABILITIES].index(ability) + 4
+        click(browser, f".board thead th:nth-child({number}) button")
+        played = [place for place in leaderboard() if ability in place.standing.abilities]
+        best = max(played, key=lambda place: place.standing.abilities[ability].value)
+        assert agents_shown(browser)[0] == best.agent
+        assert set(agents_shown(browser)[: len(played)]) == {place.agent for place in played}
