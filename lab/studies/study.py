@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import polars
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.statistics import half_width
 from ...envs import Instance
 
 if TYPE_CHECKING:
-    import polars
     from matplotlib.figure import Figure
 
 __all__ = [
