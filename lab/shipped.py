@@ -13,6 +13,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from pydoc import locate
 from types import FunctionType
@@ -185,33 +186,36 @@ def stale(results: Iterable[Shipped]) -> list[str]:
 def kernel_digest(*classes: Any) -> str:
     """Identifies what agents or users compile, and how they start: the sources of all that they reach, without their words.
 
+    Neither the module in which something stands nor where a function imports it from is part of the digest.
+
     Args:
         classes: of agents or users; one that is not to be found has no source.
     """
-    found: dict[str, str] = {}
-    for one in classes:
-        for base in getattr(one, "__mro__", ()):
-            for name, member in vars(base).items():
-                member = getattr(member, "__func__", member)
-                if isinstance(member, Dispatcher) or name in ("__init__", "_initial_state"):
-                    _collect(getattr(member, "py_func", member), found)
-    return digest("\n".join(f"{name}: {found[name]}" for name in sorted(found)).encode())
+    identities: dict[FunctionType, str] = {}
+    members = [
+        f"{base.__qualname__}.{name}: {_identity(member, identities)}"
+        for one in classes
+        for base in getattr(one, "__mro__", ())
+        for name, member in sorted(vars(base).items())
+        if isinstance(getattr(member, "__func__", member), Dispatcher) or name in ("__init__", "_initial_state")
+    ]
+    return digest("\n".join(members).encode())
 
 
-def _collect(function: Any, found: dict[str, str]) -> None:
-    """The source of a function of the package, and of all functions and numbers that it names."""
+def _identity(value: Any, identities: dict[FunctionType, str]) -> str:
+    """What a name stands for, as text: a constant, or a function of the package with all that it names; empty for others."""
+    if isinstance(value, int | float | str | tuple):
+        return repr(value)
+    function = getattr(value, "__func__", value)
+    function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType) or not _is_ours(function):
-        return
-    name = f"{function.__module__}.{function.__qualname__}"
-    if name in found:
-        return
-    found[name] = _without_words(function)
-    for used in _names(function.__code__):
-        value = function.__globals__.get(used)
-        if isinstance(value, int | float | str | tuple):
-            found[f"{function.__module__}.{used}"] = repr(value)
-        else:
-            _collect(getattr(value, "py_func", value), found)
+        return ""
+    if function not in identities:
+        identities[function] = function.__qualname__  # for a function that calls itself
+        values = {name: function.__globals__.get(name) for name in sorted(set(_names(function.__code__)))}
+        texts = [f"{name}={text}" for name, value in values.items() if (text := _identity(value, identities))]
+        identities[function] = digest("\n".join([_without_words(function), *texts]).encode())
+    return identities[function]
 
 
 def _is_ours(function: FunctionType) -> bool:
@@ -226,12 +230,15 @@ def _names(code: Any) -> Iterator[str]:
             yield from _names(constant)
 
 
+@cache
 def _without_words(function: FunctionType) -> str:
-    """The source of a function as Python would write it: no comments, no docstring, no layout, no messages of errors."""
+    """The source of a function as Python would write it: no comments, docstring, layout, imports, or messages of errors."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef):
+            words = ast.get_docstring(node) is not None
+            statements = [each for each in node.body[words:] if not isinstance(each, ast.Import | ast.ImportFrom)]
+            node.body = statements or [ast.Pass()]
         elif isinstance(node, ast.Raise):
             node.exc = node.cause = None
     return ast.unparse(tree)
