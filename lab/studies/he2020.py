@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...envs import ContextualModel, load_instance
-from .plots import LOOKS, band, finish, grid
+from .plots import band, finish, grid, look_of
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, every, percent, several
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ def _draw_fig2(evidence: Evidence) -> Figure:
         for agent in HE_AGENTS:
             ends = [estimate(ctr(curves, ubm(k), agent, reading, kind)[:, -1]) for k in POSITIONS]
             mean, half = np.transpose(ends)
-            colour, dashes = LOOKS[agent]
+            colour, dashes = look_of(agent, axes)
             axes.errorbar(
                 POSITIONS, mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5, label=agent
             )

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -36,6 +37,7 @@ from ...runner.sweep import sweep
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
 from .page import study_html
 from .registry import STUDIES
+from .rehearsal import rehearse
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
 __all__ = [
@@ -182,10 +184,12 @@ def run_study(
         The statements of each study with what was found.
 
     Raises:
-        ValueError, TypeError: on bad arguments, before any session is played.
+        ValueError, TypeError: on bad arguments, or a study that cannot be judged or drawn, before any session is played.
     """
     check_seed(seed)
     plans = plan(names, scale, queries)
+    for name in names:
+        _rehearse(name, plans)
     out = Path(out)
     make_folder(out)
     for each in plans:
@@ -221,6 +225,18 @@ def run_study(
             results.append(Shipped(setting, part.name, kept, {"command": command, **made}))
         found[name] = conclude(name, results, out, console)
     return found
+
+
+def _rehearse(name: str, plans: Sequence[Plan]) -> None:
+    """Judge and draw a study by invented numbers, with the instances and checkpoints of a plan."""
+    by_part = {each.part.name: each for each in plans}
+    with tempfile.TemporaryDirectory() as folder:
+        parts = []
+        for part in STUDIES[name].parts:
+            planned = by_part[part.name]
+            instances = [load_instance(instance).name for instance in planned.instances(Path(folder))]
+            parts.append((part, instances, planned.checkpoints.tolist()))
+    rehearse(name, STUDIES[name], parts)
 
 
 def draw_again(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .li2019_cascade import ADAPTIVE, CHANGING
-from .plots import LOOKS, band, finish, grid
+from .plots import band, colour_of, finish, grid
 from .study import LAST, LINEAR, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, several
 from .why import hypothesis
 
@@ -186,9 +186,9 @@ def _draw(evidence: Evidence) -> Figure:
             short = evidence[PAPERS]
             for agent in ADAPTIVE:
                 end = short.units(CHANGING, agent)[:, -1].mean()
-                axes.plot(short.horizon, end, "o", color=LOOKS[agent][0], markersize=5)
+                axes.plot(short.horizon, end, "o", color=colour_of(agent, axes), markersize=5)
                 rise = end * curves.steps / short.horizon
-                axes.plot(curves.steps, rise, color=LOOKS[agent][0], linewidth=0.8, linestyle=":", label="proportional to T")
+                axes.plot(curves.steps, rise, ":", color=colour_of(agent, axes), linewidth=0.8, label="proportional to T")
         axes.set(title=title, xlabel="session", xlim=(0, None), ylim=(0, None))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     panels[0].set_ylabel("cumulative regret")

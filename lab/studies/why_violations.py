@@ -13,7 +13,7 @@ import numpy as np
 from ...core.files import make_folder
 from ...envs import load_instance
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
-from .plots import BLACK, LOOKS, finish, grid
+from .plots import BLACK, finish, grid, look_of
 from .study import (
     FIRST,
     LAST,
@@ -298,7 +298,7 @@ def _draw(evidence: Evidence) -> Figure:
             ends = dict(zip(LEVELS, on_lists(curves, env, agent), strict=True))
             ends |= dict(zip(OUTER, on_lists(evidence[f"why-violations-{model}-spread"], env, agent, OUTER), strict=True))
             mean, half = np.transpose([estimate(ends[level]) for level in sorted(ends)])
-            colour, dashes = LOOKS[agent]
+            colour, dashes = look_of(agent, axes)
             axes.errorbar(sorted(ends), mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5,
                           label=agent.partition(":delta")[0])  # fmt: skip
             published = VIOLATIONS[agent.partition(":")[0]][place]
