@@ -15,7 +15,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -102,21 +102,21 @@ class Original:
 
 def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> Original:
     """A part of a study; instances that are files are written into ``files``, queries of one's own are in ``folder``."""
-    made = shipped.made
+    origin = shipped.made
     (part,) = (part for part in STUDIES[name].parts if part.name == shipped.part)
     label = f"{name}: {shipped.part}, {shipped.setting}"
-    figures = _first_tenth(shipped.table.drop(part.facts, strict=False), made["horizon"])
-    if any(name.endswith(".json") for name in made["instances"]):
+    figures = _first_tenth(shipped.table.drop(part.facts, strict=False), origin["horizon"])
+    if any(name.endswith(".json") for name in origin["instances"]):
         try:
-            queries = tuple(_query(name, folder) for name in made["queries"])
+            queries = tuple(_query(name, folder) for name in origin["queries"])
         except ValueError as error:
             return Original(label, figures, None, f"{error}; --instances names a folder", shipped)
-        sources = tuple(Plan(part, queries, made["horizon"], 1).instances(files / shipped.setting))
+        sources = tuple(Plan(part, queries, origin["horizon"], 1).instances(files / shipped.setting))
     else:
-        sources = tuple(made["instances"])
+        sources = tuple(origin["instances"])
     steps = tuple(figures["step"].unique().sort())
-    games = tuple(Game(*names) for names in product(made["envs"], sources, made["agents"]))
-    replay = Replay(games, made["horizon"], steps, made["seed"], part.metrics)
+    games = tuple(Game(*names) for names in product(origin["envs"], sources, origin["agents"]))
+    replay = Replay(games, origin["horizon"], steps, origin["seed"], part.metrics)
     return Original(label, figures, replay, shipped=shipped, sources=sources)
 
 
@@ -247,16 +247,61 @@ def renewed(original: Original, different: Mapping[Pair, int]) -> Shipped:
     all instances were played.
     """
     assert original.shipped is not None
-    made = original.shipped.made
-    now = fingerprints(made["envs"], made["agents"], original.sources or made["instances"])
-    envs = [env for env in made["envs"] if all(pair[0] != env for pair in different)]
-    agents = [agent for agent in made["agents"] if all(pair[1] != agent for pair in different)]
+    origin = original.shipped.made
+    now = fingerprints(origin["envs"], origin["agents"], original.sources or origin["instances"])
+    if not original.sources:
+        now["models"] = {}
+    unequal = {name for pair in different for name in pair}
     digests = {
-        "models": {env: now["models"][env] for env in envs if original.sources},
-        "users": {env: now["users"][env] for env in envs},
-        "kernels": {name: now["kernels"][name] for name in (*envs, *agents)},
+        key: origin[key] | {name: value for name, value in now[key].items() if name not in unequal}
+        for key in ("models", "users", "kernels")
     }
-    return replace(original.shipped, made={**made, **{key: made[key] | values for key, values in digests.items()}})
+    return replace(original.shipped, made={**origin, **digests})
+
+
+@dataclass
+class _Player:
+    """Plays originals again, each replay once though several studies share it, and reports on each."""
+
+    n_jobs: int
+    plan: bool
+    tables: dict[Replay, polars.DataFrame] = field(default_factory=dict)
+    differing: list[str] = field(default_factory=list)
+
+    def check(self, original: Original) -> dict[Pair, int] | None:
+        """What `differences` returns; None if nothing was played."""
+        replay = original.replay
+        if replay is None:
+            print(f"{original.name}: cannot be played: {original.lack}", flush=True)
+            return None
+        size = f"{len(replay.games)} runs of {replay.steps[-1]:,} sessions"
+        if self.plan:
+            self.tables[replay] = polars.DataFrame()
+            print(f"{original.name}: {size}", flush=True)
+            return None
+        start = time.perf_counter()
+        if replay not in self.tables:
+            self.tables[replay] = play_again(replay, self.n_jobs)
+        different = differences(original.figures, self.tables[replay])
+        words = "; ".join(f"{agent} in {env} differs from session {step:,} on" for (env, agent), step in different.items())
+        print(f"{original.name}: {size}, {time.perf_counter() - start:.1f} s: {words or 'equal'}", flush=True)
+        if different:
+            self.differing.append(original.name)
+        return different
+
+    def reseal(self, name: str, path: Path, only_stale: bool, folder: Path | None) -> None:
+        """Check the parts of a file, and renew its digests."""
+        results = read_shipped(path)
+        with tempfile.TemporaryDirectory() as files:
+            for place, shipped in enumerate(results):
+                if only_stale and not stale([shipped]):
+                    continue
+                of_card = name == SCORECARD
+                original = _of_scorecard(shipped) if of_card else _of_study(shipped, name, folder, Path(files))
+                different = self.check(original)
+                if different is not None:
+                    results[place] = renewed(original, different)
+        _write(path, results)
 
 
 def reseal(
@@ -273,7 +318,7 @@ def reseal(
     Args:
         names: of studies, of folders in ``docs/sweeps``, or ``"scorecard"``; none takes all.
         docs: where ``results`` and ``sweeps`` lie.
-        only_stale: play only parts with a digest that is not that of this version.
+        only_stale: play only parts with a digest that is not that of this version; sweeps have none.
         folder: of instance files, named as their instances, for results on queries that do not ship.
         n_jobs: as in `sweep`.
         plan: play nothing, say what would be played.
@@ -284,57 +329,27 @@ def reseal(
     Raises:
         ValueError: an unknown name.
     """
-    files = {path.stem: path for path in sorted((docs / "results").glob("*.parquet"))} | {SCORECARD: RESULTS}
-    sweeps = {path.name: path for path in sorted((docs / "sweeps").iterdir())}
-    for name in names:
-        if name not in files and name not in sweeps:
-            raise ValueError(f"{name} is no shipped result; there is {', '.join([*files, *sweeps])}")
-    tables: dict[Replay, polars.DataFrame] = {}
-    differing, sessions, start = [], 0, time.perf_counter()
-
-    def check(original: Original) -> bool:
-        """Play it, unless it was played for another study; returns whether its digests can be renewed."""
-        nonlocal sessions
-        if original.replay is None:
-            print(f"{original.name}: cannot be played: {original.lack}", flush=True)
-            return False
-        sessions += 0 if original.replay in tables else original.replay.sessions
-        size = f"{len(original.replay.games)} runs of {original.replay.steps[-1]:,} sessions"
-        if plan:
-            tables.setdefault(original.replay, polars.DataFrame())
-            print(f"{original.name}: {size}", flush=True)
-            return False
-        before = time.perf_counter()
-        if original.replay not in tables:
-            tables[original.replay] = play_again(original.replay, n_jobs)
-        different = differences(original.figures, tables[original.replay])
-        words = "; ".join(f"{agent} in {env} differs from session {step:,} on" for (env, agent), step in different.items())
-        print(f"{original.name}: {size}, {time.perf_counter() - before:.1f} s: {words or 'equal'}", flush=True)
-        if different:
-            differing.append(original.name)
-        return True
-
-    for name, path in files.items():
-        if names and name not in names:
-            continue
-        results = read_shipped(path)
-        with tempfile.TemporaryDirectory() as instances:
-            for place, shipped in enumerate(results):
-                if only_stale and not stale([shipped]):
-                    continue
-                of_card = name == SCORECARD
-                original = _of_scorecard(shipped) if of_card else _of_study(shipped, name, folder, Path(instances))
-                if check(original):
-                    assert original.replay is not None
-                    results[place] = renewed(original, differences(original.figures, tables[original.replay]))
-        _write(path, results)
-    for name, path in sweeps.items():
-        if (not names and not only_stale) or name in names:
+    player, start = _Player(n_jobs, plan), time.perf_counter()
+    for name, path in _chosen(docs, names).items():
+        if path.suffix == ".parquet":
+            player.reseal(name, path, only_stale, folder)
+        elif not only_stale:
             for original in _of_sweep(path):
-                check(original)
-    doing = "would be played" if plan else f"played in {time.perf_counter() - start:,.0f} s"
-    print(f"{sessions:,} sessions {doing}; {len(differing)} parts differ, whose digests are left alone", flush=True)
-    return differing
+                player.check(original)
+    sessions = sum(replay.sessions for replay in player.tables)
+    words = "would be played" if plan else f"played in {time.perf_counter() - start:,.0f} s"
+    print(f"{sessions:,} sessions {words}; {len(player.differing)} parts differ, whose digests are left alone", flush=True)
+    return player.differing
+
+
+def _chosen(docs: Path, names: Sequence[str]) -> dict[str, Path]:
+    """The files of studies and of the scorecard, and the folders of sweeps, by name: those that are named, or all."""
+    results, sweeps = sorted((docs / "results").glob("*.parquet")), sorted((docs / "sweeps").iterdir())
+    paths = {path.stem: path for path in results} | {SCORECARD: RESULTS} | {path.name: path for path in sweeps}
+    for name in names:
+        if name not in paths:
+            raise ValueError(f"{name} is no shipped result; there is {', '.join(paths)}")
+    return {name: paths[name] for name in names or paths}
 
 
 def _write(path: Path, results: Sequence[Shipped]) -> None:

@@ -78,9 +78,9 @@ def compact(
     means = table.group_by(pairs, maintain_order=True).agg(polars.col(*columns).mean())
     steps = table["step"].unique().sort()
     late = table if each else table.filter(polars.col("step").is_in(_ends(steps.to_list())))
-    kept = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
-    both = polars.concat([means, late.select(*KEYS, *kept)], how="diagonal_relaxed")
-    return both.select(*KEYS, polars.col(*kept).cast(polars.Float32))
+    names = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
+    both = polars.concat([means, late.select(*KEYS, *names)], how="diagonal_relaxed")
+    return both.select(*KEYS, polars.col(*names).cast(polars.Float32))
 
 
 def _ends(steps: Sequence[int]) -> list[int]:
@@ -100,8 +100,8 @@ def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
     table = polars.concat(
         [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
     )
-    made = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
-    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(made)}))
+    origins = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
+    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(origins)}))
 
 
 def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
@@ -118,11 +118,11 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
         if metadata["clickgym_format"] != FORMAT:
             raise ValueError(f"it is of format {metadata['clickgym_format']}; this version reads {FORMAT}")
         results, table = [], polars.read_parquet(path, memory_map=False)
-        for made in json.loads(metadata[MADE]):
-            setting, part = made.pop("setting"), made.pop("part")
+        for origin in json.loads(metadata[MADE]):
+            setting, part = origin.pop("setting"), origin.pop("part")
             own = table.filter((polars.col("setting") == setting) & (polars.col("part") == part)).drop("setting", "part")
             results.append(
-                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), made)
+                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), origin)
             )
     return results
 
@@ -141,10 +141,10 @@ def fingerprints(envs: Sequence[str], agents: Sequence[str], instances: Sequence
         For each environment ``models``, a fingerprint of its users in all instances, and ``users``, their classes; ``kernels``,
         a digest of what each environment and each agent compiles.
     """
-    made = {env: [make_env(env, instance).unwrapped.model for instance in instances] for env in envs}  # type: ignore[attr-defined]
-    users = {env: sorted({_name(one) for model in models for one in _classes(model)}) for env, models in made.items()}
+    models_of = {env: [make_env(env, instance).unwrapped.model for instance in instances] for env in envs}  # type: ignore[attr-defined]
+    users = {env: sorted({_name(one) for model in models for one in _classes(model)}) for env, models in models_of.items()}
     return {
-        "models": {env: digest("".join(map(model_digest, models)).encode()) for env, models in made.items()},
+        "models": {env: digest("".join(map(model_digest, models)).encode()) for env, models in models_of.items()},
         "users": users,
         "kernels": _kernels(users, agents),
     }
@@ -172,14 +172,15 @@ def stale(results: Iterable[Shipped]) -> list[str]:
     """What has changed since some results were made, one line for each; parameters of users from a file are not looked at."""
     lines = []
     for each in results:
-        made = each.made
-        kernels = _kernels(made["users"], made["agents"])
-        changed = [f"the kernels of {name}" for name, then in made["kernels"].items() if kernels[name] != then]
-        if not any(instance.endswith(".json") for instance in made["instances"]):
-            models = fingerprints(made["envs"], [], made["instances"])["models"]
-            changed += [f"the users of {name}" for name, then in made["models"].items() if models[name] != then]
+        origin = each.made
+        kernels = _kernels(origin["users"], origin["agents"])
+        changed = [f"the kernels of {name}" for name, then in origin["kernels"].items() if kernels[name] != then]
+        if not any(instance.endswith(".json") for instance in origin["instances"]):
+            models = fingerprints(origin["envs"], [], origin["instances"])["models"]
+            changed += [f"the users of {name}" for name, then in origin["models"].items() if models[name] != then]
         if changed:
-            lines.append(f"{each.part}, {each.setting}: {', '.join(changed)} changed since {made['made']}: {made['command']}")
+            since = f"changed since {origin['made']}: {origin['command']}"
+            lines.append(f"{each.part}, {each.setting}: {', '.join(changed)} {since}")
     return lines
 
 

@@ -37,9 +37,9 @@ PARTS = {"nonstat-detect-fast": 10_000, "nonstat-detect-slow": 100_000}
 def restarts(agent: str, length: int, env: Any) -> NDArray[np.int64]:
     """After which sessions an agent restarts, in one run of its own on these users."""
     horizon = N_EPOCHS * length
-    made: Any = make_agent(agent, env, horizon=horizon, seed=0)
-    run(made, env, horizon, seed=0, checkpoints=[horizon])
-    return np.sort(made.state.restart_steps[: made.state.n_restarts[0]])
+    player: Any = make_agent(agent, env, horizon=horizon, seed=0)
+    run(player, env, horizon, seed=0, checkpoints=[horizon])
+    return np.sort(player.state.restart_steps[: player.state.n_restarts[0]])
 
 
 def _first(agent: str, length: int, change: int, env: Any) -> float:

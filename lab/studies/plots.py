@@ -66,11 +66,11 @@ def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
 
 def look_of(label: str, axes: Axes) -> Look:
     """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same figure."""
-    taken = _TAKEN.setdefault(axes.get_figure(), {})
-    if label not in taken:
+    looks = _TAKEN.setdefault(axes.get_figure(), {})
+    if label not in looks:
         choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
-        taken[label] = next((look for look in choices if look not in taken.values()), choices[0])
-    return taken[label]
+        looks[label] = next((look for look in choices if look not in looks.values()), choices[0])
+    return looks[label]
 
 
 def colour_of(label: str, axes: Axes) -> str:

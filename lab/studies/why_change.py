@@ -55,22 +55,22 @@ def _exponents(part: str, evidence: Evidence) -> Mapping[str, Values]:
 
 def _after_a_change(evidence: Evidence) -> Mapping[str, Values]:
     """The share of an epoch's regret in its first fifth, over the epochs after a change."""
-    curves, found = evidence[PAPERS], {}
+    curves, shares = evidence[PAPERS], {}
     for agent in ADAPTIVE:
         values = curves.units(CHANGING, agent)
         first = sum(curves.rate(values, e / 10, e / 10 + 0.02) * 0.02 for e in range(1, 10))
-        found[agent] = first / (curves.rate(values, 0.1, 1.0) * 0.9)
-    return found
+        shares[agent] = first / (curves.rate(values, 0.1, 1.0) * 0.9)
+    return shares
 
 
 def _start(evidence: Evidence) -> Mapping[str, Values]:
     """Regret of the first epoch over the mean of the later epochs with the same users."""
-    curves, found = evidence[PAPERS], {}
+    curves, ratios = evidence[PAPERS], {}
     for agent in ADAPTIVE:
         values = curves.units(CHANGING, agent)
         later = np.mean([curves.rate(values, e / 10, (e + 1) / 10) for e in (2, 4, 6, 8)], axis=0)
-        found[agent] = curves.rate(values, 0.0, 0.1) / later
-    return found
+        ratios[agent] = curves.rate(values, 0.0, 0.1) / later
+    return ratios
 
 
 def worse(curves: Curves, agent: str) -> Values:

@@ -244,10 +244,10 @@ def test_digests_are_renewed_where_a_tenth_comes_out_equal(docs, capsys):
     """Bit for bit, by the seeds of the study that made the result."""
     file = docs / "results" / "why-early-regret.parquet"
     before = read_shipped(file)
-    assert reseal(docs=docs, plan=True) == []
+    assert reseal(["why-early-regret"], docs, plan=True) == []
     assert "why-early-regret: why-early-4, shipped: 16 runs of 10,000 sessions\n" in capsys.readouterr().out
     assert [each.made for each in read_shipped(file)] == [each.made for each in before]
-    assert reseal(docs=docs, only_stale=True, n_jobs=1) == []
+    assert reseal(["why-early-regret"], docs, only_stale=True, n_jobs=1) == []
     out = capsys.readouterr().out
     assert out.count(": equal") == 1
     assert "160,000 sessions played" in out
@@ -266,7 +266,7 @@ def test_digests_of_what_differs_are_left_alone(docs, capsys):
     late = (polars.col("run") == 0) & (polars.col("step") == 10_000)
     changed = results[0].table.with_columns(regret=polars.when(late).then(0).otherwise("regret").cast(polars.Float32))
     write_shipped(file, [replace(results[0], table=changed), *results[1:]])
-    assert reseal(docs=docs, only_stale=True, n_jobs=1) == ["why-early-regret: why-early-4, shipped"]
+    assert reseal(["why-early-regret"], docs, only_stale=True, n_jobs=1) == ["why-early-regret: why-early-4, shipped"]
     assert "cutoff=5 differs from session 10,000 on" in capsys.readouterr().out
     assert set(read_shipped(file)[0].made["kernels"].values()) == {"another"}
 
@@ -287,4 +287,5 @@ def test_one_agent_that_differs_leaves_the_others_their_digests():
     original = Original("", polars.DataFrame(), None, shipped=Shipped("shipped", "part", table(), old), sources=("yandex-9",))
     again = renewed(original, {("CMRank-v0", "TopRank"): 7}).made
     assert again["kernels"] == made["kernels"] | {"CMRank-v0": "another", "TopRank": "another"}
+    assert again["users"] == made["users"]
     assert again["models"] == made["models"] | {"CMRank-v0": "another"}
