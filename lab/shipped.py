@@ -13,6 +13,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from pydoc import locate
 from types import FunctionType
@@ -77,9 +78,9 @@ def compact(
     means = table.group_by(pairs, maintain_order=True).agg(polars.col(*columns).mean())
     steps = table["step"].unique().sort()
     late = table if each else table.filter(polars.col("step").is_in(_ends(steps.to_list())))
-    kept = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
-    both = polars.concat([means, late.select(*KEYS, *kept)], how="diagonal_relaxed")
-    return both.select(*KEYS, polars.col(*kept).cast(polars.Float32))
+    names = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
+    both = polars.concat([means, late.select(*KEYS, *names)], how="diagonal_relaxed")
+    return both.select(*KEYS, polars.col(*names).cast(polars.Float32))
 
 
 def _ends(steps: Sequence[int]) -> list[int]:
@@ -99,8 +100,8 @@ def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
     table = polars.concat(
         [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
     )
-    made = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
-    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(made)}))
+    origins = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
+    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(origins)}))
 
 
 def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
@@ -117,11 +118,11 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
         if metadata["clickgym_format"] != FORMAT:
             raise ValueError(f"it is of format {metadata['clickgym_format']}; this version reads {FORMAT}")
         results, table = [], polars.read_parquet(path, memory_map=False)
-        for made in json.loads(metadata[MADE]):
-            setting, part = made.pop("setting"), made.pop("part")
+        for origin in json.loads(metadata[MADE]):
+            setting, part = origin.pop("setting"), origin.pop("part")
             own = table.filter((polars.col("setting") == setting) & (polars.col("part") == part)).drop("setting", "part")
             results.append(
-                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), made)
+                Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), origin)
             )
     return results
 
@@ -140,10 +141,10 @@ def fingerprints(envs: Sequence[str], agents: Sequence[str], instances: Sequence
         For each environment ``models``, a fingerprint of its users in all instances, and ``users``, their classes; ``kernels``,
         a digest of what each environment and each agent compiles.
     """
-    made = {env: [make_env(env, instance).unwrapped.model for instance in instances] for env in envs}  # type: ignore[attr-defined]
-    users = {env: sorted({_name(one) for model in models for one in _classes(model)}) for env, models in made.items()}
+    models_of = {env: [make_env(env, instance).unwrapped.model for instance in instances] for env in envs}  # type: ignore[attr-defined]
+    users = {env: sorted({_name(one) for model in models for one in _classes(model)}) for env, models in models_of.items()}
     return {
-        "models": {env: digest("".join(map(model_digest, models)).encode()) for env, models in made.items()},
+        "models": {env: digest("".join(map(model_digest, models)).encode()) for env, models in models_of.items()},
         "users": users,
         "kernels": _kernels(users, agents),
     }
@@ -171,47 +172,51 @@ def stale(results: Iterable[Shipped]) -> list[str]:
     """What has changed since some results were made, one line for each; parameters of users from a file are not looked at."""
     lines = []
     for each in results:
-        made = each.made
-        kernels = _kernels(made["users"], made["agents"])
-        changed = [f"the kernels of {name}" for name, then in made["kernels"].items() if kernels[name] != then]
-        if not any(instance.endswith(".json") for instance in made["instances"]):
-            models = fingerprints(made["envs"], [], made["instances"])["models"]
-            changed += [f"the users of {name}" for name, then in made["models"].items() if models[name] != then]
+        origin = each.made
+        kernels = _kernels(origin["users"], origin["agents"])
+        changed = [f"the kernels of {name}" for name, then in origin["kernels"].items() if kernels[name] != then]
+        if not any(instance.endswith(".json") for instance in origin["instances"]):
+            models = fingerprints(origin["envs"], [], origin["instances"])["models"]
+            changed += [f"the users of {name}" for name, then in origin["models"].items() if models[name] != then]
         if changed:
-            lines.append(f"{each.part}, {each.setting}: {', '.join(changed)} changed since {made['made']}: {made['command']}")
+            since = f"changed since {origin['made']}: {origin['command']}"
+            lines.append(f"{each.part}, {each.setting}: {', '.join(changed)} {since}")
     return lines
 
 
 def kernel_digest(*classes: Any) -> str:
     """Identifies what agents or users compile, and how they start: the sources of all that they reach, without their words.
 
+    Neither the module in which something stands nor where a function imports it from is part of the digest.
+
     Args:
         classes: of agents or users; one that is not to be found has no source.
     """
-    found: dict[str, str] = {}
-    for one in classes:
-        for base in getattr(one, "__mro__", ()):
-            for name, member in vars(base).items():
-                member = getattr(member, "__func__", member)
-                if isinstance(member, Dispatcher) or name in ("__init__", "_initial_state"):
-                    _collect(getattr(member, "py_func", member), found)
-    return digest("\n".join(f"{name}: {found[name]}" for name in sorted(found)).encode())
+    identities: dict[FunctionType, str] = {}
+    members = [
+        f"{base.__qualname__}.{name}: {_identity(member, identities)}"
+        for one in classes
+        for base in getattr(one, "__mro__", ())
+        for name, member in sorted(vars(base).items())
+        if isinstance(getattr(member, "__func__", member), Dispatcher) or name in ("__init__", "_initial_state")
+    ]
+    return digest("\n".join(members).encode())
 
 
-def _collect(function: Any, found: dict[str, str]) -> None:
-    """The source of a function of the package, and of all functions and numbers that it names."""
+def _identity(value: Any, identities: dict[FunctionType, str]) -> str:
+    """What a name stands for, as text: a constant, or a function of the package with all that it names; empty for others."""
+    if isinstance(value, int | float | str | tuple):
+        return repr(value)
+    function = getattr(value, "__func__", value)
+    function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType) or not _is_ours(function):
-        return
-    name = f"{function.__module__}.{function.__qualname__}"
-    if name in found:
-        return
-    found[name] = _without_words(function)
-    for used in _names(function.__code__):
-        value = function.__globals__.get(used)
-        if isinstance(value, int | float | str | tuple):
-            found[f"{function.__module__}.{used}"] = repr(value)
-        else:
-            _collect(getattr(value, "py_func", value), found)
+        return ""
+    if function not in identities:
+        identities[function] = function.__qualname__  # for a function that calls itself
+        values = {name: function.__globals__.get(name) for name in sorted(set(_names(function.__code__)))}
+        texts = [f"{name}={text}" for name, value in values.items() if (text := _identity(value, identities))]
+        identities[function] = digest("\n".join([_without_words(function), *texts]).encode())
+    return identities[function]
 
 
 def _is_ours(function: FunctionType) -> bool:
@@ -226,12 +231,15 @@ def _names(code: Any) -> Iterator[str]:
             yield from _names(constant)
 
 
+@cache
 def _without_words(function: FunctionType) -> str:
-    """The source of a function as Python would write it: no comments, no docstring, no layout, no messages of errors."""
+    """The source of a function as Python would write it: no comments, docstring, layout, imports, or messages of errors."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef):
+            words = ast.get_docstring(node) is not None
+            statements = [each for each in node.body[words:] if not isinstance(each, ast.Import | ast.ImportFrom)]
+            node.body = statements or [ast.Pass()]
         elif isinstance(node, ast.Raise):
             node.exc = node.cause = None
     return ast.unparse(tree)

@@ -20,7 +20,7 @@ def describe_study(name: str) -> Description:
         ('Zoghi et al. 2017, figure 1', ['What it plays in full (--scale 1)', 'Statements that it judges'])
     """
     study = STUDIES[name]
-    played = [
+    parts = [
         (
             part.name,
             f"{part.horizon:,}",
@@ -45,7 +45,7 @@ def describe_study(name: str) -> Description:
         {key: text for key, text in facts.items() if text},
         [
             TableOfWords(
-                "What it plays in full (--scale 1)", ("part", "sessions", "runs", "queries", "environments", "agents"), played
+                "What it plays in full (--scale 1)", ("part", "sessions", "runs", "queries", "environments", "agents"), parts
             ),
             TableOfWords("Statements that it judges", ("statement", "supported if", "the paper reports"), statements),
         ],

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...envs import ContextualModel, load_instance
-from .plots import LOOKS, band, finish, grid
+from .plots import band, finish, grid, look_of
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, every, percent, several
 
 if TYPE_CHECKING:
@@ -314,16 +315,20 @@ def _ubm_table1() -> Study:
 def _ctr_table(part: str, evidence: Evidence) -> PaperTable:
     curves = evidence[part]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
-    for kind in (CTR_SUM, CTR_SET):
-        for reading in (THEOREM, BEST):
-            for agent in HE_AGENTS:
-                specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
-                alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
-                values = [ctr(curves, ubm(k), agent, reading, kind)[:, -1].mean() for k in POSITIONS]
-                lifts = [lift(curves, ubm(k), agent, reading, kind).mean() for k in POSITIONS]
-                cells = [f"{value:.3f} {100 * above:+.1f}%" for value, above in zip(values, lifts, strict=True)]
-                rows.append([kind, agent, alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas), *cells])
+    for kind, reading, agent in product((CTR_SUM, CTR_SET), (THEOREM, BEST), HE_AGENTS):
+        cells = []
+        for env in map(ubm, POSITIONS):
+            value = ctr(curves, env, agent, reading, kind)[:, -1].mean()
+            cells.append(f"{value:.3f} {100 * lift(curves, env, agent, reading, kind).mean():+.1f}%")
+        rows.append([kind, agent, _alphas(curves, agent, reading), *cells])
     return "CTR and lift over C2UCB", rows
+
+
+def _alphas(curves: Curves, agent: str, reading: str) -> str:
+    """The α of each K, or of all if it is the same."""
+    specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
+    alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
+    return alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
 
 
 def _table1(evidence: Evidence) -> PaperTable:
@@ -346,7 +351,7 @@ def _draw_fig2(evidence: Evidence) -> Figure:
         for agent in HE_AGENTS:
             ends = [estimate(ctr(curves, ubm(k), agent, reading, kind)[:, -1]) for k in POSITIONS]
             mean, half = np.transpose(ends)
-            colour, dashes = LOOKS[agent]
+            colour, dashes = look_of(agent, axes)
             axes.errorbar(
                 POSITIONS, mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5, label=agent
             )

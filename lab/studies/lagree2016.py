@@ -101,13 +101,13 @@ def _pbm_synthetic() -> Study:
             for agent, reading in zip(LAGREE_AGENTS[-2:], READINGS.values(), strict=True)
         ),
     ]  # fmt: skip
-    kept: Any = {"windows": 20, "facts": {LOWER_BOUND: bound_per_log}}
+    settings: Any = {"windows": 20, "facts": {LOWER_BOUND: bound_per_log}}
     return Study(
         "Regret beside the lower bound of the position-based model",
         "Lagrée et al. 2016, section 5",
         (
-            Part("pbm-small", (PBM,), LAGREE_AGENTS, 10**6, 100, 1, lambda queries: ["lagree2016-small"], **kept),
-            Part("pbm-realistic", (PBM,), LAGREE_AGENTS, 10**6, 100, 1, **kept),
+            Part("pbm-small", (PBM,), LAGREE_AGENTS, 10**6, 100, 1, lambda queries: ["lagree2016-small"], **settings),
+            Part("pbm-realistic", (PBM,), LAGREE_AGENTS, 10**6, 100, 1, **settings),
         ),
         tuple(statements),
         f"Horizon and runs are our choice. The realistic instance is {DEFAULT_INSTANCE}, or the first of --instances.",
@@ -125,8 +125,8 @@ def _draw(evidence: Evidence) -> Figure:
         bound = lower_bound(curves)
         axes.plot(curves.steps[late], bound[late], color="black", linewidth=1.2, linestyle=":", label="lower bound (Theorem 6)")
         axes.set(xscale="log", title=curves.instances[0], xlabel="session")
-        shown = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
-        axes.set_ylim(0, 1.6 * max(*shown, bound[-1]))  # an agent that does not learn leaves the panel
+        ends = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
+        axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels, evidence, "Regret beside the lower bound")
 

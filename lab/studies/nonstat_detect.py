@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...runner.make import make_agent
 from ...runner.run import run
 from .li2019_cascade import ADAPTIVE, CHANGING
-from .plots import LOOKS, band, finish, grid
+from .plots import DASHED, band, colour_of, finish, grid, look_of
 from .study import LAST, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, less, several, total
 from .why_change import switching
 
@@ -37,9 +37,9 @@ PARTS = {"nonstat-detect-fast": 10_000, "nonstat-detect-slow": 100_000}
 def restarts(agent: str, length: int, env: Any) -> NDArray[np.int64]:
     """After which sessions an agent restarts, in one run of its own on these users."""
     horizon = N_EPOCHS * length
-    made: Any = make_agent(agent, env, horizon=horizon, seed=0)
-    run(made, env, horizon, seed=0, checkpoints=[horizon])
-    return np.sort(made.state.restart_steps[: made.state.n_restarts[0]])
+    player: Any = make_agent(agent, env, horizon=horizon, seed=0)
+    run(player, env, horizon, seed=0, checkpoints=[horizon])
+    return np.sort(player.state.restart_steps[: player.state.n_restarts[0]])
 
 
 def _first(agent: str, length: int, change: int, env: Any) -> float:
@@ -188,14 +188,14 @@ def _draw(evidence: Evidence) -> Figure:
         curves = evidence[part]
         places = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 51)[1:].round())
         for agent in (*DETECTING, TOLD, *ADAPTIVE, *STUBBORN):
-            look = (LOOKS[agent][0], (0, (4, 1.5))) if agent == STUBBORN[0] else LOOKS[agent]
+            look = (colour_of(LAST, above), DASHED) if agent == STUBBORN[0] else look_of(agent, above)
             band(above, curves.steps[places], curves.units(CHANGING, agent)[:, places], agent, look)
         above.set(title=f"a change every {length:,}", ylim=(0, None))
         changes = length * np.arange(1, N_EPOCHS)
         for offset, agent, mark in zip((-0.12, 0.12), DETECTING, ("x", "."), strict=True):
             delays = _steps(curves, agent) - changes
             places = np.broadcast_to(changes + offset * length, delays.shape)
-            below.plot(places.ravel(), delays.ravel(), mark, color=LOOKS[agent][0], markersize=4, markeredgewidth=0.8)
+            below.plot(places.ravel(), delays.ravel(), mark, color=colour_of(agent, below), markersize=4, markeredgewidth=0.8)
         below.set(xlabel="session", yscale="log", ylim=(1, length))
         for axes in (above, below):
             axes.set_xlim(0, curves.horizon)

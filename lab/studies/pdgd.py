@@ -50,32 +50,32 @@ def documents(queries: Sequence[str]) -> list[str]:
     Raises:
         ValueError: an instance has documents, but no users by grades.
     """
-    made = []
+    names = []
     for seed, query in enumerate(queries):
-        known = load_instance(query)
-        judged = _judged(known) is not None
-        if not judged and any(isinstance(model, ContextualModel) for model in known.models.values()):
+        instance = load_instance(query)
+        judged = _judged(instance) is not None
+        if not judged and any(isinstance(model, ContextualModel) for model in instance.models.values()):
             raise ValueError(f"{query} has no users by grades; make it by clickgym features FILE --users ... --held-out ...")
-        made.append(query if judged else f"judged:seed={seed}")
-    return made
+        names.append(query if judged else f"judged:seed={seed}")
+    return names
 
 
-def _judged(known: Instance) -> GradedModel | None:
-    return next((model for model in known.models.values() if isinstance(model, GradedModel)), None)
+def _judged(instance: Instance) -> GradedModel | None:
+    return next((model for model in instance.models.values() if isinstance(model, GradedModel)), None)
 
 
 def before(users: str, names: Sequence[str], folder: Path) -> list[str]:
     """The same documents before users of one behaviour."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    files = []
     for name in names:
-        known = load_instance(name)
-        model = _judged(known)
+        instance = load_instance(name)
+        model = _judged(instance)
         assert model is not None
-        own = f"{known.name.replace(':', '-').replace('=', '-')}-{users}"
-        shown = Instance(own, {model.kind: model.before(users)}, known.n_positions, known.description, known.origin)
-        made.append(saved(shown, folder))
-    return made
+        own = f"{instance.name.replace(':', '-').replace('=', '-')}-{users}"
+        graded = Instance(own, {model.kind: model.before(users)}, instance.n_positions, instance.description, instance.origin)
+        files.append(saved(graded, folder))
+    return files
 
 
 # -------------------------------------------------------------------------------------------------------------- measures
@@ -118,8 +118,8 @@ def _higher(measure: str, others: Sequence[str], users: Sequence[str], evidence:
 
 
 def _faster(evidence: Evidence) -> Finding:
-    found = [evidence[_part(users)] for users in USERS]
-    return several({users: versus(online(of, "PDGD"), online(of, FASTER)) for users, of in zip(USERS, found, strict=True)})
+    measured = [evidence[_part(users)] for users in USERS]
+    return several({users: versus(online(of, "PDGD"), online(of, FASTER)) for users, of in zip(USERS, measured, strict=True)})
 
 
 def _as_good(evidence: Evidence) -> Finding:

@@ -7,10 +7,11 @@ import math
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import takewhile
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from ...runner.sweep import sweep
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
 from .page import study_html
 from .registry import STUDIES
+from .rehearsal import rehearse
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
 
 __all__ = [
@@ -109,23 +111,35 @@ def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = Non
         raise ValueError(f"scale is {scale!r}; expected a number in (0, 1]")
     if not names:
         raise ValueError("no study was named")
+    _check_names(names)
+    queries = _shipped_queries() if queries is None else queries
+    plans = []
+    for part in {part.name: part for name in names for part in STUDIES[name].parts}.values():
+        count = _reduced(part.queries, scale, LEAST_QUERIES)
+        horizon = max(round(part.horizon * scale), part.least_horizon)
+        plans.append(Plan(part, tuple(queries[:count]), horizon, _reduced(part.runs, scale, part.least_runs)))
+        _check_instances(plans[-1])
+    return plans
+
+
+def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if name not in STUDIES:
             raise ValueError(unknown("study", name, STUDIES))
-    if queries is None:
-        shipped = [name for name in list_instances() if name.startswith("yandex-") and name != "yandex-like"]
-        queries = sorted(shipped, key=lambda name: name != DEFAULT_INSTANCE)  # it comes first
-    plans = []
-    for part in {part.name: part for name in names for part in STUDIES[name].parts}.values():
-        wanted = _reduced(part.queries, scale, LEAST_QUERIES)
-        horizon = max(round(part.horizon * scale), part.least_horizon)
-        plans.append(Plan(part, tuple(queries[:wanted]), horizon, _reduced(part.runs, scale, part.least_runs)))
-        for query in plans[-1].queries:
-            load_instance(query)
-        for name in plans[-1].names:
-            for env in part.envs:
-                make_env(env, name)
-    return plans
+
+
+def _shipped_queries() -> list[str]:
+    """The shipped real queries, the default instance first."""
+    names = [name for name in list_instances() if name.startswith("yandex-") and name != "yandex-like"]
+    return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
+
+
+def _check_instances(planned: Plan) -> None:
+    """Load all queries, and make all environments once."""
+    for query in planned.queries:
+        load_instance(query)
+    for name, env in product(planned.names, planned.part.envs):
+        make_env(env, name)
 
 
 def _reduced(count: int, scale: float, least: int) -> int:
@@ -145,14 +159,14 @@ def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
     """
     seconds = 0.0
     for each in plans:
-        instances, played = each.instances(out), min(sessions, each.horizon)
+        instances, length = each.instances(out), min(sessions, each.horizon)
         for env_spec in each.part.envs:
             env = make_env(env_spec, instances[0])
             for agent_spec in each.part.agents:
                 name, hyperparameters = parse_spec(agent_spec)
                 agent = make_agent(name, env, horizon=each.horizon, seed=0, **hyperparameters)
-                result = run(agent, env, played, seed=0, checkpoints=[played], metrics=each.part.metrics)
-                seconds += result.seconds / played * each.horizon * each.runs * len(instances)
+                result = run(agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics)
+                seconds += result.seconds / length * each.horizon * each.runs * len(instances)
     return seconds
 
 
@@ -182,10 +196,12 @@ def run_study(
         The statements of each study with what was found.
 
     Raises:
-        ValueError, TypeError: on bad arguments, before any session is played.
+        ValueError, TypeError: on bad arguments, or a study that cannot be judged or drawn, before any session is played.
     """
     check_seed(seed)
     plans = plan(names, scale, queries)
+    for name in names:
+        _rehearse(name, plans)
     out = Path(out)
     make_folder(out)
     for each in plans:
@@ -212,15 +228,27 @@ def run_study(
             callback=callback,
         )
         measured[each.part.name] = _with_facts(each.part, table, instances), _made(each, out / each.part.name, instances)
-    found: dict[str, Findings] = {}
+    findings_of: dict[str, Findings] = {}
     for name in names:
         command, results = _command(name, scale, queries, seed), []
         for part in STUDIES[name].parts:
-            table, made = measured[part.name]
-            kept = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
-            results.append(Shipped(setting, part.name, kept, {"command": command, **made}))
-        found[name] = conclude(name, results, out, console)
-    return found
+            table, origin = measured[part.name]
+            curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
+            results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
+        findings_of[name] = conclude(name, results, out, console)
+    return findings_of
+
+
+def _rehearse(name: str, plans: Sequence[Plan]) -> None:
+    """Judge and draw a study by invented numbers, with the instances and checkpoints of a plan."""
+    by_part = {each.part.name: each for each in plans}
+    with tempfile.TemporaryDirectory() as folder:
+        parts = []
+        for part in STUDIES[name].parts:
+            planned = by_part[part.name]
+            instances = [load_instance(instance).name for instance in planned.instances(Path(folder))]
+            parts.append((part, instances, planned.checkpoints.tolist()))
+    rehearse(name, STUDIES[name], parts)
 
 
 def draw_again(
@@ -240,19 +268,14 @@ def draw_again(
     Raises:
         ValueError: on an unknown study, a folder without its results, or results that are there twice.
     """
-    for name in names:
-        if name not in STUDIES:
-            raise ValueError(unknown("study", name, STUDIES))
+    _check_names(names)
     results = {name: [each for folder in folders for each in read_study(name, folder)] for name in names}
     for name, all_of_it in results.items():
         keys = [(each.setting, each.part) for each in all_of_it]
         if twice := {key for key in keys if keys.count(key) > 1}:
             raise ValueError(f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders")
     make_folder(Path(out))
-    found: dict[str, Findings] = {}
-    for name in names:
-        found[name] = conclude(name, results[name], Path(out), console)
-    return found
+    return {name: conclude(name, results[name], Path(out), console) for name in names}
 
 
 def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
@@ -300,8 +323,6 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
     Returns:
         The statements with what was found in the first setting.
     """
-    # matplotlib is slow to load, and bad input should be named before
-
     write_shipped(out / f"{name}.parquet", results)
     settings = by_setting(name, results)
     figures = [draw(setting) for setting in settings]
@@ -372,18 +393,18 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
     rows = []
     for env in part.envs:
         for instance in instances:
-            made = make_env(env, instance)
-            rows.append({"env": env, "instance": instance_of(made)} | {fact: find(made) for fact, find in part.facts.items()})
+            users = make_env(env, instance)
+            rows.append({"env": env, "instance": instance_of(users)} | {fact: find(users) for fact, find in part.facts.items()})
     return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
 
 
 def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
     """What made the results of a part."""
     config = read_results(folder)[2]
-    kept = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
+    origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [Path(instance).name if instance.endswith(".json") else instance for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
-    return {**kept, "queries": queries, "instances": sources, **fingerprints(kept["envs"], kept["agents"], instances)}
+    return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
 
 
 def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
@@ -395,8 +416,8 @@ def draw(setting: Setting) -> Figure:
     """The figure of a study, with the version and the command that made it, without which nobody could check it."""
     figure = STUDIES[setting.study].figure(setting.evidence)
     least = {f"{each.horizon:,}" for each in setting.plans if each.horizon == each.part.least_horizon < each.part.horizon}
-    played = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
-    figure.supxlabel(_shortened(setting.command) + played, fontsize=6, color="0.4", x=0.01, ha="left")
+    note = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
+    figure.supxlabel(_shortened(setting.command) + note, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 
@@ -415,9 +436,9 @@ def _print(console: Console, setting: Setting) -> None:
         print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
         console.print()
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    found = [(statement.text, finding.measured.replace("; ", "\n"), finding.verdict) for statement, finding in setting.found]
+    findings = [(statement.text, finding.measured.replace("; ", "\n"), finding.verdict) for statement, finding in setting.found]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
-    print_table(console, columns, found, title=title)
+    print_table(console, columns, findings, title=title)
     console.print()
 
 

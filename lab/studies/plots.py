@@ -1,71 +1,51 @@
-"""What the figures of the studies share: how agents look, panels, curves with bands, legend and title."""
+"""Looks of agents, panels, curves with bands, legend and title: what the figures of the studies share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.colours import COLOURS
-from .study import FIRST, LAST, Evidence, Values, estimate
+from .study import Evidence, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS_OF_USERS", "LOOKS", "band", "finish", "grid"]
+__all__ = ["COLOURS_OF_USERS", "DASHED", "DOTTED", "LOOKS", "band", "colour_of", "finish", "grid", "look_of"]
 
+Look = tuple[str, Any]
+"""A colour, and dashes as matplotlib takes them."""
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
-LOOKS: dict[str, tuple[str, Any]] = {
-    LAST: (ORANGE, "-"),
-    FIRST: (ORANGE, (0, (4, 1.5))),
-    "BatchRank": (BLUE, "-"),
-    "MergeRank": (BLUE, (0, (4, 1.5))),
-    "RankedExp3": (GREY, "-"),
-    "TopRank": (GREEN, "-"),
-    "BubbleRank": (PURPLE, "-"),
-    "Fixed": (BLACK, (0, (1, 1.2))),
-    "CascadeDUCB": (GREEN, "-"),
-    "CascadeSWUCB": (PURPLE, "-"),
-    "PBMPIE": (BLUE, "-"),
-    "PBMTS": (GREEN, "-"),
-    "BCMPTS": (SKY, "-"),
-    "PBMUCB": (PURPLE, "-"),
-    "RankedKLUCB": (GREY, "-"),
-    "CascadeUCB1": (ORANGE, "-"),
-    "CascadeUCB1:feedback=first_click": (ORANGE, (0, (4, 1.5))),
-    "UBMLinUCB": (BLUE, "-"),
-    "C2UCB": (GREY, "-"),
-    "CMLinUCB": (ORANGE, "-"),
-    "LinearTS": (GREEN, "-"),
-    "PDGD": (BLACK, "-"),
-    "PDGD:learning_rate=3": (BLACK, (0, (4, 1.5))),
-    "DCMLinUCB": (GREEN, "-"),
-    "PBMLinUCB": (PURPLE, "-"),
-    "Random": (YELLOW, (0, (1, 1.2))),
-    "PerState": (ORANGE, (0, (4, 1.5))),
-    "CascadeVI": (BLACK, "-"),
-    "PPO": (BLUE, "-"),
-    "DQN": (GREEN, "-"),
-    "MaskablePPO": (SKY, "-"),
-    "RecurrentPPO": (PURPLE, "-"),
-    "UniRank": (YELLOW, "-"),
-    "GRAB": (SKY, "-"),
-    "SGRAB": (SKY, (0, (4, 1.5))),
-    "PBMHB": (BLACK, "-"),
-    "GLRCascadeUCB": (BLUE, (0, (4, 1.5))),
-    "GLRCascadeKLUCB": (BLUE, "-"),
-    "GLRCascadeKLUCB:n_segments=10": (SKY, "-"),
-    f"{LAST}:c=0": (YELLOW, "-"),
-    "TopRank:delta=2e-07": (GREEN, "-"),
-    "BubbleRank:delta=1.6e-27": (PURPLE, "-"),
-    "RankedExp3:gamma=0.003": (SKY, "-"),
-    "RankedExp3:gamma=0.01": (BLUE, "-"),
-    "RankedExp3:gamma=0.03": (PURPLE, "-"),
+SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
+_OVERRIDES: dict[Look, str] = {
+    (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
+    (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click PerState",
+    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO GLRCascadeKLUCB RankedExp3:gamma=0.01",
+    (BLUE, DASHED): "MergeRank GLRCascadeUCB",
+    (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
+    (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
+    (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO BubbleRank:delta=1.6e-27 RankedExp3:gamma=0.03",
+    (BLACK, DOTTED): "Fixed",
+    (SKY, SOLID): "BCMPTS MaskablePPO GRAB GLRCascadeKLUCB:n_segments=10 RankedExp3:gamma=0.003",
+    (BLACK, SOLID): "PDGD CascadeVI PBMHB",
+    (BLACK, DASHED): "PDGD:learning_rate=3",
+    (YELLOW, DOTTED): "Random",
+    (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
+    (SKY, DASHED): "SGRAB",
 }
-"""An agent looks the same in all figures; two readings of the same algorithm share a colour."""
+LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
+"""Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
+_AUTOMATIC: list[Look] = [
+    (colour, dashes)
+    for dashes in ((0, (6, 1.5, 1, 1.5)), (0, (8, 2)), (0, (6, 1, 1, 1, 1, 1)), SOLID, DASHED, DOTTED)
+    for colour in COLOURS
+]
+_TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
 
 COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PURPLE, "-"))
 """For curves of one comparison on several kinds of users."""
@@ -84,9 +64,23 @@ def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
-def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look: tuple[str, Any] | None = None) -> None:
+def look_of(label: str, axes: Axes) -> Look:
+    """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same figure."""
+    looks = _TAKEN.setdefault(axes.get_figure(), {})
+    if label not in looks:
+        choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
+        looks[label] = next((look for look in choices if look not in looks.values()), choices[0])
+    return looks[label]
+
+
+def colour_of(label: str, axes: Axes) -> str:
+    """The colour of `look_of`."""
+    return look_of(label, axes)[0]
+
+
+def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look: Look | None = None) -> None:
     """The mean of ``(units, steps)`` values with its interval."""
-    colour, dashes = LOOKS[label] if look is None else look
+    colour, dashes = look_of(label, axes) if look is None else look
     axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
     if len(values) > 1:
         mean, half = np.transpose([estimate(column) for column in values.T])

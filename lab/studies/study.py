@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import polars
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.statistics import half_width
 from ...envs import Instance
 
 if TYPE_CHECKING:
-    import polars
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -325,8 +325,8 @@ def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Find
     """Whether the column keeps growing as fast as before."""
     values = curves.units(env, agent, column)
     early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
-    kept = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return Finding(f"{estimate(late)} per session, {kept:.2f} of before", estimate(late - LINEAR * early).above(SLACK))
+    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
+    return Finding(f"{estimate(late)} per session, {share:.2f} of before", estimate(late - LINEAR * early).above(SLACK))
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:

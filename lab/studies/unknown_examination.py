@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .plots import LOOKS, band, finish, grid
+from .plots import DOTTED, LOOKS, band, finish, grid, look_of
 from .study import (
     CM,
     LAST,
@@ -187,7 +187,7 @@ def _draw(evidence: Evidence) -> Figure:
         curves, env = evidence[name], MODELS[name]
         late = curves.steps >= 100
         for agent in agents:
-            look = (LOOKS[agent][0], (0, (1, 1.2))) if agent in TOLD else LOOKS[agent]
+            look = (LOOKS[agent][0], DOTTED) if agent in TOLD else look_of(agent, axes)
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, look)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
     panels[0].set_ylabel("cumulative regret")

@@ -102,16 +102,19 @@ def _less(better: str, worse: Sequence[str], families: Sequence[str], evidence: 
 def _table(evidence: Evidence) -> PaperTable:
     rows = [["users", "agent", *(f"after {step:,}" for step in PLACES), "first of all after"]]
     for family in FAMILIES:
-        regret = {agent: [at(evidence, agent, family, step) for step in PLACES] for agent in EVERYONE}
-        best = []
-        for i in range(len(PLACES)):
-            means = {agent: value.mean() for agent, values in regret.items() if (value := values[i]) is not None}
-            best.append(min(means, key=lambda agent: means[agent], default=""))
-        for agent, values in regret.items():
+        best = {step: _best(evidence, family, step) for step in PLACES}
+        for agent in EVERYONE:
+            values = [at(evidence, agent, family, step) for step in PLACES]
             cells = ["" if value is None else str(estimate(value)) for value in values]
-            first = ", ".join(f"{step:,}" for step, name in zip(PLACES, best, strict=True) if name == agent)
-            rows.append([family, agent, *cells, first])
+            rows.append([family, agent, *cells, ", ".join(f"{step:,}" for step in PLACES if best[step] == agent)])
     return "Regret so far, mean over the runs", rows
+
+
+def _best(evidence: Evidence, family: str, step: int) -> str:
+    """The agent with the least regret of those that played so many sessions; empty if none did."""
+    values = {agent: at(evidence, agent, family, step) for agent in EVERYONE}
+    means = {agent: value.mean() for agent, value in values.items() if value is not None}
+    return min(means, key=lambda agent: means[agent], default="")
 
 
 def _study() -> Study:

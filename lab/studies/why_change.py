@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .li2019_cascade import ADAPTIVE, CHANGING
-from .plots import LOOKS, band, finish, grid
+from .plots import band, colour_of, finish, grid
 from .study import LAST, LINEAR, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, several
 from .why import hypothesis
 
@@ -55,22 +55,22 @@ def _exponents(part: str, evidence: Evidence) -> Mapping[str, Values]:
 
 def _after_a_change(evidence: Evidence) -> Mapping[str, Values]:
     """The share of an epoch's regret in its first fifth, over the epochs after a change."""
-    curves, found = evidence[PAPERS], {}
+    curves, shares = evidence[PAPERS], {}
     for agent in ADAPTIVE:
         values = curves.units(CHANGING, agent)
         first = sum(curves.rate(values, e / 10, e / 10 + 0.02) * 0.02 for e in range(1, 10))
-        found[agent] = first / (curves.rate(values, 0.1, 1.0) * 0.9)
-    return found
+        shares[agent] = first / (curves.rate(values, 0.1, 1.0) * 0.9)
+    return shares
 
 
 def _start(evidence: Evidence) -> Mapping[str, Values]:
     """Regret of the first epoch over the mean of the later epochs with the same users."""
-    curves, found = evidence[PAPERS], {}
+    curves, ratios = evidence[PAPERS], {}
     for agent in ADAPTIVE:
         values = curves.units(CHANGING, agent)
         later = np.mean([curves.rate(values, e / 10, (e + 1) / 10) for e in (2, 4, 6, 8)], axis=0)
-        found[agent] = curves.rate(values, 0.0, 0.1) / later
-    return found
+        ratios[agent] = curves.rate(values, 0.0, 0.1) / later
+    return ratios
 
 
 def worse(curves: Curves, agent: str) -> Values:
@@ -186,9 +186,9 @@ def _draw(evidence: Evidence) -> Figure:
             short = evidence[PAPERS]
             for agent in ADAPTIVE:
                 end = short.units(CHANGING, agent)[:, -1].mean()
-                axes.plot(short.horizon, end, "o", color=LOOKS[agent][0], markersize=5)
+                axes.plot(short.horizon, end, "o", color=colour_of(agent, axes), markersize=5)
                 rise = end * curves.steps / short.horizon
-                axes.plot(curves.steps, rise, color=LOOKS[agent][0], linewidth=0.8, linestyle=":", label="proportional to T")
+                axes.plot(curves.steps, rise, ":", color=colour_of(agent, axes), linewidth=0.8, label="proportional to T")
         axes.set(title=title, xlabel="session", xlim=(0, None), ylim=(0, None))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     panels[0].set_ylabel("cumulative regret")

@@ -64,13 +64,13 @@ def _ahead(evidence: Evidence) -> Mapping[str, Values]:
 
 def _by_pairs(evidence: Evidence) -> Mapping[str, Values]:
     """``(runs,)`` rank correlation over queries of |V_0| and BubbleRank's disadvantage."""
-    curves, found = evidence[SHORT], {}
+    curves, correlations = evidence[SHORT], {}
     for env in BUBBLE:
         wrong = curves.ends(env, BUBBLE_RANK, WRONG_PAIRS)[:, 0]
         ratios = log_ratio(curves, env)
         ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (wrong, *ratios.T)]
-        found[short(env)] = np.array([np.corrcoef(ranks[0], each)[0, 1] for each in ranks[1:]])
-    return found
+        correlations[short(env)] = np.array([np.corrcoef(ranks[0], each)[0, 1] for each in ranks[1:]])
+    return correlations
 
 
 def _at_a_hundredth(part: str, evidence: Evidence) -> Values:
@@ -101,7 +101,7 @@ def _study() -> Study:
     own = Part(OWN, BUBBLE, (BUBBLE_RANK, *RIVALS), 10**5, 6, 16, least_horizon=LATE, least_runs=6, windows=20)
     queries = Part(SHORT, BUBBLE, (BUBBLE_RANK, TOP_RANK), 5_000, 6, 16, least_horizon=5_000, least_runs=6, windows=20,
                    facts={WRONG_PAIRS: wrong_in_list})  # fmt: skip
-    made = tuple(
+    lists = tuple(
         Part(part, (BUBBLE_CM,), (BUBBLE_RANK,), 10**5, 6, 16, files=partial(lists_with, "CM", (level,)), least_horizon=LATE,
              least_runs=6, windows=20)
         for level, part in zip(LEVELS, (GOOD, FAIR, BAD), strict=True)
@@ -149,7 +149,7 @@ def _study() -> Study:
     return Study(
         "Until when, against whom and on which queries BubbleRank has the lowest regret",
         "on Li et al. 2019 (BubbleRank), figure 1",
-        (own, queries, *made),
+        (own, queries, *lists),
         statements,
         "Hypotheses of ours, written before the run. BubbleRank and TopRank have the δ of the paper's horizon; BatchRank's "
         "stages are those of the horizon played, a quarter shorter. The paper does not say which sessions are early.",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.files import make_folder
 from ...envs import Instance, load_instance
-from .plots import LOOKS, band, finish, grid
+from .plots import band, colour_of, finish, grid
 from .study import LAST, PBM, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, saved
 from .why import hypothesis
 from .zoghi2017 import PANELS
@@ -144,7 +144,7 @@ def _draw(evidence: Evidence) -> Figure:
     curves = evidence[QUERIES]
     for agent in (EXP3, TUNED[1]):
         pairs = [np.maximum(curves.final(PBM, name).mean(axis=1), 1e-6) for name in (LAST, agent)]
-        panels[2].plot(*pairs, "o", color=LOOKS[agent][0], markersize=4, alpha=0.8)
+        panels[2].plot(*pairs, "o", color=colour_of(agent, panels[2]), markersize=4, alpha=0.8)
     panels[2].axline((1e-3, 1e-3), (1e-2, 1e-2), color="black", linewidth=0.8, linestyle=":")
     panels[2].set(title=f"{len(curves.instances)} queries, 2·10⁶ sessions", xscale="log", yscale="log",
                   xlabel="CascadeKL-UCB", ylabel="RankedExp3")  # fmt: skip

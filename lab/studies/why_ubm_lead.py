@@ -47,15 +47,15 @@ LINEAR_USERS, CLICK_ONCE, LABELS, SAME, ALL = USERS
 
 def best_attractions(model: Any, n_positions: int) -> Values:
     """``(sessions, K)`` the attractions of the best K candidates of sessions drawn at random, the same every time."""
-    rng, pool, found = np.random.default_rng(0), model.pool, []
+    rng, pool, attractions = np.random.default_rng(0), model.pool, []
     for _ in range(400):
         user = rng.integers(len(pool.users))
         if model.candidates is None:
             of_all = pool.user_attraction[user] + pool.item_attraction
         else:
             of_all = pool.entry_attraction[pool.starts[user] : pool.starts[user + 1]]
-        found.append(np.sort(rng.choice(of_all, model.n_items, replace=False))[::-1][:n_positions])
-    return np.clip(found, 0.0, 1.0)
+        attractions.append(np.sort(rng.choice(of_all, model.n_items, replace=False))[::-1][:n_positions])
+    return np.clip(attractions, 0.0, 1.0)
 
 
 def single_share(attraction: Values, examination: Values) -> float:
@@ -109,8 +109,8 @@ def users(once: bool, labels: bool, sources: Sequence[str], folder: Path) -> lis
             size = min(60, len(model.items))
             candidates = [rng.choice(len(model.items), size, replace=False) for _ in model.users]
             of_users, of_items = model.pool.user_attraction, model.pool.item_attraction
-            told = [of_users[user] + of_items[numbers] for user, numbers in enumerate(candidates)]
-            attraction = [np.clip((each + rng.permutation(each)) / 2, 0.0, 1.0) for each in told]
+            linear = [of_users[user] + of_items[numbers] for user, numbers in enumerate(candidates)]
+            attraction = [np.clip((each + rng.permutation(each)) / 2, 0.0, 1.0) for each in linear]
             model = LabelledModel(model.base, candidates, attraction, model.items, model.users)
         if once:
             base = click_once(model)
@@ -189,26 +189,26 @@ def estimated_leads() -> dict[str, Values]:
     weights = model.base.examination
     leads: dict[str, list[float]] = {f"{kind} {how}": [] for how in ("estimated", "true") for kind in KINDS}
     for run in range(LOG_RUNS):
-        found = []
+        rates = []
         for make in (UBMLinUCB, C2UCB):
-            known: dict[str, Any] = {"examination": weights[:LONG, :LONG]} if make is UBMLinUCB else {}
-            agent = make(10, LONG, n_features=D, alpha=ALPHA, seed=run, **known)
-            found.append(_replay(agent, model, weights, np.random.default_rng(run)))
-        for name, ours, theirs in zip(leads, *found, strict=True):
+            weights_of_ours: dict[str, Any] = {"examination": weights[:LONG, :LONG]} if make is UBMLinUCB else {}
+            agent = make(10, LONG, n_features=D, alpha=ALPHA, seed=run, **weights_of_ours)
+            rates.append(_replay(agent, model, weights, np.random.default_rng(run)))
+        for name, ours, theirs in zip(leads, *rates, strict=True):
             leads[name].append(100 * (ours / theirs - 1))
     return {name: np.array(values) for name, values in leads.items()}
 
 
 def _replay(agent: Any, model: Any, weights: Values, rng: np.random.Generator) -> tuple[float, float, float, float]:
     """CTR_sum and CTR_set of an agent on the log of a generator: estimated, and true."""
-    pool, totals, played = model.pool, np.zeros(4), 0
-    while played < N_LOGGED:
+    pool, totals, n_records = model.pool, np.zeros(4), 0
+    while n_records < N_LOGGED:
         user, items = rng.integers(len(pool.users)), rng.choice(len(pool.items), 10, replace=False)
         attraction = pool.user_attraction[user] + pool.item_attraction[items]
-        shown = np.argsort(-attraction - rng.normal(0.0, 0.2, 10))
+        order = np.argsort(-attraction - rng.normal(0.0, 0.2, 10))
         coins, chances = rng.random(10), rng.random(LONG)
         clicked, seen, last = np.zeros(10), np.zeros(10), 0
-        for place, item in enumerate(shown):
+        for place, item in enumerate(order):
             seen[item] = weights[place, last]
             if coins[place] < seen[item] * attraction[item]:
                 clicked[item], last = 1.0, place + 1
@@ -227,7 +227,7 @@ def _replay(agent: Any, model: Any, weights: Values, rng: np.random.Generator) -
         totals[2] += present.expected_reward(ranking, "clicks")
         totals[3] += present.expected_reward(ranking, "any_click")
         agent.update(observation, ranking, clicks)
-        played += 1
+        n_records += 1
     estimated_sum, estimated_set, true_sum, true_set = totals / N_LOGGED
     return estimated_sum, estimated_set, true_sum, true_set
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.files import make_folder
 from ...envs import load_instance
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
-from .plots import BLACK, LOOKS, finish, grid
+from .plots import BLACK, finish, grid, look_of
 from .study import (
     FIRST,
     LAST,
@@ -101,7 +101,7 @@ def on_lists(curves: Curves, env: str, agent: str, levels: Sequence[int] = LEVEL
     """``(levels, runs)`` the same on lists with given numbers of wrong pairs."""
     ends = curves.ends(env, agent, "violations")
     each = [[name.endswith(f"-wrong{level}") for name in curves.instances] for level in levels]
-    return np.array([ends[np.array(chosen)].mean(axis=0) for chosen in each])
+    return np.array([ends[np.array(places)].mean(axis=0) for places in each])
 
 
 def implied(model: str) -> float:
@@ -113,23 +113,23 @@ def implied(model: str) -> float:
 
 def at_implied(evidence: Evidence, agent: str) -> Mapping[str, Values]:
     """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the levels on a line."""
-    found = {}
+    violations = {}
     for env, model in zip(BUBBLE, MODELS, strict=True):
         values = on_lists(evidence[f"why-violations-{model}"], env, agent)
-        found[model] = np.array([np.interp(implied(model), LEVELS, run) for run in values.T])
-    return found
+        violations[model] = np.array([np.interp(implied(model), LEVELS, run) for run in values.T])
+    return violations
 
 
 def spread_out(evidence: Evidence, agent: str) -> Mapping[str, Values]:
     """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank has the paper's number."""
-    found = {}
+    violations = {}
     for place, (env, model) in enumerate(zip(BUBBLE, MODELS, strict=True)):
         curves = evidence[f"why-violations-{model}-spread"]
         good, bad = on_lists(curves, env, TOP_RANK, OUTER).mean(axis=1)
         share = (VIOLATIONS["TopRank"][place] - bad) / (good - bad) if good > bad else 1.0
         few, many = on_lists(curves, env, agent, OUTER)
-        found[model] = share * few + (1 - share) * many
-    return found
+        violations[model] = share * few + (1 - share) * many
+    return violations
 
 
 def _like_random(agent: str, evidence: Evidence) -> Mapping[str, Values]:
@@ -138,12 +138,12 @@ def _like_random(agent: str, evidence: Evidence) -> Mapping[str, Values]:
 
 def _foretold(evidence: Evidence) -> Mapping[str, Values]:
     """Violations less 100 times the share of unsafe orders at each query's |V_0|."""
-    curves, found = evidence[OWN], {}
+    curves, gaps = evidence[OWN], {}
     for env in BUBBLE:
         wrong = curves.ends(env, TOP_RANK, WRONG_PAIRS)[:, 0]
         expected = EARLY * np.mean([unsafe_share(int(min(count, 30))) for count in wrong])
-        found[short(env)] = early(evidence, env, TOP_RANK) - expected
-    return found
+        gaps[short(env)] = early(evidence, env, TOP_RANK) - expected
+    return gaps
 
 
 def _on_lists_foretold(evidence: Evidence) -> Mapping[str, Values]:
@@ -196,14 +196,14 @@ SPREAD: tuple[tuple[str, str, dict[str, Range]], ...] = (
 
 
 def _study() -> Study:
-    made = tuple(
+    lists = tuple(
         Part(f"why-violations-{model}", (env,), (TOP_RANK, LAST, FIRST), EARLY, 6, 16, files=partial(lists_with, model, LEVELS),
              metrics=("violations",), least_horizon=EARLY, least_runs=6, windows=20)
         for env, model in zip(BUBBLE, MODELS, strict=True)
     )  # fmt: skip
     spread = tuple(
         replace(part, name=f"{part.name}-spread", files=partial(lists_with, model, OUTER))
-        for part, model in zip(made, MODELS, strict=True)
+        for part, model in zip(lists, MODELS, strict=True)
     )
     own = Part(OWN, BUBBLE, ("Random", "BatchRank", TOP_RANK, LAST, FIRST, LEVEL), 10_000, 6, 16, metrics=("violations",),
                least_runs=6, windows=20, facts={WRONG_PAIRS: wrong_in_list})  # fmt: skip
@@ -250,9 +250,9 @@ def _study() -> Study:
             Statement(
                 f"Nothing is left of those for CascadeKL-UCB ({reading})",
                 "the paper's less its own there lies within a tenth of the paper's in each click model", partial(_left, agent),
-                paper=said,
+                paper=published,
             )
-            for agent, reading, said in (
+            for agent, reading, published in (
                 (LAST, "last_click", "within 10 % in the CM; 12 to 19 left in the PBM"),
                 (FIRST, "first_click", "within 10 % in the CM and DCM; 0 to 10 left in the PBM"),
             )
@@ -270,15 +270,15 @@ def _study() -> Study:
             Statement(
                 f"Nothing is left for CascadeKL-UCB ({reading}) if the spread of |V_0| is free as well{ADDED}",
                 "the paper's lies above that of lists all alike and below that of lists of 4 and 22 wrong pairs",
-                partial(_left_by_spread, agent), paper=said,
+                partial(_left_by_spread, agent), paper=published,
             )
-            for agent, reading, said in ((LAST, "last_click", "not in the PBM"), (FIRST, "first_click", "in all three"))
+            for agent, reading, published in ((LAST, "last_click", "not in the PBM"), (FIRST, "first_click", "in all three"))
         ),
     ]  # fmt: skip
     return Study(
         "Why the numbers of safety violations differ",
         "on Li et al. 2019 (BubbleRank), figure 2",
-        (own, *made, *spread),
+        (own, *lists, *spread),
         tuple(statements),
         "Hypotheses of ours, written before the run but for those that say otherwise. The lists that are made differ from the "
         "queries in nothing else. TopRank has the δ of the paper's horizon.",
@@ -298,7 +298,7 @@ def _draw(evidence: Evidence) -> Figure:
             ends = dict(zip(LEVELS, on_lists(curves, env, agent), strict=True))
             ends |= dict(zip(OUTER, on_lists(evidence[f"why-violations-{model}-spread"], env, agent, OUTER), strict=True))
             mean, half = np.transpose([estimate(ends[level]) for level in sorted(ends)])
-            colour, dashes = LOOKS[agent]
+            colour, dashes = look_of(agent, axes)
             axes.errorbar(sorted(ends), mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5,
                           label=agent.partition(":delta")[0])  # fmt: skip
             published = VIOLATIONS[agent.partition(":")[0]][place]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots import LOOKS, band, finish, grid
+from .plots import band, finish, grid, look_of
 from .study import (
     CM,
     CONVERGED,
@@ -329,7 +329,7 @@ def _draw_fig2(evidence: Evidence) -> Figure:
         for agent in ZOGHI_AGENTS:
             ends = np.maximum(curves.final(env, agent).ravel(), least)
             shares, _ = np.histogram(ends, edges)
-            colour, dashes = LOOKS[agent]
+            colour, dashes = look_of(agent, axes)
             axes.stairs(shares / len(ends), edges, color=colour, linestyle=dashes, linewidth=1.5)
         axes.axvline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
         axes.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from clickgym.command_line import main
 from clickgym.core.kernels import inner
 from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.lab import shipped
+from clickgym.lab.reseal import Original, renewed, reseal
 from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.study import Curves
@@ -139,6 +141,35 @@ def test_words_and_layout_are_not_part_of_a_digest():
     assert texts[0] == texts[1]
 
 
+def test_imports_and_modules_are_not_part_of_a_digest(monkeypatch):
+    def first(x):
+        from math import pi
+
+        return x + pi
+
+    def second(x):
+        return x + pi  # noqa: F821
+
+    texts = [shipped._without_words(function).replace("first", "second") for function in (first, second)]
+    assert texts[0] == texts[1]
+    before = kernel_digest(TopRank)
+    for function in (TopRank.__init__, TopRank._initial_state, TopRank.rank_kernel.py_func):
+        monkeypatch.setattr(function, "__module__", "clickgym.elsewhere")
+    assert kernel_digest(TopRank) == before
+
+
+def test_two_constants_of_one_name_are_told_apart(monkeypatch):
+    """Exchanged between two modules they are as many as before, but others."""
+
+    def value(constant):
+        return eval("lambda: BOUND", {"BOUND": constant, "__name__": "clickgym.one"})
+
+    first, second = value(1), value(2)
+    monkeypatch.setattr(shipped, "_without_words", lambda function: "lambda: BOUND")
+    digests = [shipped._identity(function, {}) for function in (first, second)]
+    assert digests[0] != digests[1]
+
+
 def test_users_of_one_kind_share_a_digest_and_differ_by_their_parameters():
     one, other = fingerprints(["CMRank-v0"], [], ["yandex-9"]), fingerprints(["CMRank-v0"], [], ["yandex-990"])
     assert one["kernels"] == other["kernels"]
@@ -192,3 +223,69 @@ def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
     assert json.loads((tmp_path / "nonstat-fig1.json").read_text(encoding="utf-8")) == there
     assert (tmp_path / "nonstat-fig1.parquet").read_bytes() == (RESULTS / "nonstat-fig1.parquet").read_bytes()
     assert (tmp_path / "nonstat-fig1.png").exists()
+
+
+# --------------------------------------------------------------------------------------------------- played once more
+
+
+@pytest.fixture
+def docs(tmp_path):
+    """A folder of documentation with one small result, two of whose digests are not those of this version."""
+    for name in ("results", "sweeps"):
+        (tmp_path / name).mkdir()
+    results = read_shipped(RESULTS / "why-early-regret.parquet")[2:]
+    made = dict(results[0].made)
+    made["kernels"] = dict.fromkeys(made["kernels"], "another")
+    write_shipped(tmp_path / "results" / "why-early-regret.parquet", [replace(results[0], made=made), *results[1:]])
+    return tmp_path
+
+
+def test_digests_are_renewed_where_a_tenth_comes_out_equal(docs, capsys):
+    """Bit for bit, by the seeds of the study that made the result."""
+    file = docs / "results" / "why-early-regret.parquet"
+    before = read_shipped(file)
+    assert reseal(["why-early-regret"], docs, plan=True) == []
+    assert "why-early-regret: why-early-4, shipped: 16 runs of 10,000 sessions\n" in capsys.readouterr().out
+    assert [each.made for each in read_shipped(file)] == [each.made for each in before]
+    assert reseal(["why-early-regret"], docs, only_stale=True, n_jobs=1) == []
+    out = capsys.readouterr().out
+    assert out.count(": equal") == 1
+    assert "160,000 sessions played" in out
+    assert stale(read_shipped(file)) == []
+    assert file.read_bytes() == written_again(docs, read_shipped(RESULTS / "why-early-regret.parquet")[2:])
+
+
+def written_again(folder, results):
+    write_shipped(folder / "again.parquet", results)
+    return (folder / "again.parquet").read_bytes()
+
+
+def test_digests_of_what_differs_are_left_alone(docs, capsys):
+    file = docs / "results" / "why-early-regret.parquet"
+    results = read_shipped(file)
+    late = (polars.col("run") == 0) & (polars.col("step") == 10_000)
+    changed = results[0].table.with_columns(regret=polars.when(late).then(0).otherwise("regret").cast(polars.Float32))
+    write_shipped(file, [replace(results[0], table=changed), *results[1:]])
+    assert reseal(["why-early-regret"], docs, only_stale=True, n_jobs=1) == ["why-early-regret: why-early-4, shipped"]
+    assert "cutoff=5 differs from session 10,000 on" in capsys.readouterr().out
+    assert set(read_shipped(file)[0].made["kernels"].values()) == {"another"}
+
+
+def test_what_cannot_be_played_is_named(capsys):
+    assert reseal(["unknown-examination"], ROOT / "docs", plan=True) == []
+    out = capsys.readouterr().out
+    assert "unknown-examination-cm, shipped: 128 runs of 100,000 sessions" in out
+    assert "unknown-examination-cm, yandex60: cannot be played: the instance yandex60-101524 is not there" in out
+    with pytest.raises(ValueError, match="zoghi is no shipped result; there is bubble-fig1, "):
+        reseal(["zoghi"], ROOT / "docs", plan=True)
+
+
+def test_one_agent_that_differs_leaves_the_others_their_digests():
+    arguments = ["CMRank-v0", "PBMRank-v0"], ["TopRank", "Random"], ["yandex-9"]
+    made = dict(zip(("envs", "agents", "instances"), arguments, strict=True)) | fingerprints(*arguments)
+    old = made | {key: dict.fromkeys(made[key], "another") for key in ("kernels", "models")}
+    original = Original("", polars.DataFrame(), None, shipped=Shipped("shipped", "part", table(), old), sources=("yandex-9",))
+    again = renewed(original, {("CMRank-v0", "TopRank"): 7}).made
+    assert again["kernels"] == made["kernels"] | {"CMRank-v0": "another", "TopRank": "another"}
+    assert again["users"] == made["users"]
+    assert again["models"] == made["models"] | {"CMRank-v0": "another"}

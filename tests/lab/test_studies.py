@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html.parser
-import itertools
 import json
 import math
 import operator
@@ -23,11 +22,12 @@ from clickgym.agents import Learner
 from clickgym.command_line import main
 from clickgym.core.formats import clock, markdown_text
 from clickgym.envs import load_instance
-from clickgym.lab.shipped import Shipped, compact
+from clickgym.lab.shipped import Shipped
 from clickgym.lab.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.lab.studies.li2019_bubble import random_lists
 from clickgym.lab.studies.play import by_setting, conclude, draw, judge, plan, read_study
-from clickgym.lab.studies.plots import LOOKS
+from clickgym.lab.studies.plots import LOOKS, grid, look_of
+from clickgym.lab.studies.rehearsal import invented, rehearse
 from clickgym.lab.studies.study import Curves, Estimate, Finding, Statement, estimate
 from clickgym.runner.loop import why_not_compiled
 from clickgym.runner.make import make_agent, make_env, parse_spec
@@ -122,30 +122,68 @@ def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys
     assert (tmp_path / "out" / f"{names[0]}.json").read_bytes() == result
 
 
-def invented(name, planned, folder, setting="invented"):
-    """Results of a part that nobody played: every run of every pair grows at a rate of its own."""
-    instances, steps = planned.instances(folder), planned.checkpoints
-    names = [load_instance(instance).name for instance in instances]
-    keys = itertools.product(planned.part.envs, names, planned.part.agents, range(planned.runs))
-    rows = polars.DataFrame(list(keys), ["env", "instance", "agent", "run"], orient="row")
-    table = rows.join(polars.DataFrame({"step": steps}), how="cross")
+def results_of(name, planned, folder, setting="invented"):
+    """Results of a part that nobody played."""
+    names = [load_instance(instance).name for instance in planned.instances(folder)]
     rng = np.random.default_rng(0)
-    for column in ("regret", "reward", "clicks", *planned.part.metrics):
-        power = np.repeat(rng.uniform(0.5, 0.9, len(rows)), len(steps))
-        table = table.with_columns(polars.Series(column, 0.5 * np.tile(steps, len(rows)) ** power))
-    for fact in planned.part.facts:
-        table = table.with_columns((polars.col("instance").hash() % 40).alias(fact))
-    kept = compact(table, STUDIES[name].columns, list(planned.part.facts), each=planned.part.each)
+    kept = invented(STUDIES[name], planned.part, names, planned.checkpoints.tolist(), planned.runs, rng)
     made = {"command": "the command", "queries": planned.queries, "horizon": planned.horizon, "runs": planned.runs}
     made |= {"seed": 3, "made": "2026-01-02T03:04:05+00:00", "clickgym": "0.2.0", "versions": {"numpy": "2.0.1"}}
     return Shipped(setting, planned.part.name, kept, made)
+
+
+PART = STUDIES["zoghi-fig1"].parts[2]
+
+
+def failing(text, part=PART.name, env="PBMRank-v0", agent="BatchRank"):
+    def judge(evidence):
+        return Finding(str(evidence[part].units(env, agent).mean()), "yes")
+
+    return Statement(text, "always", judge)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"statements": (failing("A", agent="BatchRnk"),)}, "the statement 'A' fails before anything is played: KeyError: "),
+        ({"statements": (failing("B", part="zoghi-fig1-d"),)}, "the statement 'B' fails before anything is played: KeyError: "),
+        ({"statements": (failing("C", env="CMRank-v0"),)}, "the statement 'C' fails"),
+        ({"parts": (replace(PART, metrics=("ndgc",)),)}, "the part 'zoghi-fig1-c' fails"),
+        ({"columns": ("violations",)}, "the part 'zoghi-fig1-c' fails"),
+        ({"table": lambda evidence: ("title", [[evidence["a"].horizon]])}, "the table fails"),
+        ({"figure": lambda evidence: evidence["zoghi-fig1-c"].units("PBMRank-v0", "PBMUCB")}, "the figure fails"),
+    ],
+)
+def test_a_broken_study_fails_before_it_plays(tmp_path, monkeypatch, capsys, changes, message):
+    """In one line that names what is wrong, and nothing is written."""
+    sound = replace(STUDIES["zoghi-fig1"], parts=(PART,), statements=(failing("It learns"),), figure=lambda evidence: None)
+    rehearse("sound", sound, [(PART, ["yandex-98721"], [1, 100, 1000])])
+    monkeypatch.setitem(STUDIES, "broken", replace(sound, **changes))
+    monkeypatch.setattr("clickgym.lab.studies.play.sweep", None)
+    monkeypatch.setattr("clickgym.lab.studies.play.project", None)
+    assert main(["study", "broken", "--out", str(tmp_path / "out")]) == 2
+    out, err = capsys.readouterr()
+    assert f"study broken: {message}" in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_looks_are_chosen_by_themselves():
+    """Those of published agents as ever; others differ from all in their figure, the same each time."""
+    agents = ["BatchRank", *(f"mine:Agent{number}" for number in range(20)), "GRAB", "BCMPTS"]
+    first, second = ([look_of(agent, figure_axes) for agent in agents] for figure_axes in (grid(1)[1][0], grid(1)[1][0]))
+    assert first == second
+    assert len(set(map(str, first))) == len(agents)
+    assert first[0] == LOOKS["BatchRank"]
+    assert first[-2] == LOOKS["GRAB"]  # and not BCMPTS, which looks the same elsewhere
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeypatch, name):
     smaller(monkeypatch, name)
     plans = plan([name], 1e-9, ["yandex-9982", "yandex-9"])
-    results = [invented(name, planned, tmp_path) for planned in plans]
+    results = [results_of(name, planned, tmp_path) for planned in plans]
     found = conclude(name, results, tmp_path, Console(quiet=True))
     written = check_files(tmp_path, name)
     assert [row["measured"] for row in written] == [finding.measured for _, finding in found]
