@@ -259,7 +259,8 @@ def _constant(value: Any) -> str:
 def _record(cls: Any) -> str:
     """A class of named tuples, with all that numba makes use of: the order of its fields, and their defaults."""
     module = sys.modules.get(cls.__module__)
-    if getattr(module, cls.__qualname__, None) is not cls or not _lies_in_package(getattr(module, "__file__", None)):
+    named = getattr(module, cls.__qualname__, None) is cls
+    if not named or not _lies_in_package(getattr(module, "__file__", None)):
         raise _NoKeyError(f"{cls.__module__}.{cls.__qualname__}")
     defaults = [(name, _constant(value)) for name, value in cls._field_defaults.items()]
     return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{defaults}"
@@ -268,8 +269,9 @@ def _record(cls: Any) -> str:
 def _type(kind: Any) -> str:
     """A type of an argument, as text that differs where it does; numba's own names leave out the fields of named tuples."""
     if isinstance(kind, numba.types.BaseTuple):
-        name = _record(kind.instance_class) if isinstance(kind, numba.types.BaseNamedTuple) else "tuple"
-        return f"{name}({', '.join(map(_type, kind))})"
+        items: Any = kind
+        name = _record(items.instance_class) if isinstance(kind, numba.types.BaseNamedTuple) else "tuple"
+        return f"{name}({', '.join(map(_type, items))})"
     if isinstance(kind, numba.types.Array):
         return f"{kind.name} of {_type(kind.dtype)}"
     if kind.key != kind.name:
@@ -437,13 +439,13 @@ def _is_foreign(function: Any) -> bool:
 _is_foreign_kernel = cache(_is_foreign)
 
 
-def _called(plain: types.FunctionType) -> list[Dispatcher]:
+def _called(plain: types.FunctionType) -> list[Any]:
     """The compiled functions among the globals that a function names."""
     found = [plain.__globals__.get(name) for name in plain.__code__.co_names]
     return [each for each in found if isinstance(each, Dispatcher)]
 
 
-def _reached(compiled: Dispatcher) -> list[Dispatcher]:
+def _reached(compiled: Any) -> list[Any]:
     """The compiled functions that one calls, through any number of calls."""
     reached = _called(compiled.py_func)
     for each in reached:
@@ -459,12 +461,15 @@ def _compiled(function: Callable[..., Any], options: dict[str, bool] = OPTIONS) 
     return result
 
 
-class _Kernel(CPUDispatcher):  # type: ignore[misc]
+class _Kernel(CPUDispatcher):
     """A compiled function that says what is wrong with it in one line.
 
     Numba gives an account of all that it has tried. The innermost kernel raises `KernelError` instead, and as that is no error
     of numba's, the callers pass it on.
     """
+
+    py_func: Any
+    _cache: Any
 
     def compile(self, sig: Any) -> Any:
         try:
@@ -513,7 +518,7 @@ class _Entry(_Kernel):
         return entry
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _Part(JITCodeLibrary):
     """The code of a kernel that kernels call: they optimise it with their own, and it gets no machine code by itself."""
 
     def _optimize_final_module(self) -> None:
@@ -537,7 +542,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
         return self.name, self._get_module_for_linking().as_bitcode()
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(Compiler):
     def compile_extra(self, func: Any) -> Any:
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
