@@ -26,8 +26,9 @@ run: $(INSTALLED)  ## compare algorithms on real search queries; results and fig
 	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB CascadeKLUCB:feedback=first_click \
 		PBMUCB EpsilonGreedy Fixed Random PPO --horizon 1e5 --runs 5 --out results/first
 
-# Workers share the cache of kernels; the groups of tests/conftest.py keep two of them from compiling the same at the same time.
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+# The workers share the cache of kernels. Each takes whole files, so that fixtures are made once, and hardly two compile the same at
+# the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
 	$(PYTEST) -m "not slow" --ignore tests/lab

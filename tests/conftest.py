@@ -11,26 +11,8 @@ import pytest
 from hypothesis import settings
 from registries import restored
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
-
-AGENT_CLASSES = AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS
-
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
 settings.load_profile("clickgym")
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compiles the same runs in one worker, or both compile it: the tests of a file, or of a family of agents."""
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    families = (AGENT_CLASSES[value].__module__ for value in values if isinstance(value, str) and value in AGENT_CLASSES)
-    return next(families, item.nodeid.partition("::")[0])
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
-with_torch = pytest.mark.xdist_group("generic_rl")  # one import of torch
 by_id = pytest.mark.parametrize("env_id", [*ENVIRONMENTS, *clickgym.envs.CONTEXTUAL])
 by_mode = pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 
@@ -328,7 +327,6 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@with_torch
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("block", [block for block, code in enumerate(CODE) if "skrl" not in code])
 def test_the_code_of_the_page_runs(block, tmp_path, monkeypatch):

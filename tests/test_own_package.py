@@ -18,8 +18,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
 
-pytestmark = pytest.mark.xdist_group("own_package")  # one cache, which the first fills
-
 REGISTRATION = """
 import clickgym
 

@@ -20,8 +20,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.xdist_group("packaging")  # one worker builds once
-
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = ("src", "envs", "agents", "runner", "offline", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")

@@ -23,8 +23,6 @@ from clickgym.envs import (
 )
 from clickgym.runner.loop import AgentError
 
-pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
-
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ITEMS = [2, 0, 3, 1]
 WRAPPERS = {"codes": LehmerAction, "scores": ScoresAction, "lists": EnumeratedAction}

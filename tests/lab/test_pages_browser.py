@@ -13,8 +13,6 @@ from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.tasks import ABILITIES
 from clickgym.lab.studies.play import conclude, read_study
 
-pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
-
 DOCS = Path(__file__).parents[2] / "docs"
 STUDIES_SHIPPED, BOARD = DOCS / "results", DOCS / "leaderboard.html"
 

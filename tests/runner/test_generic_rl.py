@@ -29,8 +29,6 @@ from clickgym.envs import (
     RecordVectorRegret,
 )
 
-pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
-
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
 

@@ -26,8 +26,6 @@ from clickgym.runner.callback import Callback
 from clickgym.runner.make import parse_spec
 
 pytest.importorskip("stable_baselines3")
-pytestmark = pytest.mark.xdist_group("generic_rl")  # one import of torch
-
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ROOT = Path(__file__).resolve().parents[2]
 

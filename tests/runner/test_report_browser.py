@@ -24,8 +24,6 @@ from clickgym.runner.results import read_results
 from clickgym.runner.summaries import average
 from clickgym.runner.theory.bounds import pbm_lower
 
-pytestmark = pytest.mark.xdist_group("browser")  # one worker starts one browser
-
 HOSTILE = """mine:Agent:note=</script><img src=x onerror="window.hacked=1">&amp;<b>%{x}"""
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
