@@ -114,11 +114,10 @@ def test_engines_agree_on_every_reward(kind, reward, cutoff):
     assert_engines_agree(lambda: make("TopRank", model, seed=5), lambda: ClickEnv(model, reward, cutoff))
 
 
-def test_engines_agree_on_the_smallest_problem():
-    smallest = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}
-    for name, kind in PAIRS:
-        if model := smallest.get(kind):
-            assert_engines_agree(lambda name=name, model=model: make(name, model, seed=5), lambda model=model: ClickEnv(model))
+@by_pair(AGENTS, ["PBM", "CM"])
+def test_engines_agree_on_the_smallest_problem(name, kind):
+    model = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}[kind]
+    assert_engines_agree(lambda: make(name, model, seed=5), lambda: ClickEnv(model))
 
 
 @pytest.mark.parametrize("name", ["BatchRank", "CascadeKLUCB", "PBMUCB"])
