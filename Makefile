@@ -52,7 +52,7 @@ pages: $(INSTALLED)  ## what is made from docstrings and shipped results: pages 
 	$(BIN)/python docs/make_pages.py
 
 reseal: $(INSTALLED)  ## play a tenth of each shipped result again, renew the digests of what is equal (ARGS=--plan: only say what)
-	$(BIN)/python -m clickgym.lab.reseal $(ARGS)
+	$(BIN)/python -m clickgym.lab.commands.reseal $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
 site: $(INSTALLED)  ## the website, into build/site

@@ -18,7 +18,7 @@ from clickgym.command_line import main
 from clickgym.core.kernels import inner
 from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.lab import shipped
-from clickgym.lab.reseal import Original, renewed, reseal
+from clickgym.lab.commands.reseal import Original, renewed, reseal
 from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.study import Curves

@@ -1,6 +1,6 @@
 """Play a tenth of every shipped result again, and renew the digests of what comes out equal.
 
-python -m clickgym.lab.reseal [NAME ...] [--plan] [--stale] [--instances FOLDER] [--jobs N]
+python -m clickgym.lab.commands.reseal [NAME ...] [--plan] [--stale] [--instances FOLDER] [--jobs N]
 
 One run of each agent in each environment is played, with the seeds of the sweep that made the result and with the full horizon
 as argument. Of a study (``docs/results``) and of a sweep (``docs/sweeps``) the first tenth of the sessions is played, in all
@@ -25,18 +25,18 @@ import joblib
 import polars
 from polars import col
 
-from ..agents import Learner
-from ..core.files import write_whole
-from ..envs import list_instances
-from ..runner.make import agent_maker, make_agent, make_env
-from ..runner.results import Trial, read_results
-from ..runner.run import instance_of, run
-from .bench.play import blocks
-from .bench.reference import CARD, RESULTS
-from .bench.tasks import candidates
-from .shipped import KEYS, Shipped, fingerprints, read_shipped, stale, write_shipped
-from .studies import STUDIES
-from .studies.play import Plan
+from ...agents import Learner
+from ...core.files import write_whole
+from ...envs import list_instances
+from ...runner.make import agent_maker, make_agent, make_env
+from ...runner.results import Trial, read_results
+from ...runner.run import instance_of, run
+from ..bench.play import blocks
+from ..bench.reference import CARD, RESULTS
+from ..bench.tasks import candidates
+from ..shipped import KEYS, Shipped, fingerprints, read_shipped, stale, write_shipped
+from ..studies import STUDIES
+from ..studies.play import Plan
 
 __all__ = ["Replay", "differences", "main", "reseal"]
 
