@@ -1,4 +1,4 @@
-"""Results that are passed on: curves small enough to be kept, with what made them, and whether that still holds.
+"""Compact result files that ship with the package, with fingerprints that detect when they are stale.
 
 A file holds the curves of one or several sweeps in one table: the mean over the instances of each run at every step, and of
 each instance what it had reached at 0.99 of the horizon and at the end. What made them stands in the metadata of the file.

@@ -8,8 +8,9 @@ them, so that chance enters a comparison of CTR_set through nothing but the list
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,8 +93,7 @@ def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values
     if kind == CTR_SUM:
         values = curves.units(env, spec, "clicks") / curves.steps
     else:
-        all_specs = [each for specs in SPECS.values() for each in specs]
-        earned = [curves.ends(env, each, "reward") + curves.ends(env, each) for each in all_specs]
+        earned = [curves.ends(env, each, "reward") + curves.ends(env, each) for each in chain(*SPECS.values())]
         values = np.mean(earned) / curves.horizon - curves.units(env, spec) / curves.steps
     return values if reading == THEOREM else values[len(values) // 2 :]
 
@@ -182,8 +182,7 @@ def _as_much(part: str, reading: str, evidence: Evidence) -> Finding:
     findings = {}
     for kind, published in PUBLISHED_LIFT.items():
         gain = estimate(lift(curves, ubm(LONG), OURS, reading, kind))
-        verdict = gain.within(published / 2, published * 2)
-        findings[kind] = Finding(f"{percent(gain)}", verdict)
+        findings[kind] = Finding(percent(gain), gain.within(published / 2, published * 2))
     return several(findings)
 
 
@@ -214,19 +213,14 @@ def _shared(part: str, reading: str) -> list[Statement]:
     ]
 
 
+def _part(name: str, horizon: int, n_items: int, n_features: int) -> Part:
+    """All agents with every α, at every length of the list."""
+    envs, agents = tuple(map(ubm, POSITIONS)), tuple(chain(*SPECS.values()))
+    return Part(name, envs, agents, horizon, 10, 3, partial(contextual, n_items, n_features), windows=20)
+
+
 def _ubm_fig2() -> Study:
-    part = Part(
-        "ubm-fig2",
-        tuple(map(ubm, POSITIONS)),
-        tuple(spec for specs in SPECS.values() for spec in specs),
-        5_000,
-        10,
-        3,
-        partial(contextual, 10, 20),
-        least_horizon=5_000,
-        least_runs=10,
-        windows=20,
-    )
+    part = replace(_part("ubm-fig2", 5_000, 10, 20), least_horizon=5_000, least_runs=10)
     statements = []
     for reading in (THEOREM, BEST):
         statements += [
@@ -267,16 +261,7 @@ def _ubm_fig2() -> Study:
 
 
 def _ubm_table1() -> Study:
-    part = Part(
-        "ubm-table1",
-        tuple(map(ubm, POSITIONS)),
-        tuple(spec for specs in SPECS.values() for spec in specs),
-        100_000,
-        10,
-        3,
-        partial(contextual, 12, 10),
-        windows=20,
-    )
+    part = _part("ubm-table1", 100_000, 12, 10)
     statements = []
     for reading in (THEOREM, BEST):
         statements += [

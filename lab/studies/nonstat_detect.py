@@ -1,4 +1,4 @@
-"""Detecting changes beside forgetting: GLR-CascadeUCB and GLR-CascadeKLUCB on the changes of Li and de Rijke 2019."""
+"""Study of detecting changes beside forgetting: GLR-CascadeUCB and GLR-CascadeKLUCB on the changes of Li and de Rijke 2019."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDGD beside linear bandits, before users who click by the grades of documents (Oosterhuis and de Rijke 2018)."""
+"""Study of PDGD beside linear bandits, before users who click by the grades of documents (Oosterhuis and de Rijke 2018)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study of a paper's experiment is, and what the papers' modules share in judging what was measured.
+"""Studies of papers' experiments as data, and the judging of measured curves that they share.
 
 A study is data: environments, agents, queries, horizon, runs; statements, each a sentence of the paper, a rule and the
 function that applies it; and the function that draws its figure. Those of a paper are in a module of their own, which

@@ -1,4 +1,4 @@
-"""What it is worth to be told the examination: agents that must find it out, beside those that are told."""
+"""Study of agents that must estimate the examination probabilities, beside those that are given them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When reinforcement learning pays: bandits, a planner and generic RL before users with a memory."""
+"""Study of when reinforcement learning pays: bandits, a planner and generic RL before users with a memory."""
 
 from __future__ import annotations
 

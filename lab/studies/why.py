@@ -1,4 +1,4 @@
-"""What the studies of contradictions share: a hypothesis is a statement whose sign and size were predicted before the run.
+"""Hypotheses: statements whose sign and size were predicted before the run, of which the studies of contradictions are made.
 
 Each names a cause, and the range that what is measured lies in if the cause is the right one. It is supported if the whole
 interval lies in the range, contradicted if it lies outside, and undecided otherwise. A rule that was changed after a run says

@@ -1,4 +1,4 @@
-"""Why regret under changes at a constant rate is not sublinear (Li and de Rijke 2019, figure 1)."""
+"""Study of why regret under changes at a constant rate is not sublinear (Li and de Rijke 2019, figure 1)."""
 
 from __future__ import annotations
 

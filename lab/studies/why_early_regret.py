@@ -1,4 +1,4 @@
-"""Until when, against whom and on which queries BubbleRank has the lowest regret (Li et al. 2019, figure 1)."""
+"""Study of until when, against whom and on which queries BubbleRank has the lowest regret (Li et al. 2019, figure 1)."""
 
 from __future__ import annotations
 

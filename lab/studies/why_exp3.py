@@ -1,4 +1,4 @@
-"""Why RankedExp3 does not end better than CascadeKL-UCB in panel c of Zoghi et al. 2017, figure 1."""
+"""Study of why RankedExp3 does not end better than CascadeKL-UCB in panel c of Zoghi et al. 2017, figure 1."""
 
 from __future__ import annotations
 

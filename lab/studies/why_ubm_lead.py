@@ -1,4 +1,4 @@
-"""Why UBM-LinUCB does not lead C2UCB by 11 to 26 % as in He et al. 2020, table 1."""
+"""Study of why UBM-LinUCB does not lead C2UCB by 11 to 26 % as in He et al. 2020, table 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the numbers of safety violations differ from those of Li et al. 2019, figure 2."""
+"""Study of why the numbers of safety violations differ from those of Li et al. 2019, figure 2."""
 
 from __future__ import annotations
 
