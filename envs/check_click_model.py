@@ -221,7 +221,7 @@ class _Trial:
         order = np.roll(np.arange(model.n_items), 1)
         values = [model.click_probabilities(order[ranking]), model.relabelled(order).click_probabilities(ranking)]
         expect(
-            np.allclose(*values, rtol=0, atol=EXACT),
+            np.allclose(values[0], values[1], rtol=0, atol=EXACT),
             f"other numbers of the items change the click probabilities from {values[0]} to {values[1]}; the shapes of what "
             "belongs to items are 'L'",
         )

@@ -6,13 +6,13 @@ import copy
 import inspect
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.faults import Fault, expect, run_checks
@@ -103,7 +103,7 @@ class _Trial:
 
     # ----------------------------------------------------------------------------------------------------------- problems
 
-    def env(self, n_items: int = 5, n_positions: int = 3, order: Sequence[int] | None = None) -> gym.Env:
+    def env(self, n_items: int = 5, n_positions: int = 3, order: ArrayLike | None = None) -> gym.Env:
         """An environment that shows what the agent needs; ``order`` says which item has each number."""
         numbers = np.arange(n_items) if order is None else np.asarray(order)
         users = PositionBasedModel(ATTRACTION[numbers], EXAMINATION[:n_positions])
@@ -227,7 +227,7 @@ class _Trial:
 
     def _observation(self, env: gym.Env, clicks: NDArray[np.int8], order: NDArray[np.int64]) -> Any:
         """What an environment of this kind shows, with the candidates in a fixed order."""
-        keys = getattr(env.observation_space, "keys", tuple)()
+        keys: Iterable[str] = getattr(env.observation_space, "keys", tuple)()
         values: dict[str, Any] = {"clicks": clicks, "features": _features(order), "state": 0}
         return {key: values[key] for key in keys} if keys else clicks
 
@@ -410,11 +410,11 @@ def _expect_equal(pair: str, first: Any, second: Any, *agents: Any) -> None:
         different = np.flatnonzero(getattr(first, name) != getattr(second, name))
         if len(different):
             expect(False, f"{pair} part in session {first.steps[different[0]]}: their {name} differ")
-    first_agent, *others = [agent for agent in agents if isinstance(agent, CompiledAgent)] or [None]
-    for other in others:
-        same = first_agent.rng.bit_generator.state == other.rng.bit_generator.state
+    compiled: list[Any] = [agent for agent in agents if isinstance(agent, CompiledAgent)]
+    for other in compiled[1:]:
+        same = compiled[0].rng.bit_generator.state == other.rng.bit_generator.state
         expect(same, f"{pair} have drawn differently from their generators")
-        expect(not (changed := _changes(first_agent, other)), f"{pair} differ in {', '.join(changed)} of their states")
+        expect(not (changed := _changes(compiled[0], other)), f"{pair} differ in {', '.join(changed)} of their states")
 
 
 def _changes(agent: CompiledAgent, other: CompiledAgent) -> list[str]:

@@ -200,7 +200,7 @@ def _as_maker(thing: Any, what: str = "") -> Any:
     if issubclass(thing, (Agent, Learner)):
         return thing
     if issubclass(thing, algorithm):
-        return adopt(thing)
+        return adopt(thing)  # type: ignore[arg-type]
     raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent, nor an algorithm in the style of stable-baselines3")
 
 

@@ -171,7 +171,7 @@ def sweep_again(
     for part in read_parts(Path(config)):
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
-        settings = _Settings(*(part[name] for name in _Settings._fields[:-1]), tensorboard)
+        settings = _Settings(**{name: part[name] for name in _Settings._fields[:-1]}, tensorboard=tensorboard)
         jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, settings))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:

@@ -264,8 +264,8 @@ ELSEWHERE = {
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_yandex60", "empirical_policies", "kernel", "list_agents", "list_environments", "list_instances",
-        "list_metrics", "read_judgements", "read_letor", "read_log",
+        "Results", "check_agent", "check_click_model", "convert_yandex60", "empirical_policies", "kernel", "list_agents",
+        "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",
         "read_open_bandit", "read_policy", "read_ratings", "read_sessions", "read_tidy", "read_yandex_personalized",
         "read_yandex_relevance", "register", "write_tidy",
     },

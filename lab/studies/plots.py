@@ -66,7 +66,8 @@ def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
 
 def look_of(label: str, axes: Axes) -> Look:
     """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same figure."""
-    looks = _TAKEN.setdefault(axes.get_figure(), {})
+    figure: Any = axes.get_figure()
+    looks = _TAKEN.setdefault(figure, {})
     if label not in looks:
         choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
         looks[label] = next((look for look in choices if look not in looks.values()), choices[0])

@@ -153,7 +153,7 @@ def _draw_place(
 ) -> None:
     env, instance = place
     _draw(panel, words.rows_of(curves, place), config["agents"], words.measure_of([env], [env] * (env in without)), log=log)
-    dot = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
+    dot: dict[str, Any] = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -83,7 +83,11 @@ def _write(target: Path, results: Results, theory: Theory | None, formats: Colle
     table, timings, config = results.frame, results.timings, results.config
     write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
     pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret")
-    writers = {"html": partial(to_html, theory=theory, log=log), "md": to_markdown, "tex": to_latex}
+    writers: dict[str, Callable[..., str]] = {
+        "html": partial(to_html, theory=theory, log=log),
+        "md": to_markdown,
+        "tex": to_latex,
+    }
     texts = {f"report.{name}": writer for name, writer in writers.items() if name in formats}
     for name, writer in texts.items():
         write_whole(target / name, writer(table, timings, config))

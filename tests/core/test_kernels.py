@@ -64,7 +64,7 @@ CHAIN = {
 from typing import NamedTuple
 
 from . import second
-from .kernels import kernel, specialise
+from ..core.kernels import kernel, specialise
 from .second import middle, plus, times
 
 class Pair(NamedTuple):
@@ -100,7 +100,7 @@ def looks_up(x):
 PAIRS = ((1, 2.0), (3, 4.0))
 """,
     "second": """
-from .kernels import inner, kernel
+from ..core.kernels import inner, kernel
 from .third import lowest
 
 @inner
@@ -116,7 +116,7 @@ def times(x):
     return x * 10.0
 """,
     "third": """
-from .kernels import inner
+from ..core.kernels import inner
 
 SCALE = 4.0
 
