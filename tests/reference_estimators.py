@@ -96,8 +96,8 @@ STORIES = {
     "RCTR": _rank_click_through,
     "DCTR": _document_click_through,
 }
-"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a DCM whose users leave, an SDBN a
-DBN with g = 1."""
+"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a DCM whose users leave, an
+SDBN a DBN with g = 1."""
 
 LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM", "SDBN": "DBN"}
 
