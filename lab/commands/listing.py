@@ -72,6 +72,8 @@ def _in_words(row: Row, key: str) -> str:
 
 def _print(console: Console, kind: _Kind, rows: Sequence[Row]) -> None:
     columns = [Column("name"), *(Column(name, rank=rank, words=True) for rank, name in enumerate(kind.columns.values()))]
-    cells: list[list[str | Text]] = [[Text(row["name"], "bold"), *(_in_words(row, key) for key in kind.columns)] for row in rows]
+    cells: list[list[str | Text]] = []
+    for row in rows:
+        cells.append([Text(row["name"], "bold"), *(_in_words(row, key) for key in kind.columns)])
     print_table(console, columns, cells, title=kind.title, headings=False)
     console.print()
