@@ -72,10 +72,10 @@ def check_agent(agent: AgentLike) -> None:
         ...         return [0] * self.n_positions
         ...
         ...     def update(self, observation, ranking, clicks, reward): ...
-        >>> clickgym.check_agent(Careless)
+        >>> clickgym.check_agent(Careless)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         AssertionError: Careless breaks the interface of agents:
-        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again (positions count from 0)
+        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     trial = _Trial(agent)
     then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items, trial.description]

@@ -120,7 +120,10 @@ def _scan(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
 
 
 def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-    search(parameters, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice, drawn.used, drawn.found)
+    search(
+        parameters, parameters.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
+        drawn.used, drawn.found,
+    )  # fmt: skip
     show_found(drawn)
 
 

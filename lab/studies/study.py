@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import polars
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.statistics import half_width
 from ...envs import Instance
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -83,6 +83,8 @@ class Curves:
 
     def units(self, env: str, agent: str, column: str = "regret", instance: str | None = None) -> Values:
         """``(runs, steps)`` what intervals are computed from: runs, averaged over the instances or of a single one."""
+        import polars  # only who judges pays for its import, not who lists studies
+
         key = (env, agent, column, instance)
         if key not in self._values:
             rows = self._pairs[env, agent]
@@ -98,6 +100,8 @@ class Curves:
 
     def ends(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
         """``(instances, runs)`` the values at the end, or at another fraction of the horizon from 0.99 on."""
+        import polars
+
         key = (env, agent, column, fraction)
         if key not in self._values:
             step = self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))]

@@ -115,7 +115,10 @@ def _describe(kind: str, model: ClickModel, production: NDArray[np.int64] | None
             f"The users change: this is about the first of {len(model.epochs)} epochs, up to step {model.starts[1]:,}."
         )
     checkable = math.perm(model.n_items, model.n_positions) <= MAX_LISTS
-    if not checkable:
+    if "attraction" not in first.shapes:
+        checkable = False
+        notes.append("The assumptions are about the attraction of items, which this click model does not have.")
+    elif not checkable:
         notes.append(_why_not_checked(model))
     findings = check_assumptions(first) if checkable else []
     best = [_best(first, reward, production) for reward in model.rewards]

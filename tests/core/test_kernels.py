@@ -25,8 +25,9 @@ from numba.core.dispatcher import Dispatcher
 import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.agents.kernels import kl, x_log_x
+from clickgym.core import kernels
 from clickgym.core.kernels import cache_folder, kernel, specialise
-from clickgym.envs import CascadeModel, ClickEnv, KernelError, PositionBasedModel, kernels
+from clickgym.envs import CascadeModel, ClickEnv, KernelError, PositionBasedModel
 from clickgym.envs.click_env import session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -241,7 +242,7 @@ def test_a_kernel_that_reads_what_has_no_key_is_compiled_each_time(package, cach
 
 def test_every_kernel_of_the_package_has_a_key():
     for file in sorted(kernels._package_sources()):
-        module = file.relative_to(ROOT).with_suffix("")
+        module = Path(file.relative_to(ROOT).as_posix().removeprefix("src/clickgym/")).with_suffix("")
         if "@kernel" in file.read_text(encoding="utf-8") or "@inner" in file.read_text(encoding="utf-8"):
             members = vars(importlib.import_module(f"clickgym.{'.'.join(module.parts)}")).values()
             for compiled in [each for each in members if isinstance(each, Dispatcher)]:

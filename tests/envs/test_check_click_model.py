@@ -9,7 +9,7 @@ import pytest
 from click_stories import STORIES
 
 import clickgym
-from clickgym.envs import ClickModel, PositionBasedModel, kernel
+from clickgym.envs import CLICK_MODELS, ClickModel, PositionBasedModel, kernel
 
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
@@ -117,6 +117,9 @@ class Charming(ClickModel):
         for array in values:
             array.setflags(write=False)
         self.parameters, self.n_positions = Parameters(*values), len(values[1])
+
+
+CLICK_MODELS.pop("CHARM")  # no test of another file meets it
 
 
 class OneUniform(Charming):
