@@ -5,7 +5,6 @@ from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
-from .click_through import DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
 from .contextual.graded import GRADED_USERS, GradedModel, graded_model
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
@@ -15,6 +14,7 @@ from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .memory.model import CascadeMDP
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
+from .rate_models import DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_memory
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
