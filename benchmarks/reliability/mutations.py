@@ -11,12 +11,10 @@ results. One that no test could catch is entered in ``equivalent.toml``, with th
 
 draws others at random, first an operator, then a place for it; with ``--write`` they are added to ``mutants.toml`` instead.
 
-*Compiled kernels.* Where their cache is named by a hash of all sources, every mutant would compile everything again. Therefore
-each is given what was compiled before of those kernels that neither are nor call, however indirectly, a function it changes;
-the run without mutants records which call which. The copy stays in one place, for numba's index knows a file by path, time and
-size, and every mutant has a time of its own. Where each kernel is keyed by the sources that it reaches, one cache serves all.
+*Compiled kernels* are keyed by the code that they reach, so that one cache serves all mutants, and each compiles only what it
+concerns; on a tree of version 1.0, whose cache is named by all sources, each compiles everything.
 
-As a plugin of pytest (``-p mutations``) this file records the calls, and fills the cache of a mutant.
+As a plugin of pytest (``-p mutations``) this file makes sure that the package is that of the copy.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import gc
 import json
 import os
 import random
@@ -390,7 +387,6 @@ class Copy:
         rooms = [self.tree / room for room in patches.ROOMS]
         for path in [*(self.tree / "src" / "clickgym").iterdir(), *filter(Path.is_dir, rooms)]:
             (links / path.name).symlink_to(path)
-        self.calls = work / "calls.json"
         self.n_changes = 0
 
     def tests(self, aim: Aim) -> list[str]:
@@ -400,7 +396,7 @@ class Copy:
             sys.exit(f"expected one file below tests/ for each of {', '.join(aim.tests)}; there is {', '.join(files)}")
         return [*files, "-m", "not slow", *(["-k", aim.key] if aim.key else [])]
 
-    def run(self, aim: Aim, cache: Path, limit: int, **settings: str) -> str:
+    def run(self, aim: Aim, limit: int) -> str:
         """Run tests; what they print is in ``last.log``.
 
         Returns:
@@ -409,14 +405,14 @@ class Copy:
         paths = (self.tree / "links", Path(__file__).resolve().parent)
         own = {
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
-            "XDG_CACHE_HOME": str(cache),
+            "XDG_CACHE_HOME": str(self.work / "cache"),
             "MPLCONFIGDIR": str(self.work / "mpl"),
         }
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mutations"]
         with (self.work / "last.log").open("w") as log:
             process = subprocess.Popen(
                 [*words, f"--basetemp={self.work / 'pytest'}", *self.tests(aim)], cwd=self.tree,
-                env=os.environ | own | settings, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                env=os.environ | own, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                 preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, limit)),
             )  # fmt: skip
             try:
@@ -431,13 +427,13 @@ class Copy:
                 process.wait()
 
     def try_without(self, aim: Aim) -> bool:
-        """Run tests without a mutant, which compiles kernels and records their calls; says how long it took.
+        """Run tests without a mutant, which compiles kernels; says how long it took.
 
         Returns:
             Whether they passed, so that mutants can be tried by them.
         """
         before = time.monotonic()
-        outcome = self.run(aim, self.work / "cache", WITHOUT * self.limit, MUTATIONS_CALLS=str(self.calls))
+        outcome = self.run(aim, WITHOUT * self.limit)
         words = f"{' '.join(aim.tests)} in {time.monotonic() - before:.0f} s without a mutant"
         log = "" if outcome == "passed" else f"\n{(self.work / 'last.log').read_text()[-3000:]}"
         print(f"{outcome}: {words}{log}", flush=True)
@@ -448,77 +444,23 @@ class Copy:
         file = self.tree / place.file
         source, before = file.read_bytes(), file.stat()
         self.n_changes += 1
-        cache, settings = self.work / "cache", {}
-        if self.calls.exists():
-            cache, settings = self.work / "mutant", {"MUTATIONS_KEPT": str(self.work / "kept.json")}
-            (self.work / "kept.json").write_text(json.dumps(self._unchanged(source.decode(), place)))
         try:
             file.write_bytes(place.applied(source.decode()).encode())
             os.utime(file, (0, 1_000_000_000 + self.n_changes))
-            return self.run(aim, cache, self.limit, **settings)
+            return self.run(aim, self.limit)
         finally:
             file.write_bytes(source)
             os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-            shutil.rmtree(self.work / "mutant", ignore_errors=True)
-
-    def _unchanged(self, source: str, place: Place) -> list[str]:
-        """The compiled files that a mutant does not concern; none if it changes more than the bodies of functions."""
-        functions = [
-            node for node in ast.walk(ast.parse(source))
-            if isinstance(node, ast.FunctionDef) and node.lineno <= place.first + 1 and place.last <= node.end_lineno  # type: ignore[operator]
-        ]  # fmt: skip
-        if not functions or place.file == "src/clickgym/core/kernels.py":
-            return []
-        changed = {(place.file, node.name) for node in functions}
-        return [
-            str(file)
-            for base, called in json.loads(self.calls.read_text()).items()
-            if not changed & {tuple(function) for function in called}
-            for file in Path(base).parent.glob(f"{Path(base).name}.*")
-        ]
 
 
 # ------------------------------------------------------------------------------------------------------- as pytest's plugin
 
 
 def pytest_configure() -> None:
-    """Fill the cache of a mutant, once the package is surely that of the copy."""
+    """Refuse to test another package than that of the copy."""
     import clickgym
 
     assert Path(clickgym.__file__).is_relative_to(Path.cwd()), clickgym.__file__
-    if "MUTATIONS_KEPT" in os.environ:
-        from clickgym.core.kernels import cache_folder
-
-        for file in map(Path, json.loads(Path(os.environ["MUTATIONS_KEPT"]).read_text())):
-            folder = cache_folder() / file.parent.name
-            folder.mkdir(parents=True, exist_ok=True)
-            os.link(file, folder / file.name)  # numba replaces files and never writes into one
-
-
-def pytest_sessionfinish() -> None:
-    """Add to the record which functions each compiled one calls, directly or not."""
-    from numba.core.dispatcher import Dispatcher
-
-    try:
-        from clickgym.core.kernels import _called
-    except ImportError:  # each kernel has a key of its own
-        return
-    if "MUTATIONS_CALLS" not in os.environ:
-        return
-
-    def reached(function: Any) -> set[tuple[str, str]]:
-        code = function.__code__
-        file = Path(code.co_filename).resolve()
-        own = {(str(file.relative_to(Path.cwd())), code.co_name)} if file.is_relative_to(Path.cwd()) else set()
-        return own.union(*(reached(called.py_func) for called in _called(function)))
-
-    record = Path(os.environ["MUTATIONS_CALLS"])
-    calls = json.loads(record.read_text()) if record.exists() else {}
-    for each in gc.get_objects():
-        if issubclass(type(each), Dispatcher) and hasattr(each._cache, "_impl"):  # weak proxies have no class to ask
-            base = Path(each._cache.cache_path) / each._cache._impl.filename_base
-            calls[str(base)] = sorted(reached(each.py_func))
-    record.write_text(json.dumps(calls))
 
 
 # ---------------------------------------------------------------------------------------------------------------- the report
