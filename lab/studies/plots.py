@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.colours import COLOURS
-from .study import Evidence, Values, estimate
+from .study import Curves, Evidence, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS_OF_USERS", "DASHED", "DOTTED", "LOOKS", "band", "colour_of", "finish", "grid", "look_of"]
+__all__ = ["COLOURS_OF_USERS", "DASHED", "DOTTED", "LOOKS", "band", "bands", "colour_of", "finish", "grid", "look_of"]
 
 Look = tuple[str, Any]
 """A colour, and dashes as matplotlib takes them."""
@@ -86,6 +86,14 @@ def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look:
     if len(values) > 1:
         mean, half = np.transpose([estimate(column) for column in values.T])
         axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15, linewidth=0)
+
+
+def bands(
+    axes: Axes, curves: Curves, env: str, agents: Iterable[str], places: Any = slice(None), column: str = "regret"
+) -> None:
+    """The cumulative curves of several agents, with a checkpoint at each of some places among the steps."""
+    for agent in agents:
+        band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
 
 
 def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str) -> Figure:

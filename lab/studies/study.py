@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.files import make_folder
 from ...core.statistics import half_width
 from ...envs import Instance
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "in_all", "less", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total", "versus",
+    "final", "in_all", "less", "less_regret", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total",
+    "versus",
 ]  # fmt: skip
 
 Verdict = Literal["yes", "no", "cannot tell"]
@@ -70,6 +72,12 @@ class Curves:
     def horizon(self) -> int:
         """T, the last step."""
         return int(self.steps[-1])
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents, in the order of the table."""
+        agents: list[str] = self.table["agent"].unique(maintain_order=True).to_list()
+        return agents
 
     @property
     def n_runs(self) -> int:
@@ -194,7 +202,8 @@ def percent(share: Estimate) -> str:
 
 
 def saved(instance: Instance, folder: Path) -> str:
-    """Write an instance into a folder under its own name; returns the file, as `Part.files` does."""
+    """Write an instance under its own name into a folder, which is made if need be; returns the file, as `Part.files` does."""
+    make_folder(folder)
     path = folder / f"{instance.name}.json"
     instance.save(path)
     return str(path)
@@ -341,8 +350,8 @@ def sublinear(curves: Curves, env: str, agent: str) -> Finding:
 
 
 def several(findings: Mapping[str, Finding]) -> Finding:
-    """One finding of several, all of which must hold."""
-    measured = "; ".join(f"{name}: {finding.measured}" for name, finding in findings.items())
+    """One finding of several by name, all of which must hold; a single one may be called ``""``."""
+    measured = "; ".join(f"{name}: {finding.measured}".removeprefix(": ") for name, finding in findings.items())
     return Finding(measured, every([finding.verdict for finding in findings.values()]))
 
 
@@ -364,6 +373,11 @@ def versus(low: Values, high: Values, where: str = "") -> Finding:
     """Whether the values of one agent are below those of another, by the gap within the same runs."""
     gap = estimate(high - low)
     return Finding(f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}", gap.above(0.0))
+
+
+def less_regret(curves: Curves, env: str, better: str, worse: str, fraction: float = 1.0) -> Finding:
+    """Whether one agent has less cumulative regret than another, at the end or at a fraction of the horizon."""
+    return less(curves, env, better, worse, total(curves, fraction))
 
 
 def total(curves: Curves, fraction: float = 1.0) -> Callable[[Values], Values]:

@@ -46,7 +46,7 @@ def hypothesis(text: str, what: str, ranges: Range | Mapping[str, Range], measur
         for name, values in measured(evidence).items():
             result = estimate(values)
             findings[name] = Finding(f"{result}{unit}", result.within(*predicted(name)))
-        return findings[""] if list(findings) == [""] else several(findings)
+        return several(findings)
 
     in_short = (
         "; ".join(f"{name}: {words(limits, unit)}" for name, limits in ranges.items())
