@@ -53,10 +53,6 @@ VIOLATIONS = {  # in the first 100 sessions, in the CM, DCM and PBM, in the pape
     "TopRank": (83.56, 71.47, 57.00),
 }
 PUBLISHED = {agent: " / ".join(f"{count:g}" for count in counts) for agent, counts in VIOLATIONS.items()}
-NOTE = (
-    "The reward of the DCM is the satisfied user (abandonment click), as in the paper. Where its termination probabilities do "
-    "not decrease, the optimum is not the list sorted by attraction, which all of these agents learn: regret then stays linear."
-)
 
 
 # ----------------------------------------------------------------------------------------------------------------- regret

@@ -7,7 +7,7 @@ the evidence, or with the curves of the ``part`` if there is one, and with all k
 have; for those listed in ``over`` with each of their values in turn.
 
 A table with ``for`` stands for one of each of its rows, alone or for a list of ``statements``. In texts ``{NAME}`` is a column
-of these rows, or a constant of the module.
+of these rows, or a constant of the file or of the module.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_studies(file: str, names: Mapping[str, Any]) -> dict[str, Study]:
         names: the functions and constants of the module.
     """
     tables = tomllib.loads(Path(file).with_suffix(".toml").read_text(encoding="utf-8"))
-    names = {**CONSTANTS, **FUNCTIONS, **names}
+    names = {**CONSTANTS, **FUNCTIONS, **names, **tables.pop("constants", {})}
     parts = {row["name"]: _part(row, names) for row in _rows(tables.pop("parts"), names)}
     return {name: _study(table, parts, names) for name, table in tables.items()}
 
