@@ -7,9 +7,7 @@ them, so that chance enters a comparison of CTR_set through nothing but the list
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,8 @@ import numpy as np
 
 from ...envs import ContextualModel, load_instance
 from .plots import band, finish, grid, look_of
-from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, every, percent, several
+from .reader import read_studies
+from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,31 +33,7 @@ THEOREM, BEST = "α of the theorem", "best α"
 CTR_SUM, CTR_SET = "CTR_sum", "CTR_set"
 SIMILAR = 0.05
 """CTRs this close to each other, as a share, count as similar."""
-PUBLISHED = {  # CTR_sum and CTR_set in table 1, for each K; for PBM-LinUCB those of PBM-UCB, which knows no features
-    BASELINE: (0.592, 0.420, 0.643, 0.440, 0.747, 0.510, 0.812, 0.534),
-    "PBMLinUCB": (0.545, 0.396, 0.655, 0.453, 0.744, 0.519, 0.795, 0.522),
-    "CMLinUCB": (0.578, 0.398, 0.674, 0.464, 0.771, 0.548, 0.839, 0.539),
-    "DCMLinUCB": (0.613, 0.408, 0.704, 0.474, 0.820, 0.570, 0.915, 0.614),
-    OURS: (0.660, 0.480, 0.781, 0.538, 0.869, 0.604, 0.976, 0.671),
-}
 PUBLISHED_LIFT = {CTR_SUM: 0.202, CTR_SET: 0.256}  # of UBM-LinUCB over C2UCB with K = 6, in the text and table 1
-NOTE = (
-    "The paper says both that the parameters are the theoretical ones (section 6.2) and that α is optimal (table 1), so both "
-    "are run: Theorem 3's α_t, and for each agent and K the best of that and "
-    f"α = {', '.join(f'{alpha:g}' for alpha in ALPHAS)}, chosen by the regret in the first half of the runs and measured in "
-    "the second. λ is the theorem's. In place of PBM-UCB, which knows no features and would meet other items in every session, "
-    "stands PBM-LinUCB. The paper's attractions are estimates from two logs, one of them not published; ours are linear in "
-    "features drawn at random (the family linear, a seed for each instance), with the examination of --instances, or those of "
-    "a contextual instance given there. The paper leaves open how features were scaled, although α_t depends on it, and "
-    "prints of the examination only the least and the largest. "
-)
-
-
-def _published_lifts(agent: str = OURS) -> str:
-    """The lift of an agent over C2UCB in table 1, CTR_sum / CTR_set, for each K."""
-    pairs = zip(PUBLISHED[agent], PUBLISHED[BASELINE], strict=True)
-    lifts = [f"{100 * (ours / theirs - 1):+.1f}" for ours, theirs in pairs]
-    return ", ".join(f"K = {k}: {lifts[2 * i]} / {lifts[2 * i + 1]} %" for i, k in enumerate(POSITIONS))
 
 
 def ubm(n_positions: int) -> str:
@@ -66,7 +41,10 @@ def ubm(n_positions: int) -> str:
     return f"ContextualUBMRank-v0:n_positions={n_positions}"
 
 
-def contextual(n_items: int, n_features: int, queries: Sequence[str]) -> list[str]:
+ENVS, AGENTS = tuple(map(ubm, POSITIONS)), tuple(chain(*SPECS.values()))
+
+
+def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[str]:
     """Contextual instances as they are, and one with the examination of each other query."""
     return [
         query
@@ -93,7 +71,7 @@ def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values
     if kind == CTR_SUM:
         values = curves.units(env, spec, "clicks") / curves.steps
     else:
-        earned = [curves.ends(env, each, "reward") + curves.ends(env, each) for each in chain(*SPECS.values())]
+        earned = [curves.ends(env, each, "reward") + curves.ends(env, each) for each in AGENTS]
         values = np.mean(earned) / curves.horizon - curves.units(env, spec) / curves.steps
     return values if reading == THEOREM else values[len(values) // 2 :]
 
@@ -104,200 +82,58 @@ def lift(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Value
     return ours / theirs - 1
 
 
-def each_ctr(positions: Sequence[int]) -> list[tuple[str, str, str]]:
-    """Name, environment and kind of each CTR."""
-    return [(f"K = {k} {kind}", ubm(k), kind) for k in positions for kind in (CTR_SUM, CTR_SET)]
-
-
 # -------------------------------------------------------------------------------------------------------------- statements
 
 
-def _ahead(
-    part: str, reading: str, better: Sequence[str], worse: Sequence[str], positions: Sequence[int], evidence: Evidence
-) -> Finding:
+def ahead(curves: Curves, k: int, kind: str, reading: str, better: Sequence[str], worse: Sequence[str]) -> Finding:
     """Whether all of some agents have a higher CTR than all of some others; the closest pair is told."""
-    findings = {}
-    for name, env, kind in each_ctr(positions):
-        ends = {agent: ctr(evidence[part], env, agent, reading, kind)[:, -1] for agent in (*better, *worse)}
-        low = min(better, key=lambda agent: ends[agent].mean())
-        high = max(worse, key=lambda agent: ends[agent].mean())
-        verdict = every([estimate(ends[a] - ends[b]).above(0.0) for a in better for b in worse])
-        gap = percent(estimate(ends[low] / ends[high] - 1))
-        findings[name] = Finding(f"{low} {ends[low].mean():.4f}, {high} {ends[high].mean():.4f}, {gap}", verdict)
-    return several(findings)
+    ends = {agent: ctr(curves, ubm(k), agent, reading, kind)[:, -1] for agent in (*better, *worse)}
+    low = min(better, key=lambda agent: ends[agent].mean())
+    high = max(worse, key=lambda agent: ends[agent].mean())
+    verdict = every([estimate(ends[a] - ends[b]).above(0.0) for a in better for b in worse])
+    gap = percent(estimate(ends[low] / ends[high] - 1))
+    return Finding(f"{low} {ends[low].mean():.4f}, {high} {ends[high].mean():.4f}, {gap}", verdict)
 
 
-def _grows(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for kind in (CTR_SUM, CTR_SET):
-        lifts = [lift(curves, ubm(k), OURS, reading, kind) for k in POSITIONS]
-        words = ", ".join(percent(estimate(values)) for values in lifts)
-        findings[kind] = Finding(words, estimate(lifts[-1] - lifts[0]).above(0.0))
-    return several(findings)
+def grows(curves: Curves, kind: str, reading: str) -> Finding:
+    """Whether the lead over C2UCB is larger with long lists."""
+    lifts = [lift(curves, ubm(k), OURS, reading, kind) for k in POSITIONS]
+    words = ", ".join(percent(estimate(values)) for values in lifts)
+    return Finding(words, estimate(lifts[-1] - lifts[0]).above(0.0))
 
 
-def _similar(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for agent in ("PBMLinUCB", "DCMLinUCB", OURS):
-        for name, env, kind in each_ctr([SHORT]):
-            gap = estimate(lift(curves, env, agent, reading, kind))
-            findings[f"{agent} {name}"] = Finding(f"{percent(gap)} over C2UCB", gap.within(-SIMILAR, SIMILAR))
-    return several(findings)
+def lift_within(curves: Curves, agent: str, k: int, kind: str, reading: str, low: float, high: float) -> Finding:
+    """Whether an agent's lead over C2UCB is between two bounds."""
+    gap = estimate(lift(curves, ubm(k), agent, reading, kind))
+    return Finding(f"{percent(gap)} over C2UCB", gap.within(low, high))
 
 
-def _cascade_lags(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for name, env, kind in each_ctr([SHORT]):
-        gap = estimate(lift(curves, env, "CMLinUCB", reading, kind))
-        findings[name] = Finding(f"{percent(gap)} over C2UCB", gap.below(-SIMILAR))
-    return several(findings)
+def declines(curves: Curves, kind: str, reading: str) -> Finding:
+    """Whether C2UCB's CTR is lower with long lists."""
+    few, many = (ctr(curves, ubm(k), BASELINE, reading, kind)[:, -1] for k in (SHORT, LONG))
+    growth = estimate(many - few)
+    return Finding(f"{few.mean():.4f}, then {many.mean():.4f}, by {growth}", growth.below(0.0))
 
 
-def _declines(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for kind in (CTR_SUM, CTR_SET):
-        few, many = (ctr(curves, ubm(k), BASELINE, reading, kind)[:, -1] for k in (SHORT, LONG))
-        growth = estimate(many - few)
-        findings[kind] = Finding(f"{few.mean():.4f}, then {many.mean():.4f}, by {growth}", growth.below(0.0))
-    return several(findings)
+def saturates(curves: Curves, agent: str, kind: str, reading: str) -> Finding:
+    """Whether an agent's CTR is about the same with long lists as with K = 4."""
+    four, six = (ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in (4, LONG))
+    growth = estimate(six / four - 1)
+    return Finding(percent(growth), growth.within(-SIMILAR, SIMILAR))
 
 
-def _saturates(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for agent in HE_AGENTS[1:]:
-        for kind in (CTR_SUM, CTR_SET):
-            four, six = (ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in (4, LONG))
-            growth = estimate(six / four - 1)
-            findings[f"{agent} {kind}"] = Finding(percent(growth), growth.within(-SIMILAR, SIMILAR))
-    return several(findings)
-
-
-def _as_much(part: str, reading: str, evidence: Evidence) -> Finding:
-    curves = evidence[part]
-    findings = {}
-    for kind, published in PUBLISHED_LIFT.items():
-        gain = estimate(lift(curves, ubm(LONG), OURS, reading, kind))
-        findings[kind] = Finding(percent(gain), gain.within(published / 2, published * 2))
-    return several(findings)
-
-
-def _shared(part: str, reading: str) -> list[Statement]:
-    """What the paper says of both experiments."""
-    rivals = HE_AGENTS[:-1]
-    return [
-        Statement(
-            f"UBM-LinUCB has the highest CTR at every K ({reading})",
-            "higher CTR_sum and CTR_set than each other agent, for each K",
-            partial(_ahead, part, reading, [OURS], rivals, POSITIONS),
-            late=True,
-            paper="highest",
-        ),
-        Statement(
-            f"Its lead over C2UCB grows with K ({reading})",
-            f"the share by which each CTR is higher is larger with K = {LONG} than with K = {SHORT}",
-            partial(_grows, part, reading),
-            late=True,
-            paper=_published_lifts(),
-        ),
-        Statement(
-            f"With K = {LONG} C2UCB has fallen behind all who have a click model ({reading})",
-            "lower CTR_sum and CTR_set than each other agent",
-            partial(_ahead, part, reading, HE_AGENTS[1:], [BASELINE], [LONG]),
-            late=True,
-        ),
-    ]
-
-
-def _part(name: str, horizon: int, n_items: int, n_features: int) -> Part:
-    """All agents with every α, at every length of the list."""
-    envs, agents = tuple(map(ubm, POSITIONS)), tuple(chain(*SPECS.values()))
-    return Part(name, envs, agents, horizon, 10, 3, partial(contextual, n_items, n_features), windows=20)
-
-
-def _ubm_fig2() -> Study:
-    part = replace(_part("ubm-fig2", 5_000, 10, 20), least_horizon=5_000, least_runs=10)
-    statements = []
-    for reading in (THEOREM, BEST):
-        statements += [
-            *_shared(part.name, reading),
-            Statement(
-                f"With K = {SHORT} all but CM-LinUCB perform similarly ({reading})",
-                f"within {SIMILAR:.0%} of C2UCB",
-                partial(_similar, part.name, reading),
-            ),
-            Statement(
-                f"CM-LinUCB does not ({reading})",
-                f"more than {SIMILAR:.0%} below C2UCB",
-                partial(_cascade_lags, part.name, reading),
-            ),
-            Statement(
-                f"The CTR of C2UCB declines when K grows ({reading})",
-                f"lower with K = {LONG} than with K = {SHORT}",
-                partial(_declines, part.name, reading),
-            ),
-            Statement(
-                f"Those of the others change slightly from K = 4 on ({reading})",
-                f"with K = {LONG} within {SIMILAR:.0%} of that with K = 4",
-                partial(_saturates, part.name, reading),
-            ),
-        ]
-    return Study(
-        "CTR of contextual agents against the length of the list, web search",
-        "He et al. 2020, figure 2",
-        (part,),
-        tuple(statements),
-        NOTE
-        + "Horizon, runs and the 20 features (10 of users, 10 of pages) are the paper's; its candidates are the pages that "
-        "a user was shown, which we read as 10, a page of results. Nothing is reduced by the scale.",
-        _draw_fig2,
-        partial(_ctr_table, part.name),
-        ("regret", "clicks"),
-    )
-
-
-def _ubm_table1() -> Study:
-    part = _part("ubm-table1", 100_000, 12, 10)
-    statements = []
-    for reading in (THEOREM, BEST):
-        statements += [
-            *_shared(part.name, reading),
-            Statement(
-                f"With K = {LONG} CM-LinUCB is worse than DCM-LinUCB and UBM-LinUCB ({reading})",
-                "lower CTR_sum and CTR_set than both",
-                partial(_ahead, part.name, reading, ["DCMLinUCB", OURS], ["CMLinUCB"], [LONG]),
-                late=True,
-            ),
-            Statement(
-                f"With K = {LONG} UBM-LinUCB is 20.2 % (CTR_sum) and 25.6 % (CTR_set) above C2UCB ({reading})",
-                "between half and twice as much (other users, so no more can be asked)",
-                partial(_as_much, part.name, reading),
-                late=True,
-                paper=" / ".join(f"{100 * lift:+.1f} %" for lift in PUBLISHED_LIFT.values()),
-            ),
-        ]
-    return Study(
-        "CTR of contextual agents against the length of the list, recommendation",
-        "He et al. 2020, table 1 and figure 4",
-        (part,),
-        tuple(statements),
-        NOTE + "The 12 candidates and 10 features are the paper's. Horizon and runs are our choice: the paper's figure 4 shows "
-        "convergence within 70,000 sessions. Its users' examination is between 0.17 and 0.55; that of the shipped queries, "
-        "between 0.08 and 0.87, depends more on the position.",
-        _draw_fig4,
-        _table1,
-        ("regret", "clicks"),
-    )
+def as_much(curves: Curves, kind: str, reading: str) -> Finding:
+    """Whether UBM-LinUCB's lead with long lists is about that of the paper."""
+    published = PUBLISHED_LIFT[kind]
+    gain = estimate(lift(curves, ubm(LONG), OURS, reading, kind))
+    return Finding(percent(gain), gain.within(published / 2, published * 2))
 
 
 # ------------------------------------------------------------------------------------------------------- figures and table
 
 
-def _ctr_table(part: str, evidence: Evidence) -> PaperTable:
+def ctr_table(evidence: Evidence, part: str) -> PaperTable:
+    """Every CTR at the end, with its lift over C2UCB."""
     curves = evidence[part]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
     for kind, reading, agent in product((CTR_SUM, CTR_SET), (THEOREM, BEST), HE_AGENTS):
@@ -316,23 +152,22 @@ def _alphas(curves: Curves, agent: str, reading: str) -> str:
     return alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
 
 
-def _table1(evidence: Evidence) -> PaperTable:
-    """Ours, and below it the paper's."""
-    title, rows = _ctr_table("ubm-table1", evidence)
-    published = []
+def table1(evidence: Evidence, published: Mapping[str, Sequence[float]]) -> PaperTable:
+    """Ours, and below it the paper's: CTR_sum and CTR_set for each K."""
+    title, rows = ctr_table(evidence, "ubm-table1")
     for start, kind in enumerate((CTR_SUM, CTR_SET)):
-        for agent, values in PUBLISHED.items():
-            pairs = zip(values[start::2], PUBLISHED[BASELINE][start::2], strict=True)
+        for agent, values in published.items():
+            pairs = zip(values[start::2], published[BASELINE][start::2], strict=True)
             cells = [f"{value:.3f} {100 * (value / base - 1):+.1f}%" for value, base in pairs]
-            published.append([kind, "PBM-UCB" if agent == "PBMLinUCB" else agent, "He et al.", *cells])
-    return title, [*rows, *published]
+            rows = [*rows, [kind, "PBM-UCB" if agent == "PBMLinUCB" else agent, "He et al.", *cells]]
+    return title, rows
 
 
-def _draw_fig2(evidence: Evidence) -> Figure:
+def draw_fig2(evidence: Evidence) -> Figure:
+    """CTR against the length of the list."""
     curves = evidence["ubm-fig2"]
     figure, panels = grid(2, 2)
-    places = [(reading, kind) for reading in (THEOREM, BEST) for kind in (CTR_SUM, CTR_SET)]
-    for axes, (reading, kind) in zip(panels, places, strict=True):
+    for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), (CTR_SUM, CTR_SET)), strict=True):
         for agent in HE_AGENTS:
             ends = [estimate(ctr(curves, ubm(k), agent, reading, kind)[:, -1]) for k in POSITIONS]
             mean, half = np.transpose(ends)
@@ -344,20 +179,18 @@ def _draw_fig2(evidence: Evidence) -> Figure:
     return finish(figure, panels, evidence, f"CTR over {curves.horizon:,} sessions")
 
 
-def _draw_fig4(evidence: Evidence) -> Figure:
+def draw_fig4(evidence: Evidence) -> Figure:
+    """CTR so far with short and with long lists."""
     curves = evidence["ubm-table1"]
     figure, panels = grid(4, 2)
     late = curves.steps * 50 >= curves.horizon
-    places = [(reading, *each) for reading in (THEOREM, BEST) for each in each_ctr([SHORT, LONG])]
-    for axes, (reading, name, env, kind) in zip(panels, places, strict=True):
+    places = product((THEOREM, BEST), (SHORT, LONG), (CTR_SUM, CTR_SET))
+    for axes, (reading, k, kind) in zip(panels, places, strict=True):
         for agent in HE_AGENTS:
-            band(axes, curves.steps[late], ctr(curves, env, agent, reading, kind)[:, late], agent)
-        axes.set(title=f"{name}, {reading}", xlabel="session")
+            band(axes, curves.steps[late], ctr(curves, ubm(k), agent, reading, kind)[:, late], agent)
+        axes.set(title=f"K = {k} {kind}, {reading}", xlabel="session")
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     return finish(figure, panels, evidence, "CTR of all sessions so far")
 
 
-STUDIES: dict[str, Study] = {
-    "ubm-fig2": _ubm_fig2(),
-    "ubm-table1": _ubm_table1(),
-}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -88,7 +88,7 @@ def click_once(model: Any, share: float = ONCE, n_positions: int = LONG) -> User
 
 def same_candidates(queries: Sequence[str]) -> list[str]:
     """As `ubm-table1` has them, but with a pool of no more than the candidates of a session."""
-    return [f"{source},n_pool={L}" for source in contextual(L, D, queries)]
+    return [f"{source},n_pool={L}" for source in contextual(queries, L, D)]
 
 
 def users(once: bool, labels: bool, sources: Sequence[str], folder: Path) -> list[str]:
@@ -268,7 +268,7 @@ def _study() -> Study:
         return Part(name, (ENV,), agents, HORIZON, 8, 4, instances, least_horizon=5_000, least_runs=8, windows=20,
                     facts={SINGLE: clicking_once}, **how)  # fmt: skip
 
-    pair, linear = (TUNED_OURS, TUNED_BASELINE), partial(contextual, L, D)
+    pair, linear = (TUNED_OURS, TUNED_BASELINE), partial(contextual, n_items=L, n_features=D)
     parts = (
         part(LINEAR_USERS, (*pair, TUNED_PBM, BASELINE, "Random"), linear),
         part(CLICK_ONCE, pair, linear, files=partial(users, True, False)),

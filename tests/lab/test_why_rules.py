@@ -220,7 +220,7 @@ def test_the_share_that_clicks_once_is_that_of_all_outcomes():
 
 
 def test_users_are_made_to_click_once(tmp_path):
-    sources = why_ubm_lead.contextual(why_ubm_lead.L, why_ubm_lead.D, ["yandex-9982"])
+    sources = why_ubm_lead.contextual(["yandex-9982"], why_ubm_lead.L, why_ubm_lead.D)
     for labels in (False, True):
         (file,) = why_ubm_lead.users(True, labels, sources, tmp_path)
         assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, file)) == pytest.approx(92, abs=0.1)
