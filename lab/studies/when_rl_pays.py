@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .plots import band, finish, grid
-from .study import (
-    LAST,
-    LEARNS_RULE,
-    LINEAR,
-    LINEAR_RULE,
-    SLACK,
-    Curves,
-    Evidence,
-    Finding,
-    PaperTable,
-    Part,
-    Statement,
-    Study,
-    Values,
-    estimate,
-    several,
-    versus,
-)
+from .reader import read_studies
+from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,77 +16,59 @@ __all__ = ["STUDIES"]
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
-PER_STATE, PLANNER = "PerState", "CascadeVI"
-BANDITS = (LAST, PER_STATE)
-SLOW = ("DQN", "MaskablePPO", "RecurrentPPO")
-LEARNERS = ("PPO", *SLOW)
-EVERYONE = (*BANDITS, PLANNER, *LEARNERS)
-KNOWN, DEEP, DEEPER = "when-rl-pays-bandits", "when-rl-pays-ppo", "when-rl-pays-others"
 PLACES = (10**3, 10**4, 10**5, 10**6)
 
 
-def _families(queries: Sequence[str]) -> list[str]:
-    return list(FAMILIES)
+def agents(evidence: Evidence) -> Iterator[str]:
+    """All agents, each of which plays in one part."""
+    return (agent for curves in evidence.values() for agent in curves.agents)
 
 
-def _curves(evidence: Evidence, agent: str) -> Curves:
-    return evidence[KNOWN if agent in (*BANDITS, PLANNER) else DEEP if agent == "PPO" else DEEPER]
-
-
-def _regret(evidence: Evidence, agent: str, family: str) -> tuple[Curves, Values]:
-    curves = _curves(evidence, agent)
+def regret(evidence: Evidence, agent: str, family: str) -> tuple[Curves, Values]:
+    """The curves of the part that an agent plays in, and its ``(runs, steps)`` regret."""
+    curves = next(curves for curves in evidence.values() if agent in curves.agents)
     return curves, curves.units(ENV, agent, instance=family)
 
 
 def at(evidence: Evidence, agent: str, family: str, step: int) -> Values | None:
     """``(runs,)`` regret after so many sessions; None if the agent did not play so many."""
-    curves, values = _regret(evidence, agent, family)
+    curves, values = regret(evidence, agent, family)
     return None if step > curves.horizon else curves.at(values, step)
 
 
-def _kept(evidence: Evidence, agent: str, family: str) -> tuple[Values, Values]:
-    curves, values = _regret(evidence, agent, family)
-    return curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
+def _growth(evidence: Evidence, agent: str, family: str) -> tuple[str, Estimate]:
+    """The late rate in words, and how far it is above that of linear regret."""
+    curves, values = regret(evidence, agent, family)
+    early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
+    return f"{estimate(late)} per session, {late.mean() / early.mean():.2f} of before", estimate(late - LINEAR * early)
 
 
-def _linear(agents: Sequence[str], family: str, evidence: Evidence) -> Finding:
-    findings = {}
-    for agent in agents:
-        early, late = _kept(evidence, agent, family)
-        words = f"{estimate(late)} per session, {late.mean() / early.mean():.2f} of before"
-        findings[agent] = Finding(words, estimate(late - LINEAR * early).above(SLACK))
-    return several(findings)
+def never_learns(evidence: Evidence, agent: str, family: str) -> Finding:
+    """Whether regret is linear."""
+    words, gap = _growth(evidence, agent, family)
+    return Finding(words, gap.above(SLACK))
 
 
-def _sublinear(agent: str, families: Sequence[str], evidence: Evidence) -> Finding:
-    findings = {}
-    for family in families:
-        early, late = _kept(evidence, agent, family)
-        words = f"{estimate(late)} per session, {late.mean() / early.mean():.2f} of before"
-        findings[family] = Finding(words, estimate(late - LINEAR * early).below(-SLACK))
-    return several(findings)
+def learns(evidence: Evidence, agent: str, family: str) -> Finding:
+    """Whether regret is sublinear."""
+    words, gap = _growth(evidence, agent, family)
+    return Finding(words, gap.below(-SLACK))
 
 
-def _less(better: str, worse: Sequence[str], families: Sequence[str], evidence: Evidence) -> Finding:
-    """Less regret after as many sessions as both played, by as many runs as both have."""
-    findings = {}
-    for family in families:
-        for other in worse:
-            step = min(_curves(evidence, name).horizon for name in (better, other))
-            low, high = (at(evidence, name, family, step) for name in (better, other))
-            assert low is not None
-            assert high is not None
-            runs = min(len(low), len(high))
-            where = f" after {step:,}" if step < 10**6 else ""
-            findings[f"{family} {other}"] = versus(low[:runs], high[:runs], where)
-    return several(findings)
+def beats(evidence: Evidence, family: str, better: str, worse: str) -> Finding:
+    """Whether an agent has less regret after as many sessions as both played, by as many runs as both have."""
+    pairs = [regret(evidence, name, family) for name in (better, worse)]
+    step, runs = min(curves.horizon for curves, _ in pairs), min(len(values) for _, values in pairs)
+    low, high = (curves.at(values, step)[:runs] for curves, values in pairs)
+    return versus(low, high, f" after {step:,}" if step < 10**6 else "")
 
 
-def _table(evidence: Evidence) -> PaperTable:
+def table(evidence: Evidence) -> PaperTable:
+    """Regret so far."""
     rows = [["users", "agent", *(f"after {step:,}" for step in PLACES), "first of all after"]]
     for family in FAMILIES:
         best = {step: _best(evidence, family, step) for step in PLACES}
-        for agent in EVERYONE:
+        for agent in agents(evidence):
             values = [at(evidence, agent, family, step) for step in PLACES]
             cells = ["" if value is None else str(estimate(value)) for value in values]
             rows.append([family, agent, *cells, ", ".join(f"{step:,}" for step in PLACES if best[step] == agent)])
@@ -112,82 +77,17 @@ def _table(evidence: Evidence) -> PaperTable:
 
 def _best(evidence: Evidence, family: str, step: int) -> str:
     """The agent with the least regret of those that played so many sessions; empty if none did."""
-    values = {agent: at(evidence, agent, family, step) for agent in EVERYONE}
+    values = {agent: at(evidence, agent, family, step) for agent in agents(evidence)}
     means = {agent: value.mean() for agent, value in values.items() if value is not None}
     return min(means, key=lambda agent: means[agent], default="")
 
 
-def _study() -> Study:
-    def part(name: str, agents: Sequence[str], horizon: int) -> Part:
-        return Part(
-            name, (ENV,), tuple(agents), horizon, 5, 1, _families, least_horizon=20_000, least_runs=2, windows=20, each=True
-        )
-
-    smaller = "less regret at the end, or where the shorter of two runs ends"
-    statements = (
-        Statement(
-            "Where clicks spoil users (clickbait) bandits never learn, not even with one for each state",
-            f"{LINEAR_RULE}, of both",
-            partial(_linear, BANDITS, "clickbait"),
-            late=True,
-        ),
-        Statement(
-            "The planner's regret is sublinear in all three families",
-            LEARNS_RULE,
-            partial(_sublinear, PLANNER, FAMILIES),
-            late=True,
-        ),
-        *(
-            Statement(
-                f"Where clicks spoil users {name} beats every myopic agent",
-                smaller,
-                partial(_less, name, BANDITS, ("clickbait",)),
-            )
-            for name in LEARNERS
-        ),
-        Statement(
-            "Nothing generic comes near the planner where clicks spoil users",
-            f"the planner has {smaller}",
-            partial(_less, PLANNER, LEARNERS, ("clickbait",)),
-        ),
-        Statement(
-            "Where the next state does not depend on clicks (independent) a bandit for each state beats generic RL",
-            smaller,
-            partial(_less, PER_STATE, LEARNERS, ("independent",)),
-        ),
-        Statement(
-            "There it beats the planner as well, which has more to learn",
-            smaller,
-            partial(_less, PER_STATE, (PLANNER,), ("independent",)),
-        ),
-        Statement(
-            "Where satisfied users click more (habit) PPO beats every myopic agent within a million sessions",
-            smaller,
-            partial(_less, "PPO", BANDITS, ("habit",)),
-        ),
-    )
-    return Study(
-        "When reinforcement learning pays: users with a memory",
-        "users of Du et al. 2024",
-        (
-            part(KNOWN, (*BANDITS, PLANNER), 10**6),
-            part(DEEP, ("PPO",), 10**6),
-            part(DEEPER, SLOW, 10**5),
-        ),
-        statements,
-        "Statements of ours, predicted after one run of 10⁵ sessions of each agent. Regret is the exact loss of each list by "
-        "Q*. The planner is told how long users stay in the mean, and so is the discount of generic RL; bandits need neither. "
-        "DQN, MaskablePPO and RecurrentPPO play a tenth of the sessions. --instances changes nothing here.",
-        _draw,
-        _table,
-    )
-
-
-def _draw(evidence: Evidence) -> Figure:
+def draw(evidence: Evidence) -> Figure:
+    """Regret before the users of each family."""
     figure, panels = grid(3)
     for axes, family in zip(panels, FAMILIES, strict=True):
-        for agent in EVERYONE:
-            curves, values = _regret(evidence, agent, family)
+        for agent in agents(evidence):
+            curves, values = regret(evidence, agent, family)
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
@@ -195,4 +95,4 @@ def _draw(evidence: Evidence) -> Figure:
     return finish(figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory")
 
 
-STUDIES: dict[str, Study] = {"when-rl-pays": _study()}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())
