@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from ...runner.make import make_agent
 from ...runner.run import run
-from .li2019_cascade import ADAPTIVE, CHANGING
+from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import DASHED, band, colour_of, finish, grid, look_of
-from .study import LAST, Curves, Evidence, Finding, Part, Statement, Study, Values, estimate, less, several, total
-from .why_change import switching
+from .reader import read_studies
+from .study import LAST, Curves, Evidence, Finding, Study, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
+__all__ = ["STUDIES", "switching"]
 
 DETECTING = ("GLRCascadeUCB", "GLRCascadeKLUCB")
 TOLD = "GLRCascadeKLUCB:n_segments=10"
@@ -71,39 +71,27 @@ def _steps(curves: Curves, agent: str) -> Values:
     return np.array([curves.ends(CHANGING, agent, _name(agent, change))[:, 0] for change in range(1, N_EPOCHS)]).T
 
 
+FAST, SLOW = map(_facts, PARTS.values())
+
+
 # ---------------------------------------------------------------------------------------------------------- judging
 
 
-def _noticed(agent: str, evidence: Evidence) -> Finding:
-    findings = {}
-    for part, length in PARTS.items():
-        steps = _steps(evidence[part], agent)
-        share = estimate(np.isfinite(steps).mean(axis=1))
-        delay = np.nanmedian(steps - length * np.arange(1, N_EPOCHS))
-        findings[part] = Finding(f"{share} of the changes, after {delay:,.0f} sessions (median)", share.above(0.9))
-    return several(findings)
+def noticed(curves: Curves, agent: str) -> Finding:
+    """Whether an agent restarts after nearly every change."""
+    steps, length = _steps(curves, agent), curves.horizon // N_EPOCHS
+    share = estimate(np.isfinite(steps).mean(axis=1))
+    delay = np.nanmedian(steps - length * np.arange(1, N_EPOCHS))
+    return Finding(f"{share} of the changes, after {delay:,.0f} sessions (median)", share.above(0.9))
 
 
-def _without_cause(agent: str, evidence: Evidence) -> Finding:
-    findings = {}
-    for part in PARTS:
-        curves = evidence[part]
-        noticed = np.isfinite(_steps(curves, agent)).sum(axis=1)
-        further = estimate(curves.ends(CHANGING, agent, _name(agent, "count"))[:, 0] - noticed)
-        findings[part] = Finding(f"{further} a run", further.below(1.0))
-    return several(findings)
+def without_cause(curves: Curves, agent: str) -> Finding:
+    """Whether there are few restarts beside the first after each change."""
+    further = curves.ends(CHANGING, agent, _name(agent, "count"))[:, 0] - np.isfinite(_steps(curves, agent)).sum(axis=1)
+    return Finding(f"{estimate(further)} a run", estimate(further).below(1.0))
 
 
-def _less(better: str, worse: Sequence[str], evidence: Evidence) -> Finding:
-    findings = {}
-    for part in PARTS:
-        curves = evidence[part]
-        for other in worse:
-            findings[f"{part} {other}"] = less(curves, CHANGING, better, other, total(curves))
-    return several(findings)
-
-
-def _grows(other: str, evidence: Evidence) -> Finding:
+def grows(evidence: Evidence, other: str) -> Finding:
     """GLR-CascadeKLUCB's regret as a share of another agent's, with fast and with slow changes."""
     shares = []
     for part in PARTS:
@@ -113,76 +101,8 @@ def _grows(other: str, evidence: Evidence) -> Finding:
     return Finding(f"{estimate(shares[0])} of it, then {estimate(shares[1])}", gap.above(0.0))
 
 
-def _study() -> Study:
-    agents = (*DETECTING, TOLD, *ADAPTIVE, *STUBBORN)
-    parts = tuple(
-        Part(name, (CHANGING,), agents, N_EPOCHS * length, 10, 16, partial(switching, N_EPOCHS, length),
-             least_horizon=N_EPOCHS * length, windows=50, facts=_facts(length))
-        for name, length in PARTS.items()
-    )  # fmt: skip
-    statements = (
-        *(
-            Statement(
-                f"{agent} outperforms CascadeDUCB and CascadeSWUCB",
-                "less cumulative regret at the end than both, at both rates of change",
-                partial(_less, agent, ADAPTIVE),
-                paper="outperform the state of the art",
-            )
-            for agent in DETECTING
-        ),
-        Statement(
-            "GLR-CascadeKLUCB is better than GLR-CascadeUCB",
-            "less cumulative regret at the end, at both rates",
-            partial(_less, DETECTING[1], DETECTING[:1]),
-        ),
-        *(
-            Statement(
-                f"{agent} notices the changes (ours)",
-                "more than 0.9 of the changes are followed by a restart before the next, at both rates; interval over queries",
-                partial(_noticed, agent),
-            )
-            for agent in DETECTING
-        ),
-        *(
-            Statement(
-                f"{agent} seldom restarts without cause (ours)",
-                "less than one restart a run beside the first after each change, at both rates; interval over queries",
-                partial(_without_cause, agent),
-            )
-            for agent in DETECTING
-        ),
-        *(
-            Statement(
-                f"The rarer the changes, the more detection saves on {agent}, which forgets all the time (ours)",
-                "GLR-CascadeKLUCB's share of its regret is smaller with slow changes",
-                partial(_grows, agent),
-            )
-            for agent in ADAPTIVE
-        ),
-        Statement(
-            "To begin anew is better than never to forget: GLR-CascadeKLUCB against CascadeKL-UCB (ours)",
-            "less cumulative regret at the end, at both rates",
-            partial(_less, DETECTING[1], (LAST,)),
-        ),
-        Statement(
-            "To know the number of segments is worth something: n_segments=10 against 1 (ours)",
-            "less cumulative regret at the end, at both rates",
-            partial(_less, TOLD, DETECTING[1:]),
-        ),
-    )
-    return Study(
-        "Regret where the users change: detecting changes beside forgetting",
-        "Wang et al. 2019 on the changes of Li and de Rijke 2019",
-        parts,
-        statements,
-        "Statements are of the paper's abstract, those marked (ours) were predicted before the run. Changes every 10,000 and "
-        "every 100,000 sessions, ten epochs of either. Horizons are not scaled. Restarts are those of one further run on each "
-        "query.",
-        _draw,
-    )
-
-
-def _draw(evidence: Evidence) -> Figure:
+def draw(evidence: Evidence) -> Figure:
+    """Regret above, the delays of restarts below, with fast and with slow changes."""
     figure, panels = grid(2, 2)
     for (part, length), above, below in zip(PARTS.items(), panels[:2], panels[2:], strict=True):
         curves = evidence[part]
@@ -207,4 +127,4 @@ def _draw(evidence: Evidence) -> Figure:
     return finish(figure, panels[:1], evidence, "Regret where the users change")
 
 
-STUDIES: dict[str, Study] = {"nonstat-detect": _study()}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...envs import ContextualModel, GradedModel, Instance, load_instance
-from .plots import band, finish, grid
-from .study import (
-    Curves,
-    Evidence,
-    Finding,
-    PaperTable,
-    Part,
-    Statement,
-    Study,
-    Values,
-    estimate,
-    saved,
-    several,
-    versus,
-)
+from .plots import band, bands, finish, grid
+from .reader import read_studies
+from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, saved, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["STUDIES"]
 
-FASTER = "PDGD:learning_rate=3"
-BANDITS = ("LinearTS", "UBMLinUCB", "C2UCB")
-NAIVE = ("LinearTS", "C2UCB")
-"""Those that take clicks for attraction; UBM-LinUCB is told how lists are examined."""
-AGENTS = ("PDGD", FASTER, *BANDITS)
+AGENTS = ("PDGD", "PDGD:learning_rate=3", "LinearTS", "UBMLinUCB", "C2UCB")
 USERS = ("perfect", "navigational", "informational")
-NOISY = USERS[1:]
 IN_CLICKS, IN_SATISFACTION = (f"ContextualDBNRank-v0:reward={reward}" for reward in ("clicks", "satisfaction"))
 ONLINE, OFFLINE = "ndcg_by_grade", "held_out_ndcg"
 
 
-def _part(users: str) -> str:
-    return f"pdgd-{users}"
+def _of(evidence: Evidence, users: str) -> Curves:
+    """What was measured before users of one behaviour."""
+    return evidence[f"pdgd-{users}"]
 
 
 def documents(queries: Sequence[str]) -> list[str]:
@@ -64,9 +47,8 @@ def _judged(instance: Instance) -> GradedModel | None:
     return next((model for model in instance.models.values() if isinstance(model, GradedModel)), None)
 
 
-def before(users: str, names: Sequence[str], folder: Path) -> list[str]:
+def before(names: Sequence[str], folder: Path, users: str) -> list[str]:
     """The same documents before users of one behaviour."""
-    folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name in names:
         instance = load_instance(name)
@@ -91,59 +73,50 @@ def online(curves: Curves, agent: str) -> Values:
     return curves.units(IN_CLICKS, agent, ONLINE)[:, -1] / curves.horizon
 
 
-def _learns(evidence: Evidence) -> Finding:
-    findings = {}
-    for users in USERS:
-        values = evidence[_part(users)].units(IN_CLICKS, "PDGD", OFFLINE)
-        gain = estimate(values[:, -1] - values[:, 0])
-        findings[users] = Finding(f"{values[:, 0].mean():.3f}, then {values[:, -1].mean():.3f}", gain.above(0.05))
-    return several(findings)
+def learns(evidence: Evidence, users: str) -> Finding:
+    """Whether PDGD's offline NDCG rises."""
+    values = _of(evidence, users).units(IN_CLICKS, "PDGD", OFFLINE)
+    gain = estimate(values[:, -1] - values[:, 0])
+    return Finding(f"{values[:, 0].mean():.3f}, then {values[:, -1].mean():.3f}", gain.above(0.05))
 
 
-def _robust(evidence: Evidence) -> Finding:
-    best = offline(evidence[_part("perfect")], "PDGD")
-    gap = estimate(best - offline(evidence[_part("informational")], "PDGD"))
+def robust(evidence: Evidence) -> Finding:
+    """Whether PDGD's offline NDCG is about the same before informational users as before perfect ones."""
+    best = offline(_of(evidence, "perfect"), "PDGD")
+    gap = estimate(best - offline(_of(evidence, "informational"), "PDGD"))
     return Finding(f"{gap} less than {best.mean():.3f}", gap.below(0.05))
 
 
-def _higher(measure: str, others: Sequence[str], users: Sequence[str], evidence: Evidence) -> Finding:
-    """Whether PDGD has more of it than each of some bandits."""
-    of = {ONLINE: online, OFFLINE: offline}[measure]
-    findings = {}
-    for kind in users:
-        curves = evidence[_part(kind)]
-        for agent in others:
-            findings[f"{kind} {agent}"] = versus(of(curves, agent), of(curves, "PDGD"))
-    return several(findings)
+def higher_offline(evidence: Evidence, users: str, better: str, worse: str) -> Finding:
+    """Whether one agent has a higher offline NDCG than another."""
+    return versus(*(offline(_of(evidence, users), agent) for agent in (worse, better)))
 
 
-def _faster(evidence: Evidence) -> Finding:
-    measured = [evidence[_part(users)] for users in USERS]
-    return several({users: versus(online(of, "PDGD"), online(of, FASTER)) for users, of in zip(USERS, measured, strict=True)})
+def higher_online(evidence: Evidence, users: str, better: str, worse: str) -> Finding:
+    """Whether one agent has a higher online NDCG than another."""
+    return versus(*(online(_of(evidence, users), agent) for agent in (worse, better)))
 
 
-def _as_good(evidence: Evidence) -> Finding:
-    curves = evidence[_part("perfect")]
-    findings = {}
-    for agent in BANDITS:
-        gap = estimate(offline(curves, "PDGD") - offline(curves, agent))
-        findings[agent] = Finding(f"{offline(curves, agent).mean():.3f}, a gap of {gap}", gap.below(0.02))
-    return several(findings)
+def as_good(evidence: Evidence, agent: str) -> Finding:
+    """Whether an agent's offline NDCG is hardly lower than PDGD's before perfect users."""
+    ours, theirs = (offline(_of(evidence, "perfect"), name) for name in (agent, "PDGD"))
+    gap = estimate(theirs - ours)
+    return Finding(f"{ours.mean():.3f}, a gap of {gap}", gap.below(0.02))
 
 
-def _less(env: str, better: str, worse: Sequence[str], users: Sequence[str], evidence: Evidence) -> Finding:
-    findings = {}
-    for kind in users:
-        curves = evidence[_part(kind)]
-        for agent in worse:
-            findings[f"{kind} {agent}"] = versus(curves.units(env, better)[:, -1], curves.units(env, agent)[:, -1])
-    return several(findings)
+def less_before(evidence: Evidence, users: str, env: str, better: str, worse: str) -> Finding:
+    """Whether one agent has less regret at the end than another."""
+    return less_regret(_of(evidence, users), env, better, worse)
 
 
-def _table(evidence: Evidence) -> PaperTable:
+# ------------------------------------------------------------------------------------------------------- table and figure
+
+
+def table(evidence: Evidence) -> PaperTable:
+    """All measures at the end."""
     rows = [["users", "agent", "offline NDCG", "online NDCG", "satisfied", "regret in clicks"]]
     for users in USERS:
-        curves = evidence[_part(users)]
+        curves = _of(evidence, users)
         for agent in AGENTS:
             satisfied = curves.ends(IN_SATISFACTION, agent, "reward").mean(axis=0) / curves.horizon
             regret = curves.units(IN_CLICKS, agent)[:, -1]
@@ -152,93 +125,13 @@ def _table(evidence: Evidence) -> PaperTable:
     return "At the end: NDCG of the best lists on queries held out, of the lists shown, share of satisfied users", rows
 
 
-def _study() -> Study:
-    parts = tuple(
-        Part(_part(users), (IN_CLICKS, IN_SATISFACTION), AGENTS, 10**5, 6, 4, documents, partial(before, users),
-             metrics=(ONLINE, OFFLINE), least_horizon=2_000, windows=10)
-        for users in USERS
-    )  # fmt: skip
-    statements = (
-        Statement(
-            "PDGD learns before all three users",
-            "its offline NDCG at the end is more than 0.05 above that after one session",
-            _learns,
-        ),
-        Statement(
-            "Noise costs PDGD little in the long run: informational users against perfect ones (ours)",
-            "its offline NDCG at the end is less than 0.05 lower",
-            _robust,
-            late=True,
-        ),
-        Statement(
-            "Before noisy users PDGD learns a better ranker than agents that take clicks for attraction (ours)",
-            "its offline NDCG at the end is higher than that of each, before navigational and informational users",
-            partial(_higher, OFFLINE, NAIVE, NOISY),
-            late=True,
-        ),
-        Statement(
-            "Before noisy users PDGD learns a better ranker than UBM-LinUCB, which is told how lists are examined (ours)",
-            "its offline NDCG at the end is higher, before navigational and informational users",
-            partial(_higher, OFFLINE, ("UBMLinUCB",), NOISY),
-            late=True,
-        ),
-        Statement(
-            "Before perfect users the bandits learn as good a ranker (ours)",
-            "their offline NDCG at the end is less than 0.02 lower",
-            _as_good,
-            late=True,
-        ),
-        Statement(
-            "Users meet better lists while PDGD learns, if they are noisy (ours)",
-            "its online NDCG over the run is higher than that of each, before navigational and informational users",
-            partial(_higher, ONLINE, BANDITS, NOISY),
-        ),
-        Statement(
-            "The learning rate is that of the paper, whose features are from 0 to 1 each; here all of a document together have "
-            "at most the length 1, and 30 times the rate learns faster (ours)",
-            "with η = 3 online NDCG over the run is higher than with η = 0.1, before all users",
-            _faster,
-        ),
-        Statement(
-            "In clicks, which a good ranking does not maximise where users stop, UBM-LinUCB has less regret than PDGD before "
-            "all users (ours)",
-            "less cumulative regret at the end",
-            partial(_less, IN_CLICKS, "UBMLinUCB", ("PDGD",), USERS),
-        ),
-        Statement(
-            "To know how lists are examined pays where users stop: UBM-LinUCB against C2UCB (ours)",
-            "less cumulative regret in clicks at the end, before navigational users",
-            partial(_less, IN_CLICKS, "UBMLinUCB", ("C2UCB",), ("navigational",)),
-        ),
-        Statement(
-            "More users are satisfied by PDGD's lists than by the bandits' before navigational users (ours)",
-            "less cumulative regret in satisfaction at the end than each",
-            partial(_less, IN_SATISFACTION, "PDGD", BANDITS, ("navigational",)),
-        ),
-    )
-    return Study(
-        "PDGD beside linear bandits, before users by grades",
-        "Oosterhuis and de Rijke 2018",
-        parts,
-        statements,
-        "Statements of ours. The paper's own, that PDGD converges near the optimum under noise and gives users a better "
-        "experience than dueling bandits, are not judged: neither that optimum nor such bandits are here. The third and the "
-        "fourth were one at first, whose rule compared with UBM-LinUCB too, of which its sentence did not speak; they were "
-        "parted after the results had been seen. Without judged documents of one's own "
-        "(clickgym features FILE --users ..., then --instances) they are drawn at random. Ten candidates in each session, five "
-        "shown. Perfect users are never satisfied: they never stop.",
-        _draw,
-        _table,
-        columns=("regret", ONLINE, OFFLINE),
-    )
-
-
-def _draw(evidence: Evidence) -> Figure:
+def draw(evidence: Evidence) -> Figure:
+    """NDCG offline and online before all users."""
     figure, panels = grid(3, 2)
     for users, above, below in zip(USERS, panels[:3], panels[3:], strict=True):
-        curves = evidence[_part(users)]
+        curves = _of(evidence, users)
+        bands(above, curves, IN_CLICKS, AGENTS, column=OFFLINE)
         for agent in AGENTS:
-            band(above, curves.steps, curves.units(IN_CLICKS, agent, OFFLINE), agent)
             band(below, curves.steps, curves.units(IN_CLICKS, agent, ONLINE) / curves.steps, agent)
         above.set(xscale="log", title=users)
         below.set(xscale="log", xlabel="session")
@@ -247,4 +140,4 @@ def _draw(evidence: Evidence) -> Figure:
     return finish(figure, panels[:1], evidence, "What is learned, and what users meet meanwhile")
 
 
-STUDIES: dict[str, Study] = {"pdgd": _study()}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

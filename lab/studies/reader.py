@@ -82,6 +82,8 @@ def _filled(value: Any, names: Mapping[str, Any]) -> Any:
 
 def _function(value: Any, names: Mapping[str, Any]) -> Callable[..., Any]:
     """A function of the module by its name, or with arguments; of a list one that returns it."""
+    if callable(value):
+        return value
     if isinstance(value, list | tuple):
         return lambda _: list(value)
     if isinstance(value, str):
