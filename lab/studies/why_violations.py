@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.files import make_folder
 from ...envs import load_instance
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
 from .plots import BLACK, finish, grid, look_of
-from .study import (
-    FIRST,
-    LAST,
-    Curves,
-    Estimate,
-    Evidence,
-    Finding,
-    Part,
-    Statement,
-    Study,
-    Values,
-    estimate,
-    every,
-    saved,
-    several,
-    short,
-)
-from .why import Range, hypothesis
+from .reader import read_studies
+from .study import FIRST, LAST, Curves, Evidence, Finding, Study, Values, estimate, every, saved, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "TOP_RANK", "lists_with"]
+__all__ = ["STUDIES", "TOP_RANK", "lists_with", "wrong_in_list"]
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -44,24 +27,22 @@ LEVEL = "CascadeKLUCB:c=0"
 N_ITEMS, EARLY = 10, 100
 LEVELS = (8, 11, 14, 17)
 OUTER = (4, 22)
-ADDED = " (added after the run of those above)"
 MODELS = tuple(map(short, BUBBLE))
 OWN = "why-violations-own"
 
 
-def lists_with(model: str, counts: Sequence[int], queries: Sequence[str], folder: Path) -> list[str]:
+def lists_with(queries: Sequence[str], folder: Path, model: str, counts: Sequence[int]) -> list[str]:
     """Instance files whose production list has a given number of wrong pairs, the same every time.
 
     Args:
-        model: the click model by whose attractions pairs are wrong.
-        counts: the numbers; a file for each.
         queries: names or files of instances.
         folder: where the files go; made if need be.
+        model: the click model by whose attractions pairs are wrong.
+        counts: the numbers; a file for each.
 
     Returns:
         The files, named ``QUERY-wrongNUMBER``.
     """
-    make_folder(folder)
     files = []
     for query in queries:
         instance = load_instance(query)
@@ -91,10 +72,25 @@ def unsafe_share(wrong: int) -> float:
 # ---------------------------------------------------------------------------------------------------------------- measures
 
 
-def early(evidence: Evidence, env: str, agent: str) -> Values:
+def early(curves: Curves, env: str, agent: str) -> Values:
     """``(runs,)`` violations in the first 100 sessions on the queries' own production lists."""
-    curves = evidence[OWN]
     return curves.at(curves.units(env, agent, "violations"), EARLY)
+
+
+def like_random(curves: Curves, env: str, agent: str) -> Values:
+    """``(runs,)`` the same over those of Random."""
+    return early(curves, env, agent) / early(curves, env, "Random")
+
+
+def foretold(curves: Curves, env: str) -> Values:
+    """``(runs,)`` TopRank's less 100 times the share of unsafe orders at each query's |V_0|."""
+    wrong = curves.ends(env, TOP_RANK, WRONG_PAIRS)[:, 0]
+    return early(curves, env, TOP_RANK) - EARLY * np.mean([unsafe_share(int(min(count, 30))) for count in wrong])
+
+
+def without_loglog(curves: Curves, env: str) -> Values:
+    """``(runs,)`` by how many per cent the level log t changes CascadeKL-UCB's."""
+    return 100 * (early(curves, env, LEVEL) / early(curves, env, LAST) - 1)
 
 
 def on_lists(curves: Curves, env: str, agent: str, levels: Sequence[int] = LEVELS) -> Values:
@@ -111,185 +107,60 @@ def implied(model: str) -> float:
     return float(np.interp(-published, -np.array(shares), np.arange(26)))
 
 
-def at_implied(evidence: Evidence, agent: str) -> Mapping[str, Values]:
-    """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the levels on a line."""
-    violations = {}
-    for env, model in zip(BUBBLE, MODELS, strict=True):
-        values = on_lists(evidence[f"why-violations-{model}"], env, agent)
-        violations[model] = np.array([np.interp(implied(model), LEVELS, run) for run in values.T])
-    return violations
-
-
-def spread_out(evidence: Evidence, agent: str) -> Mapping[str, Values]:
-    """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank has the paper's number."""
-    violations = {}
-    for place, (env, model) in enumerate(zip(BUBBLE, MODELS, strict=True)):
-        curves = evidence[f"why-violations-{model}-spread"]
-        good, bad = on_lists(curves, env, TOP_RANK, OUTER).mean(axis=1)
-        share = (VIOLATIONS["TopRank"][place] - bad) / (good - bad) if good > bad else 1.0
-        few, many = on_lists(curves, env, agent, OUTER)
-        violations[model] = share * few + (1 - share) * many
-    return violations
-
-
-def _like_random(agent: str, evidence: Evidence) -> Mapping[str, Values]:
-    return {short(env): early(evidence, env, agent) / early(evidence, env, "Random") for env in BUBBLE}
-
-
-def _foretold(evidence: Evidence) -> Mapping[str, Values]:
-    """Violations less 100 times the share of unsafe orders at each query's |V_0|."""
-    curves, gaps = evidence[OWN], {}
-    for env in BUBBLE:
-        wrong = curves.ends(env, TOP_RANK, WRONG_PAIRS)[:, 0]
-        expected = EARLY * np.mean([unsafe_share(int(min(count, 30))) for count in wrong])
-        gaps[short(env)] = early(evidence, env, TOP_RANK) - expected
-    return gaps
-
-
-def _on_lists_foretold(evidence: Evidence) -> Mapping[str, Values]:
+def on_lists_foretold(evidence: Evidence, env: str) -> Values:
+    """``(runs,)`` as `foretold`, on lists that were made."""
     expected = np.array([EARLY * unsafe_share(level) for level in LEVELS])
-    return {
-        model: (on_lists(evidence[f"why-violations-{model}"], env, TOP_RANK) - expected[:, None]).mean(axis=0)
-        for env, model in zip(BUBBLE, MODELS, strict=True)
-    }
+    return (on_lists(evidence[f"why-violations-{short(env)}"], env, TOP_RANK) - expected[:, None]).mean(axis=0)
 
 
-def _without_loglog(evidence: Evidence) -> Mapping[str, Values]:
-    return {short(env): 100 * (early(evidence, env, LEVEL) / early(evidence, env, LAST) - 1) for env in BUBBLE}
+def at_implied(evidence: Evidence, env: str, agent: str) -> Values:
+    """``(runs,)`` violations where |V_0| is what the paper's numbers for TopRank imply, between the levels on a line."""
+    model = short(env)
+    values = on_lists(evidence[f"why-violations-{model}"], env, agent)
+    return np.array([np.interp(implied(model), LEVELS, run) for run in values.T])
 
 
-def _left(agent: str, evidence: Evidence) -> Finding:
-    """The paper's number less ours on its lists; explained if that is less than a tenth of it."""
-    findings = {}
-    for published, (model, values) in zip(VIOLATIONS[LAST], at_implied(evidence, agent).items(), strict=True):
-        gap = estimate(published - values)
-        findings[model] = Finding(f"{gap} of {published:g}", gap.within(-0.1 * published, 0.1 * published))
-    return several(findings)
+def spread_out(evidence: Evidence, env: str, agent: str) -> Values:
+    """``(runs,)`` the same if lists have either 4 or 22 wrong pairs, so many of each that TopRank has the paper's number."""
+    curves = evidence[f"why-violations-{short(env)}-spread"]
+    good, bad = on_lists(curves, env, TOP_RANK, OUTER).mean(axis=1)
+    share = (published("TopRank", env) - bad) / (good - bad) if good > bad else 1.0
+    few, many = on_lists(curves, env, agent, OUTER)
+    return share * few + (1 - share) * many
 
 
-def _left_by_spread(agent: str, evidence: Evidence) -> Finding:
+def published(agent: str, env: str) -> float:
+    """The number of the paper."""
+    return VIOLATIONS[agent][BUBBLE.index(env)]
+
+
+def left(evidence: Evidence, env: str, agent: str) -> Finding:
+    """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of it."""
+    number = published(LAST, env)
+    gap = estimate(number - at_implied(evidence, env, agent))
+    return Finding(f"{gap} of {number:g}", gap.within(-0.1 * number, 0.1 * number))
+
+
+def left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
     """Whether the paper's number lies between those of lists all alike and of lists as different as can be."""
-    findings = {}
-    alike, spread = at_implied(evidence, agent), spread_out(evidence, agent)
-    for published, model in zip(VIOLATIONS[LAST], MODELS, strict=True):
-        low, high = estimate(alike[model]), estimate(spread[model])
-        verdict = every([low.below(published), high.above(published)])
-        findings[model] = Finding(f"{low} to {high} (paper {published:g})", verdict)
-    return several(findings)
+    number = published(LAST, env)
+    low, high = estimate(at_implied(evidence, env, agent)), estimate(spread_out(evidence, env, agent))
+    return Finding(f"{low} to {high} (paper {number:g})", every([low.below(number), high.above(number)]))
 
 
-def _left_of_random(evidence: Evidence) -> Finding:
-    """The same for BatchRank: its number in the paper less that of the lists that TopRank's number implies."""
-    findings = {}
-    for i, (model, values) in enumerate(at_implied(evidence, TOP_RANK).items()):
-        gaps: dict[str, Estimate] = {name: estimate(VIOLATIONS[name][i] - values) for name in ("TopRank", "BatchRank")}
-        words = ", ".join(f"{name} {gap}" for name, gap in gaps.items())
-        bound = 0.1 * VIOLATIONS["TopRank"][i]
-        findings[model] = Finding(words, every([gap.within(-bound, bound) for gap in gaps.values()]))
-    return several(findings)
+def left_of_random(evidence: Evidence, env: str) -> Finding:
+    """As `left` for TopRank and BatchRank: the paper's numbers less that of the lists that TopRank's number implies."""
+    ours = at_implied(evidence, env, TOP_RANK)
+    gaps = {name: estimate(published(name, env) - ours) for name in ("TopRank", "BatchRank")}
+    bound = 0.1 * published("TopRank", env)
+    words = ", ".join(f"{name} {gap}" for name, gap in gaps.items())
+    return Finding(words, every([gap.within(-bound, bound) for gap in gaps.values()]))
 
 
-SPREAD: tuple[tuple[str, str, dict[str, Range]], ...] = (
-    (LAST, "last_click", {"CM": (35, 55), "DCM": (20, 40), "PBM": (15, 35)}),
-    (FIRST, "first_click", {"CM": (35, 55), "DCM": (30, 50), "PBM": (25, 45)}),
-)
-
-
-def _study() -> Study:
-    lists = tuple(
-        Part(f"why-violations-{model}", (env,), (TOP_RANK, LAST, FIRST), EARLY, 6, 16, files=partial(lists_with, model, LEVELS),
-             metrics=("violations",), least_horizon=EARLY, least_runs=6, windows=20)
-        for env, model in zip(BUBBLE, MODELS, strict=True)
-    )  # fmt: skip
-    spread = tuple(
-        replace(part, name=f"{part.name}-spread", files=partial(lists_with, model, OUTER))
-        for part, model in zip(lists, MODELS, strict=True)
-    )
-    own = Part(OWN, BUBBLE, ("Random", "BatchRank", TOP_RANK, LAST, FIRST, LEVEL), 10_000, 6, 16, metrics=("violations",),
-               least_runs=6, windows=20, facts={WRONG_PAIRS: wrong_in_list})  # fmt: skip
-    of_last: dict[str, Range] = {"CM": (20, 30), "DCM": (13, 22), "PBM": (5, 12)}
-    of_first: dict[str, Range] = {"CM": (20, 30), "DCM": (20, 32), "PBM": (14, 24)}
-    statements = [
-        hypothesis(
-            "In the first 100 sessions TopRank has hardly learned: it is as unsafe as lists in random order",
-            "its violations over those of Random", (0.94, 1.01), partial(_like_random, TOP_RANK),
-        ),
-        hypothesis(
-            "So is BatchRank, whose first stage is longer than that",
-            "its violations over those of Random", (0.98, 1.02), partial(_like_random, "BatchRank"),
-        ),
-        hypothesis(
-            "Their number follows from the wrong pairs |V_0| of the production list alone: 100 times the share of all orders "
-            "of ten items with more than |V_0| + 5 wrong pairs; here on the queries' own lists",
-            "TopRank's violations less that share", (-4, 2), _foretold,
-        ),
-        hypothesis(
-            f"The same on lists made to have |V_0| = {', '.join(map(str, LEVELS))}",
-            "TopRank's violations less that share", (-4, 2), _on_lists_foretold,
-        ),
-        hypothesis(
-            "CascadeKL-UCB (last_click) on lists with the |V_0| that the paper's numbers for TopRank imply "
-            f"({', '.join(f'{model} {implied(model):.1f}' for model in MODELS)}): near to the paper in the CM, not in the PBM",
-            "its violations", of_last, partial(at_implied, agent=LAST),
-        ),
-        hypothesis(
-            "CascadeKL-UCB (first_click) on these lists: near to the paper's 24.1, 23.3 and 23.6",
-            "its violations", of_first, partial(at_implied, agent=FIRST),
-        ),
-        hypothesis(
-            "The level log t of the code that BatchRank was compared with (c = 0) explores less and cannot be the cause of "
-            "more violations",
-            "the change of CascadeKL-UCB's violations", (-50, -15), _without_loglog, " %",
-        ),
-        Statement(
-            "Nothing is left of the differences for TopRank and BatchRank on lists with the implied |V_0|",
-            "the paper's less TopRank's there lies, for both, within a tenth of the paper's", _left_of_random,
-            paper="within 10 %",
-        ),
-        *(
-            Statement(
-                f"Nothing is left of those for CascadeKL-UCB ({reading})",
-                "the paper's less its own there lies within a tenth of the paper's in each click model", partial(_left, agent),
-                paper=published,
-            )
-            for agent, reading, published in (
-                (LAST, "last_click", "within 10 % in the CM; 12 to 19 left in the PBM"),
-                (FIRST, "first_click", "within 10 % in the CM and DCM; 0 to 10 left in the PBM"),
-            )
-        ),
-        *(
-            hypothesis(
-                f"Production lists differ, and CascadeKL-UCB ({reading}) violates safety mostly on the best of them: with as "
-                "many lists of 4 and of 22 wrong pairs as give TopRank's number it does so more often than in the paper"
-                f"{ADDED}",
-                "its violations", ranges, partial(spread_out, agent=agent),
-            )
-            for agent, reading, ranges in SPREAD
-        ),
-        *(
-            Statement(
-                f"Nothing is left for CascadeKL-UCB ({reading}) if the spread of |V_0| is free as well{ADDED}",
-                "the paper's lies above that of lists all alike and below that of lists of 4 and 22 wrong pairs",
-                partial(_left_by_spread, agent), paper=published,
-            )
-            for agent, reading, published in ((LAST, "last_click", "not in the PBM"), (FIRST, "first_click", "in all three"))
-        ),
-    ]  # fmt: skip
-    return Study(
-        "Why the numbers of safety violations differ",
-        "on Li et al. 2019 (BubbleRank), figure 2",
-        (own, *lists, *spread),
-        tuple(statements),
-        "Hypotheses of ours, written before the run but for those that say otherwise. The lists that are made differ from the "
-        "queries in nothing else. TopRank has the δ of the paper's horizon.",
-        _draw,
-        columns=("violations",),
-    )
-
-
-def _draw(evidence: Evidence) -> Figure:
+def draw(evidence: Evidence) -> Figure:
+    """Violations against the wrong pairs of the production list."""
     figure, panels = grid(3)
-    for place, (axes, env, model) in enumerate(zip(panels, BUBBLE, MODELS, strict=True)):
+    for axes, env, model in zip(panels, BUBBLE, MODELS, strict=True):
         curves = evidence[f"why-violations-{model}"]
         levels = np.arange(4, 23)
         shares = [EARLY * unsafe_share(int(level)) for level in levels]
@@ -301,13 +172,13 @@ def _draw(evidence: Evidence) -> Figure:
             colour, dashes = look_of(agent, axes)
             axes.errorbar(sorted(ends), mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5,
                           label=agent.partition(":delta")[0])  # fmt: skip
-            published = VIOLATIONS[agent.partition(":")[0]][place]
             if agent != FIRST:
-                axes.plot(implied(model), published, "*", color=colour, markersize=11, markeredgecolor="black",
-                          markeredgewidth=0.6, label=f"{agent.partition(':')[0]} in the paper")  # fmt: skip
+                name = agent.partition(":")[0]
+                axes.plot(implied(model), published(name, env), "*", color=colour, markersize=11, markeredgecolor="black",
+                          markeredgewidth=0.6, label=f"{name} in the paper")  # fmt: skip
         axes.set(title=model, xlabel="wrong pairs in the production list, |V_0|", ylim=(0, 100))
     panels[0].set_ylabel(f"violations in {EARLY} sessions")
     return finish(figure, panels, evidence, "Violations against the production list")
 
 
-STUDIES: dict[str, Study] = {"why-violations": _study()}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())
