@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "in_all", "less", "less_regret", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total",
+    "final", "less", "less_regret", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total",
     "versus",
 ]  # fmt: skip
 
@@ -353,14 +353,6 @@ def several(findings: Mapping[str, Finding]) -> Finding:
     """One finding of several by name, all of which must hold; a single one may be called ``""``."""
     measured = "; ".join(f"{name}: {finding.measured}".removeprefix(": ") for name, finding in findings.items())
     return Finding(measured, every([finding.verdict for finding in findings.values()]))
-
-
-def in_all(
-    judge: Callable[[Curves, str, str], Finding], part: str, envs: Sequence[str], agents: Sequence[str], evidence: Evidence
-) -> Finding:
-    """What `judge` says of several agents in several environments."""
-    names = {(env, agent): short(env) + (f" {agent}" if len(agents) > 1 else "") for env in envs for agent in agents}
-    return several({name: judge(evidence[part], *pair) for pair, name in names.items()})
 
 
 def less(curves: Curves, env: str, better: str, worse: str, measure: Callable[[Values], Values]) -> Finding:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...agents import C2UCB, UBMLinUCB
-from ...core.files import make_folder
 from ...envs import Instance, LabelledModel, LinearModel, UserBrowsingModel, load_instance
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
 from .plots import COLOURS_OF_USERS, finish, grid
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Part, Statement, Study, Values, estimate, saved, several
-from .why import hypothesis
+from .reader import read_studies
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,10 +23,9 @@ __all__ = ["STUDIES", "click_once", "single_share"]
 
 ENV = ubm(LONG)
 L, D = 12, 10
-HORIZON = 30_000
 ALPHA = 0.1
-BASELINES = (f"{BASELINE}:alpha=0.1", f"{BASELINE}:alpha=0.3", f"{BASELINE}:alpha=1", BASELINE)
-TUNED_OURS, TUNED_BASELINE, TUNED_PBM = (f"{agent}:alpha={ALPHA:g}" for agent in (OURS, BASELINE, "PBMLinUCB"))
+BASELINES = {f"α = {alpha:g}": f"{BASELINE}:alpha={alpha:g}" for alpha in (0.1, 0.3, 1.0)} | {"α_t": BASELINE}
+TUNED_OURS, TUNED_BASELINE = (f"{agent}:alpha={ALPHA:g}" for agent in (OURS, BASELINE))
 KINDS = {CTR_SUM: "clicks", CTR_SET: "reward"}
 ONCE = 0.92
 """The share of the users who click that click once in the paper's first log."""
@@ -39,7 +37,7 @@ USERS = {  # the name of the part, and the cause that its users have
     "why-ubm-same": "same 12 candidates",
     "why-ubm-all": "all three",
 }
-LINEAR_USERS, CLICK_ONCE, LABELS, SAME, ALL = USERS
+LINEAR_USERS, CLICK_ONCE, *_, ALL = USERS
 
 
 # ------------------------------------------------------------------------------------------------------------------- users
@@ -91,16 +89,15 @@ def same_candidates(queries: Sequence[str]) -> list[str]:
     return [f"{source},n_pool={L}" for source in contextual(queries, L, D)]
 
 
-def users(once: bool, labels: bool, sources: Sequence[str], folder: Path) -> list[str]:
+def users(sources: Sequence[str], folder: Path, once: bool, labels: bool) -> list[str]:
     """Instance files of the family ``linear`` with changes.
 
     Args:
-        once: the users are those of `click_once`.
-        labels: half of each attraction is that of another candidate, and no feature tells it.
         sources: instances of the family.
         folder: where the files go; made if need be.
+        once: the users are those of `click_once`.
+        labels: half of each attraction is that of another candidate, and no feature tells it.
     """
-    make_folder(folder)
     files = []
     for number, source in enumerate(sources):
         model: Any = load_instance(source).models["LinearModel of UBM"]
@@ -138,37 +135,45 @@ def ctr(curves: Curves, agent: str, kind: str, step: int | None = None) -> Value
     return curves.at(curves.units(ENV, agent, KINDS[kind]), step) / step
 
 
-def lead(
-    evidence: Evidence, part: str, kind: str, step: int | None = None, ours: str = TUNED_OURS, theirs: str = TUNED_BASELINE
-) -> Values:
+def lead(curves: Curves, kind: str, step: int | None = None, ours: str = TUNED_OURS, theirs: str = TUNED_BASELINE) -> Values:
     """``(runs,)`` by how many per cent one CTR is above the other."""
-    return 100 * (ctr(evidence[part], ours, kind, step) / ctr(evidence[part], theirs, kind, step) - 1)
+    return 100 * (ctr(curves, ours, kind, step) / ctr(curves, theirs, kind, step) - 1)
 
 
-def _leads(part: str, evidence: Evidence, **others: Any) -> dict[str, Values]:
-    return {kind: lead(evidence, part, kind, **others) for kind in KINDS}
+def lead_whatever_alpha(curves: Curves, kind: str, alpha: str) -> Values:
+    """``(runs,)`` that over C2UCB with an α."""
+    return lead(curves, kind, theirs=BASELINES[alpha])
 
 
-def _adds(part: str, evidence: Evidence) -> Mapping[str, Values]:
-    """By how much the lead is more than on linear users."""
-    return {kind: lead(evidence, part, kind) - lead(evidence, LINEAR_USERS, kind) for kind in KINDS}
+def adds(evidence: Evidence, users: str, kind: str) -> Values:
+    """``(runs,)`` by how much the lead is more than on linear users."""
+    return lead(evidence[users], kind) - lead(evidence[LINEAR_USERS], kind)
 
 
-def _once(evidence: Evidence) -> Mapping[str, Values]:
-    shares = evidence[CLICK_ONCE].ends(ENV, TUNED_OURS, SINGLE)
-    return {**_adds(CLICK_ONCE, evidence), SINGLE: shares.mean(axis=0)}
+def once(evidence: Evidence, kind: str) -> Values:
+    """The same for users who click once, and the share of them."""
+    if kind == SINGLE:
+        return evidence[CLICK_ONCE].ends(ENV, TUNED_OURS, SINGLE).mean(axis=0)
+    return adds(evidence, CLICK_ONCE, kind)
 
 
-def headroom(evidence: Evidence, part: str, agent: str) -> Values:
+def headroom(curves: Curves, agent: str) -> Values:
     """``(runs,)`` by how many per cent the best lists' CTR_set is above an agent's: no lead can be larger."""
-    curves = evidence[part]
     regret = curves.ends(ENV, agent).mean(axis=0)
     best = curves.ends(ENV, TUNED_OURS, "reward").mean() + curves.ends(ENV, TUNED_OURS).mean()
     return 100 * (best / (best - regret) - 1)
 
 
-def _headroom(evidence: Evidence) -> Mapping[str, Values]:
-    return {agent: headroom(evidence, LINEAR_USERS, agent) for agent in (TUNED_BASELINE, "Random")}
+def left(curves: Curves, kind: str, theirs: str) -> Finding:
+    """The paper's lead less ours on the users with all causes together; explained within two per cent."""
+    published = 100 * PUBLISHED_LIFT[kind]
+    gap = estimate(published - lead(curves, kind, theirs=theirs))
+    return Finding(f"{gap} of {published:.1f} per cent", gap.within(-2.0, 2.0))
+
+
+def left_of_the_best(curves: Curves, kind: str) -> Finding:
+    """As `left`, against the α that C2UCB does best with."""
+    return left(curves, kind, max(BASELINES.values(), key=lambda agent: ctr(curves, agent, CTR_SUM).mean()))
 
 
 # ------------------------------------------------------------------------------------------------ the paper's estimator
@@ -232,129 +237,9 @@ def _replay(agent: Any, model: Any, weights: Values, rng: np.random.Generator) -
     return estimated_sum, estimated_set, true_sum, true_set
 
 
-def _estimator(evidence: Evidence) -> Mapping[str, Values]:
-    leads = estimated_leads()
-    return {kind: leads[f"{kind} estimated"] - leads[f"{kind} true"] for kind in KINDS}
-
-
-# -------------------------------------------------------------------------------------------------------------- statements
-
-
-def _left(theirs: str, evidence: Evidence) -> Finding:
-    """The paper's lead less ours on the users with all causes together; explained within two per cent."""
-    findings = {}
-    for kind, published in PUBLISHED_LIFT.items():
-        gap = estimate(100 * published - lead(evidence, ALL, kind, theirs=theirs))
-        findings[kind] = Finding(f"{gap} of {100 * published:.1f} per cent", gap.within(-2.0, 2.0))
-    return several(findings)
-
-
-def _whatever_alpha(evidence: Evidence) -> Mapping[str, Values]:
-    """The leads over C2UCB with each α, on the users with all three causes."""
-    return {
-        f"{'α_t' if agent == BASELINE else 'α = ' + agent.rpartition('=')[2]}, {kind}": values
-        for agent in BASELINES
-        for kind, values in _leads(ALL, evidence, theirs=agent).items()
-    }
-
-
-def _left_of_the_best(evidence: Evidence) -> Finding:
-    """As `_left`, against the α that C2UCB does best with."""
-    return _left(max(BASELINES, key=lambda agent: ctr(evidence[ALL], agent, CTR_SUM).mean()), evidence)
-
-
-def _study() -> Study:
-    def part(name: str, agents: tuple[str, ...], instances: Callable[[Sequence[str]], list[str]], **how: Any) -> Part:
-        return Part(name, (ENV,), agents, HORIZON, 8, 4, instances, least_horizon=5_000, least_runs=8, windows=20,
-                    facts={SINGLE: clicking_once}, **how)  # fmt: skip
-
-    pair, linear = (TUNED_OURS, TUNED_BASELINE), partial(contextual, n_items=L, n_features=D)
-    parts = (
-        part(LINEAR_USERS, (*pair, TUNED_PBM, BASELINE, "Random"), linear),
-        part(CLICK_ONCE, pair, linear, files=partial(users, True, False)),
-        part(LABELS, pair, linear, files=partial(users, False, True)),
-        part(SAME, pair, same_candidates),
-        part(ALL, (TUNED_OURS, *BASELINES), same_candidates, files=partial(users, True, True)),
-    )
-    more, unit = "the lead over C2UCB less that on the users of ubm-table1, in per cent,", " %"
-    statements = (
-        hypothesis(
-            "Users of whom 92 % click once: what lies below a click is not examined, C2UCB takes it as disliked, UBM-LinUCB "
-            "leaves it out",
-            f"{more} and the share of the users who click that click once,",
-            {CTR_SUM: (0.2, 3.0), CTR_SET: (0.2, 3.0), SINGLE: (90.5, 93.5)}, _once, unit,
-        ),
-        hypothesis(
-            "Attractions half of which no feature tells: a bias of θ weighs more where θ says less",
-            more, (0.0, 1.0), partial(_adds, LABELS), unit,
-        ),
-        hypothesis(
-            "The same twelve candidates in every session: with C2UCB what stands on top stays there, for nothing brings the "
-            "good ones up by chance",
-            more, (0.5, 6.0), partial(_adds, SAME), unit,
-        ),
-        hypothesis(
-            "Weights: C2UCB has none to misspecify. PBM-LinUCB, told the right ones, is ahead of it by as little as UBM-LinUCB",
-            "PBM-LinUCB's lead over C2UCB", (-0.1, 0.6), lambda evidence: _leads(LINEAR_USERS, evidence, ours=TUNED_PBM), unit,
-        ),
-        hypothesis(
-            "A short horizon: within 1,000 sessions C2UCB has not got over its bias",
-            "the lead over C2UCB there", (0.5, 4.0), lambda evidence: _leads(LINEAR_USERS, evidence, step=1_000), unit,
-        ),
-        hypothesis(
-            "α chosen for UBM-LinUCB alone: C2UCB with the theorem's α_t explores for much longer",
-            "the lead over C2UCB with α_t", (2.0, 12.0), lambda evidence: _leads(LINEAR_USERS, evidence, theirs=BASELINE), unit,
-        ),
-        hypothesis(
-            "The same within 5,000 sessions, the horizon of the paper's figure 2",
-            "the lead over C2UCB with α_t there", (6.0, 25.0),
-            lambda evidence: _leads(LINEAR_USERS, evidence, theirs=BASELINE, step=5_000), unit,
-        ),
-        hypothesis(
-            "The paper's off-policy estimator on a log: it is unbiased, so it makes no lead of its own",
-            "the estimated lead less the true one, in per cent,", (-3.0, 3.0), _estimator, unit,
-        ),
-        hypothesis(
-            "No agent could lead C2UCB by 20 % on these users: its lists are nearly the best, and even the best are a third to "
-            "two thirds above random ones",
-            "by how much the best lists' CTR_set is above the agent's", {TUNED_BASELINE: (0.1, 2.0), "Random": (33.0, 67.0)},
-            _headroom, unit,
-        ),
-        hypothesis(
-            "Users with all three causes at once",
-            "the lead over C2UCB, α = 0.1 for both,", (1.0, 8.0), lambda evidence: _leads(ALL, evidence), unit,
-        ),
-        Statement(
-            "Nothing of the paper's lead (K = 6) is left on users with all three causes, α = 0.1 for both",
-            "the paper's lead less ours lies within 2 per cent of 0", partial(_left, TUNED_BASELINE), paper="12 to 24 % left",
-        ),
-        Statement(
-            "Nor if α is chosen for UBM-LinUCB alone",
-            "the paper's lead less ours lies within 2 per cent of 0", partial(_left, BASELINE), paper="5 to 20 % left",
-        ),
-        hypothesis(
-            "On users with all three causes no α takes C2UCB out of its bias: UBM-LinUCB with α = 0.1 leads it whatever its α "
-            "(added after the run of those above)",
-            "the lead over C2UCB", (4.0, 17.0), _whatever_alpha, unit,
-        ),
-        Statement(
-            "Nothing of the paper's lead is left there, C2UCB with the best of these α (added after the run of those above)",
-            "the paper's lead less ours lies within 2 per cent of 0", _left_of_the_best, paper="6 to 16 % left",
-        ),
-    )  # fmt: skip
-    return Study(
-        "Why UBM-LinUCB does not lead C2UCB by a fifth",
-        "on He et al. 2020, table 1",
-        parts,
-        statements,
-        f"Hypotheses of ours, written before the run but for those that say otherwise. K = {LONG}; "
-        f"α = {ALPHA:g} unless a statement names another. CTRs are of realised clicks, with the same users and "
-        "coins for both agents of a run. The examination is that of --instances, the seed of features and attractions another "
-        "for each.",
-        _draw,
-        _table,
-        ("clicks", "reward"),
-    )
+def estimator(evidence: Evidence, kind: str) -> Values:
+    """``(runs,)`` the estimated lead less the true one, whatever was measured."""
+    return estimated_leads()[f"{kind} estimated"] - estimated_leads()[f"{kind} true"]
 
 
 # --------------------------------------------------------------------------------------------------------- figure and table
@@ -371,22 +256,24 @@ def _of_draws(curves: Curves, theirs: str) -> str:
     return f"{leads.min():+.1f} to {leads.max():+.1f}"
 
 
-def _table(evidence: Evidence) -> PaperTable:
-    def most(part: str, theirs: str) -> str:
-        return _signed(estimate(headroom(evidence, part, theirs)))
-
+def table(evidence: Evidence) -> PaperTable:
+    """The leads on all users, and what they may be at most."""
     rows = [["users", CTR_SUM, CTR_SET, f"{CTR_SUM}, least and most draw", "the most that CTR_set allows", SINGLE]]
     for part, cause in USERS.items():
-        leads = [_signed(estimate(values)) for values in _leads(part, evidence).values()]
         single = evidence[part].ends(ENV, TUNED_OURS, SINGLE).mean()
-        rows.append([cause, *leads, _of_draws(evidence[part], TUNED_BASELINE), most(part, TUNED_BASELINE), f"{single:.1f}"])
+        rows.append([cause, *_cells(evidence[part], TUNED_BASELINE), f"{single:.1f}"])
     for part, cause in ((LINEAR_USERS, "the first, C2UCB with α_t"), (ALL, "the last, C2UCB with α_t")):
-        leads = [_signed(estimate(values)) for values in _leads(part, evidence, theirs=BASELINE).values()]
-        rows.append([cause, *leads, _of_draws(evidence[part], BASELINE), most(part, BASELINE), ""])
+        rows.append([cause, *_cells(evidence[part], BASELINE), ""])
     return "Lead of UBM-LinUCB over C2UCB in per cent", rows
 
 
-def _draw(evidence: Evidence) -> Figure:
+def _cells(curves: Curves, theirs: str) -> list[str]:
+    leads = [_signed(estimate(lead(curves, kind, theirs=theirs))) for kind in KINDS]
+    return [*leads, _of_draws(curves, theirs), _signed(estimate(headroom(curves, theirs)))]
+
+
+def draw(evidence: Evidence) -> Figure:
+    """The lead so far on all users."""
     figure, panels = grid(2)
     for axes, kind in zip(panels, KINDS, strict=True):
         for (part, cause), look in zip(USERS.items(), COLOURS_OF_USERS, strict=True):
@@ -402,4 +289,4 @@ def _draw(evidence: Evidence) -> Figure:
     return finish(figure, panels, evidence, f"UBM-LinUCB's lead over C2UCB, K = {LONG}, α = {ALPHA:g} for both")
 
 
-STUDIES: dict[str, Study] = {"why-ubm-lead": _study()}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -7,7 +7,7 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
-from clickgym.lab.studies import why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
+from clickgym.lab.studies import STUDIES, why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
 from clickgym.lab.studies.li2019_bubble import BUBBLE, VIOLATIONS
 from clickgym.lab.studies.study import FIRST, LAST, PBM, Curves
 from clickgym.lab.studies.why import hypothesis, words
@@ -34,6 +34,16 @@ def curves(*frames):
 def at_rate(env, agents, column="regret", **others):
     """Rows of several agents, of which the column grows at a constant rate."""
     return [rows(env, agent, lambda steps, rate=rate: rate * steps, column, **others) for agent, rate in agents.items()]
+
+
+def finding(name, text, evidence):
+    """What is found of the only statement of a study that begins with a text."""
+    (statement,) = (each for each in STUDIES[name].statements if each.text.startswith(text))
+    return statement.find(evidence)
+
+
+def verdict(name, text, evidence):
+    return finding(name, text, evidence).verdict
 
 
 @pytest.mark.parametrize(
@@ -68,12 +78,12 @@ def test_the_share_of_unsafe_orders_is_that_of_random_ones():
 
 @pytest.mark.parametrize("model", ["CM", "PBM"])
 def test_made_lists_have_their_number_of_wrong_pairs(tmp_path, model):
-    files = why_violations.lists_with(model, (0, 4, 17), ["yandex-9982", "yandex-98721"], tmp_path)
+    files = why_violations.lists_with(["yandex-9982", "yandex-98721"], tmp_path, model, (0, 4, 17))
     found = [load_instance(file) for file in files]
     counts = [wrong_pairs(instance.model(model).attraction, instance.initial_ranking) for instance in found]
     assert counts == [0, 4, 17] * 2
     assert found[1].name == "yandex-9982-wrong4"
-    again = why_violations.lists_with(model, (0, 4, 17), ["yandex-9982", "yandex-98721"], tmp_path / "again")
+    again = why_violations.lists_with(["yandex-9982", "yandex-98721"], tmp_path / "again", model, (0, 4, 17))
     assert [load_instance(file).initial_ranking.tolist() for file in again] == [i.initial_ranking.tolist() for i in found]
 
 
@@ -100,7 +110,7 @@ def test_unsafe_agents_are_measured_by_random_lists():
         evidence = violating(lambda model: {LAST: [0.1] * 4}, agents)
         statements = why_violations.STUDIES["why-violations"].statements[:2]
         assert [statement.find(evidence).verdict for statement in statements] == [expected] * 2
-        assert why_violations._without_loglog(evidence)["CM"] == pytest.approx(np.full(4, -50))
+        assert why_violations.without_loglog(evidence[why_violations.OWN], BUBBLE[0]) == pytest.approx(np.full(4, -50))
 
 
 def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
@@ -112,12 +122,13 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
         return {why_violations.TOP_RANK: random, LAST: [part * published] * 4, FIRST: [published] * 4}
 
     evidence = violating(shares)
-    assert why_violations._left(LAST, evidence).verdict == "yes"
-    assert why_violations._left_of_random(evidence).verdict == "yes"
-    assert all(abs(values).max() < 0.01 for values in why_violations._on_lists_foretold(evidence).values())
+    texts = {reading: f"Nothing is left of those for CascadeKL-UCB ({reading})" for reading in ("last_click", "first_click")}
+    assert verdict("why-violations", texts["last_click"], evidence) == "yes"
+    assert verdict("why-violations", "Nothing is left of the differences for TopRank and BatchRank", evidence) == "yes"
+    assert all(abs(why_violations.on_lists_foretold(evidence, env)).max() < 0.01 for env in BUBBLE)
     halved = violating(lambda model: shares(model, 0.5))
-    assert why_violations._left(LAST, halved).verdict == "no"
-    assert why_violations._left(FIRST, halved).verdict == "yes"
+    assert verdict("why-violations", texts["last_click"], halved) == "no"
+    assert verdict("why-violations", texts["first_click"], halved) == "yes"
     assert [round(why_violations.implied(model), 1) for model in why_violations.MODELS] == [11.4, 13.7, 16.0]
 
 
@@ -127,13 +138,13 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
 def test_the_best_gamma_is_compared_in_panel_c():
     def panel(best):
         rates = {LAST: 0.015, why_exp3.LEVEL: 0.0151, why_exp3.EXP3: 0.05, **dict.fromkeys(why_exp3.TUNED, 0.03)}
-        return {why_exp3.PANEL: curves(*at_rate(PBM, rates | {why_exp3.TUNED[1]: best}))}
+        return curves(*at_rate(PBM, rates | {why_exp3.TUNED[1]: best}))
 
-    assert why_exp3._left(panel(0.02)).verdict == "no"
-    left = why_exp3._left(panel(0.01))
+    assert why_exp3.left(panel(0.02)).verdict == "no"
+    left = why_exp3.left(panel(0.01))
     assert left.verdict == "yes"
     assert left.measured.endswith("with gamma=0.01")
-    assert why_exp3._change(panel(0.01))[""].mean() == pytest.approx(1e-4, rel=1e-2)
+    assert why_exp3.change(panel(0.01)).mean() == pytest.approx(1e-4, rel=1e-2)
 
 
 def test_queries_are_counted_where_exp3_ends_lower():
@@ -142,7 +153,7 @@ def test_queries_are_counted_where_exp3_ends_lower():
         rows(PBM, why_exp3.EXP3, lambda steps, rate=rate: rate * steps, instances=[name])
         for name, rate in zip(names, (0.02, 0.005, 0.03), strict=True)
     ]
-    np.testing.assert_array_equal(why_exp3._queries(why_exp3.EXP3, {why_exp3.QUERIES: curves(*frames)})[""], [1, 1, 1, 1])
+    np.testing.assert_array_equal(why_exp3.queries_ahead(curves(*frames), why_exp3.EXP3), [1, 1, 1, 1])
 
 
 # ------------------------------------------------------------------------------------------------------------ early regret
@@ -171,12 +182,11 @@ def test_early_ends_where_the_curves_cross():
         ]
         return {why_early_regret.OWN: curves(*frames)}
 
-    found = why_early_regret._crossings(top, evidence(1000))
-    assert found["CM"] == pytest.approx(np.full(4, 3.0), abs=0.01)
-    assert why_early_regret._left(evidence(1000)).verdict == "no"
-    assert why_early_regret._crossings(top, evidence(90_000))["PBM"].mean() > 4.9
-    slower = evidence(90_000)
-    assert why_early_regret._left(slower).measured.count("times BatchRank's") == 3
+    sooner, slower = evidence(1000), evidence(90_000)
+    assert why_early_regret.until(sooner[why_early_regret.OWN], BUBBLE[0], top) == pytest.approx(np.full(4, 3.0), abs=0.01)
+    assert verdict("why-early-regret", "Nothing is left", sooner) == "no"
+    assert why_early_regret.until(slower[why_early_regret.OWN], BUBBLE[2], top).mean() > 4.9
+    assert finding("why-early-regret", "Nothing is left", slower).measured.count("times BatchRank's") == 3
 
 
 # ------------------------------------------------------------------------------------------------------------------ change
@@ -190,13 +200,13 @@ def test_growth_is_an_exponent_of_the_horizon():
         return curves(*made)
 
     evidence = {why_change.PAPERS: part(100_000, 1.0), why_change.RATE: part(400_000, 1.0)}
-    assert why_change.exponent(why_change.RATE, "CascadeDUCB", evidence) == pytest.approx(np.ones(4), abs=1e-4)
+    assert why_change.exponent(evidence, why_change.RATE, "CascadeDUCB") == pytest.approx(np.ones(4), abs=1e-4)
     assert why_change.kept(evidence[why_change.RATE], "CascadeDUCB") == pytest.approx(np.ones(4))
-    assert why_change._left(evidence).verdict == "no"
-    assert why_change._start(evidence)["CascadeDUCB"] == pytest.approx(np.ones(4))
-    assert why_change._after_a_change(evidence)["CascadeDUCB"] == pytest.approx(np.full(4, 0.2))
+    assert verdict("why-change", "Nothing is left: ", evidence) == "no"
+    assert why_change.start(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.ones(4))
+    assert why_change.after_a_change(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.2))
     bent = {why_change.PAPERS: part(100_000, 0.5)}
-    assert why_change._left(bent).verdict == "yes"
+    assert verdict("why-change", "Nothing is left: ", bent) == "yes"
     assert why_change.worse(bent[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.9**0.5 - 0.8**0.5) / 0.1**0.5)
 
 
@@ -222,7 +232,7 @@ def test_the_share_that_clicks_once_is_that_of_all_outcomes():
 def test_users_are_made_to_click_once(tmp_path):
     sources = why_ubm_lead.contextual(["yandex-9982"], why_ubm_lead.L, why_ubm_lead.D)
     for labels in (False, True):
-        (file,) = why_ubm_lead.users(True, labels, sources, tmp_path)
+        (file,) = why_ubm_lead.users(sources, tmp_path, True, labels)
         assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, file)) == pytest.approx(92, abs=0.1)
     assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, sources[0])) < 70
 
@@ -235,6 +245,7 @@ def test_a_lead_is_compared_with_the_papers():
         joined = [one.join(two, on=keys) for one, two in zip(*columns, strict=True)]
         return {why_ubm_lead.ALL: curves(*joined)}
 
-    assert why_ubm_lead._left(why_ubm_lead.TUNED_BASELINE, evidence(0.01)).verdict == "no"
-    assert why_ubm_lead.lead(evidence(0.01), why_ubm_lead.ALL, why_ubm_lead.CTR_SUM).mean() == pytest.approx(1.0)
-    assert why_ubm_lead.lead(evidence(0.2), why_ubm_lead.ALL, why_ubm_lead.CTR_SET, step=100).mean() == pytest.approx(20.0)
+    small, large = (evidence(lead)[why_ubm_lead.ALL] for lead in (0.01, 0.2))
+    assert verdict("why-ubm-lead", "Nothing of the paper's lead (K = 6) is left", evidence(0.01)) == "no"
+    assert why_ubm_lead.lead(small, why_ubm_lead.CTR_SUM).mean() == pytest.approx(1.0)
+    assert why_ubm_lead.lead(large, why_ubm_lead.CTR_SET, step=100).mean() == pytest.approx(20.0)
