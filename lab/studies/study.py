@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "READINGS", "SLACK", "Curves",
+    "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
     "final", "less", "less_regret", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total",
     "versus",
@@ -317,7 +317,6 @@ class Study:
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
-READINGS = {LAST: "last_click", FIRST: "first_click"}
 CONVERGED = 1e-3
 """Zoghi et al.'s threshold of the regret per session."""
 LINEAR = 0.8
