@@ -14,12 +14,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from clickgym.agents import AGENTS, LEARNERS
+from clickgym.agents import LEARNERS
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import HEADER, leaderboard, row_of
-from clickgym.lab.bench.pages import leaderboard_html
+from clickgym.lab.bench.pages import leaderboard_html, teaches
 from clickgym.lab.bench.score import anchors, tasks
 from clickgym.lab.bench.tasks import ABILITIES, VERSION, candidates
 from clickgym.lab.pages.environments import page
@@ -47,7 +47,7 @@ def pages() -> dict[Path, str]:
     ]
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
-        readme: _between(readme.read_text(encoding="utf-8"), "teaches", _teaches()),
+        readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
     }
@@ -175,7 +175,7 @@ def _leaderboard() -> dict[Path, str]:
         (f"`{name}`", about, *(str(count[name]) for count in (*counts.values(), dropped))) for name, about in ABILITIES.items()
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
-    text = _between(_fill(text, "abilities", header, abilities), "teaches", _teaches())
+    text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
     return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(), DOCS / "tasks.md": _tasks()}
 
 
@@ -206,34 +206,6 @@ def _tasks() -> str:
 
 
 PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
-TEACHES = f"""\
-- Those that sample beat those that are optimistic: `BCMPTS` (<BCMPTS> overall) and `PBMTS` (<PBMTS>) where examination is told,
-  `PBMHB` (<PBMHB>) and `CascadeTS` (<CascadeTS>) where nothing is; `CascadeKLUCB` has <CascadeKLUCB>. Not to be told
-  [costs little]({PAGE}/studies/unknown-examination.md): in `standard` `PBMHB` has <PBMHB standard>, `PBMTS` <PBMTS standard>.
-- Who expects change [must detect it]({PAGE}/studies/nonstat-detect.md): `GLRCascadeKLUCB` scores <GLRCascadeKLUCB change> in
-  `change` and <GLRCascadeKLUCB standard> in `standard`; forgetting (`CascadeSWUCB`) <CascadeSWUCB change> and
-  <CascadeSWUCB standard>; `CascadeKLUCB` <CascadeKLUCB change> and <CascadeKLUCB standard>.
-- Safe is slow: `BubbleRank` shows [hardly anything]({PAGE}/studies/why-violations.md) that `safety` forbids
-  (<BubbleRank safety>) and scores <BubbleRank standard> in `standard`.
-- Algorithms of batches (`BatchRank` <BatchRank standard>, `MergeRank` <MergeRank standard>) still explore where others have
-  learned; BatchRank's figures [are not those of its printed algorithm]({PAGE}/studies/zoghi-fig2.md).
-- Where clicks change users [who plans ahead wins]({PAGE}/when_rl_pays.md): `CascadeVI` scores <CascadeVI memory> in `memory`,
-  `MaskablePPO` <MaskablePPO memory> (in `--quick`), a bandit per state <PerState memory>, the best other <best memory>."""
-
-
-def _teaches() -> str:
-    """What the leaderboard teaches, in five points, each score from the results that ship."""
-    standings = {place.agent: place.standing for place in leaderboard()}
-
-    def score(found: re.Match[str]) -> str:
-        agent, _, ability = found[1].partition(" ")
-        if agent == "best":
-            scores = [standings[name].abilities[ability].value for name in AGENTS if ability in standings[name].abilities]
-            return f"{max(scores):.2f}"
-        standing = standings[agent]
-        return f"{(standing.abilities[ability] if ability else standing.overall).value:z.2f}"
-
-    return re.sub(r"<([\w ]+)>", score, TEACHES)
 
 
 def figures() -> Iterator[tuple[Path, Figure]]:

@@ -23,7 +23,6 @@ from .metrics import Metrics
 
 __all__ = [
     "AgentError",
-    "WorkerError",
     "check_list",
     "play_compiled",
     "play_python",
@@ -41,10 +40,6 @@ play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
-
-
-class WorkerError(RuntimeError):
-    """A process that played was ended from outside, perhaps for want of memory; what is finished is kept."""
 
 
 class AgentError(SessionError):

@@ -29,6 +29,7 @@ from rich.console import Console
 from ..agents import Agent, Learner
 from ..core.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
 from ..core.files import check_disk, check_memory, in_bytes
+from ..core.kernels import WorkerError
 from ..envs import ClickEnv
 from .callback import Callback
 from .cast import Cast
@@ -44,7 +45,6 @@ from .labels import (
     parse_spec,
     source_digest,
 )
-from .loop import WorkerError
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
 from .progress import Progress

@@ -35,7 +35,7 @@ def leaderboard_figure() -> Figure:
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.axvline(0.5, color="white", linewidth=4)
-    axes.set_xlabel("score: 0 = random lists, 1 = the best agent, logarithmic; * is told something of the users", fontsize=9)
+    axes.set_xlabel("score: 0 = random lists, 1 = the best agent, logarithmic; * needs extra knowledge", fontsize=9)
     return figure
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars
+
+from ...agents import AGENTS
 from ...core.formats import amount, clock
 from ...core.templates import templates
 from .leaderboard import HEADER, leaderboard, row_of
-from .score import HOW, Estimate, counting, tasks
+from .reference import reference
+from .score import HOW, Estimate, common, counting, instance_of, regret_ratios, standing, tasks
 from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
 
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary"]
+__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary", "teaches"]
 
 FOLDER = Path(__file__).parent
 END = 1.25
@@ -65,6 +70,42 @@ def leaderboard_html() -> str:
     places = leaderboard()
     models = ["CM", "PBM", "DCM", "UBM", "any"]
     return _render("leaderboard.html", places=places, models=models, n_tasks=len(tasks()), runs=RUNS)
+
+
+def teaches(docs: str) -> str:
+    """What the leaderboard teaches, in Markdown: five points, each figure from the results that ship.
+
+    Args:
+        docs: where the pages lie that it links to.
+    """
+    table = reference()
+    of = {name: table.filter(polars.col("ability") == name) for name in ABILITIES}
+
+    def scores(agents: Sequence[str], rows: polars.DataFrame) -> tuple[int, dict[str, Estimate]]:
+        shared = common(agents, rows)
+        overall = {name: standing(shared.filter(polars.col("agent") == name)).overall for name in agents}
+        return shared["task"].n_unique(), overall
+
+    changes = ["CascadeKLUCB", "CascadeSWUCB"]
+    safety = of["safety"].filter(polars.col("agent").is_in([name for name in AGENTS if name not in ("Fixed", "Oracle")]))
+    unsafe = dict(safety.group_by("agent").agg(polars.col("loss").mean()).iter_rows())
+    played = of["memory"].filter(polars.col("task").is_in(common(["MaskablePPO", "CascadeVI"], of["memory"])["task"].implode()))
+    memory = regret_ratios(played["agent"].unique().sort().to_list(), "CascadeVI", played)
+    return _render(
+        "teaches.md",
+        docs=docs,
+        sampling=scores(["PBMHB", "CascadeTS", "CascadeKLUCB", "BCMPTS", "PBMTS", "PBMUCB"], table),
+        told=scores(["PBMHB", "PBMTS"], of["standard"]),
+        change=(of["change"]["task"].n_unique(), regret_ratios(changes, "GLRCascadeKLUCB", of["change"])),
+        standard=scores(["BubbleRank", "BatchRank", "MergeRank"], of["standard"])[1],
+        unsafe=unsafe,
+        next_safe=min(unsafe.keys() - {"BubbleRank"}, key=unsafe.__getitem__),
+        horizon=safety["horizon"].unique().item(),
+        n_safety=safety["task"].n_unique(),
+        n_safety_instances=safety["task"].map_elements(instance_of, polars.String).n_unique(),
+        memory=memory,
+        best_bandit=min(memory.keys() & AGENTS.keys() - {"Oracle"}, key=memory.__getitem__),
+    ).strip("\n")
 
 
 def _bar(score: Estimate) -> dict[str, float]:

@@ -12,15 +12,16 @@ threefold are dropped.
 
 *Together.* The score of an ability is the interquartile mean over its tasks and runs; the overall score is the mean over the
 abilities that an agent plays, without those that are for agents of their own (`APART`), unless it plays nothing else. Intervals
-are 95 % intervals of a bootstrap that draws runs anew within each task. The probability of improvement is that of a run of one
-agent to beat one of another in the same task, ties counted half, averaged over the tasks that both play; agents are compared
-over no others.
+are 95 % intervals of a bootstrap that draws the instances anew, and the runs within each task, so that they are about other
+instances of the same kinds (version 1.0 drew only the runs). The probability of improvement is that of a run of one agent to
+beat one of another in the same task, ties counted half, averaged over the tasks that both play.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -34,8 +35,8 @@ from scipy.stats import trim_mean
 from .tasks import ABILITIES, Task, candidates
 
 __all__ = [
-    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "counting",
-    "improvement", "interquartile_mean", "scored", "standing", "tasks",
+    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "common", "counting",
+    "improvement", "instance_of", "interquartile_mean", "regret_ratios", "scored", "standing", "tasks",
 ]  # fmt: skip
 
 DATA = Path(__file__).parent / "data"
@@ -48,7 +49,7 @@ HOW = (
     "its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent that beats the best "
     "has more than 1. The score of an ability is the interquartile mean over its tasks and runs, the overall score the mean "
     "over the abilities that an agent plays, without contextual and memory, which are for agents of their own. Intervals are "
-    "95 % intervals of a bootstrap over runs within each task."
+    "95 % intervals of a bootstrap over instances, and over the runs of each task."
 )
 """The rules in short, for those who read scores."""
 DIFFER = 3.0
@@ -168,12 +169,48 @@ def standing(table: polars.DataFrame) -> Standing:
         if scores:
             value = np.concatenate(list(scores.values()))
             samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
-            replicates[ability] = interquartile_mean(samples)
+            weights = np.repeat(_redrawn_instances(scores, rng), list(map(len, scores.values())), axis=1)
+            replicates[ability] = _weighted_interquartile_mean(samples, weights)
             of_abilities[ability] = _estimate(float(interquartile_mean(value)), replicates[ability], scores.values())
     names = counting(of_abilities)
     overall = float(np.mean([of_abilities[ability].value for ability in names]))
     samples = np.mean([replicates[ability] for ability in names], axis=0)
     return Standing(_estimate(overall, samples, _by_task(table).values()), of_abilities, table["task"].n_unique())
+
+
+def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
+    """The rows of some agents in the tasks that all of them play.
+
+    Args:
+        agents: their names.
+        table: rows of `scored`.
+    """
+    names = list(agents)
+    rows = table.filter(polars.col("agent").is_in(names))
+    return rows.filter(polars.col("agent").n_unique().over("task") == len(set(names)))
+
+
+def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> dict[str, float]:
+    """How many times the loss of another agent each loses: geometric means over the tasks that all play.
+
+    Args:
+        agents: their names.
+        base: the name of the other.
+        table: rows of `scored`, without a loss of 0.
+    """
+    rows = common([*agents, base], table).group_by("agent").agg(polars.col("loss").log().mean().exp())
+    losses = dict(rows.iter_rows())
+    return {name: losses[name] / losses[base] for name in agents}
+
+
+def instance_of(task: str) -> str:
+    """The instance of a task, without its order of ids.
+
+    Example:
+        >>> instance_of("standard CMRank-v0 yandex-9:shuffle=1")
+        'yandex-9'
+    """
+    return re.sub(r"[:,]shuffle=\d+$", "", task.rpartition(" ")[2])
 
 
 def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimate, int] | None:
@@ -188,7 +225,8 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimat
         return None
     rng = np.random.default_rng(0)
     value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in common])
-    samples = np.mean([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in common], axis=0)
+    samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in common], axis=1)
+    samples = np.average(samples, axis=1, weights=_redrawn_instances(common, rng))
     both = [scores[name] for scores in (mine, theirs) for name in common]
     return _estimate(float(value), samples, both), len(common)
 
@@ -211,6 +249,21 @@ def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
 def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
     """The runs of a task drawn anew, with replacement: ``(REPLICATES, runs)``."""
     return scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))]
+
+
+def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator) -> NDArray[np.int64]:
+    """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
+    unique, number = np.unique(list(map(instance_of, tasks)), return_inverse=True)
+    return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
+
+
+def _weighted_interquartile_mean(values: Scores, weights: NDArray[np.int64]) -> Scores:
+    """The mean of the middle half of the weight, over the last axis."""
+    order = np.argsort(values, axis=-1)
+    shares = np.take_along_axis(weights / weights.sum(axis=-1, keepdims=True), order, axis=-1)
+    ends = np.cumsum(shares, axis=-1)
+    middle = np.clip(ends, TRIMMED, 1 - TRIMMED) - np.clip(ends - shares, TRIMMED, 1 - TRIMMED)
+    return (np.take_along_axis(values, order, axis=-1) * middle).sum(axis=-1) / (1 - 2 * TRIMMED)
 
 
 def _estimate(value: float, replicates: Scores, scores: Iterable[Scores]) -> Estimate:

@@ -6,15 +6,12 @@ from collections.abc import Iterable
 
 import typer
 
+from ...core.console import OPEN_FLAG
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
 
-__all__ = ["OPEN_FLAG", "agents", "beginning", "environments", "instances", "metrics"]
-
-
-OPEN_FLAG = "clickgym.flag"
-"""Where in the context of a command the flag is that takes several values, and whose values the words end with."""
+__all__ = ["agents", "beginning", "environments", "instances", "metrics"]
 
 
 def beginning(known: Iterable[str], incomplete: str) -> list[str]:

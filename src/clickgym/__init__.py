@@ -7,12 +7,11 @@ import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from . import agents, envs
+from . import envs
 from .envs import RecordRegret, RecordVectorRegret, register
-from .runner import AgentError, Result, make_agent, run
 
 if TYPE_CHECKING:
-    from . import offline
+    from . import agents, offline
     from .envs.check_click_model import check_click_model
     from .lab.bench.card import Scorecard, bench
     from .offline.decision.decide import decide
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
     from .offline.replay import replay
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.check_agent import check_agent
+    from .runner.loop import AgentError
+    from .runner.make import make_agent
     from .runner.reports.results import Results
+    from .runner.run import Result, run
     from .runner.sweep import sweep
 
 __version__ = version("clickgym")
@@ -51,10 +53,13 @@ __all__ = [
     "sweep",
 ]
 
-# Only who uses these pays for their import, and for that of data frames.
+# Loaded when first used: they need half a second, and data frames another.
 _LATER = {
+    "AgentError": ".runner.loop",
+    "Result": ".runner.run",
     "Results": ".runner.reports.results",
     "Scorecard": ".lab.bench.card",
+    "agents": ".agents",
     "bench": ".lab.bench.card",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
@@ -63,9 +68,12 @@ _LATER = {
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
     "list_metrics": ".runner.catalogue",
+    "make_agent": ".runner.make",
     "offline": ".offline",
     "record": ".offline.record",
     "replay": ".offline.replay",
+    "run": ".runner.run",
+    "runner": ".runner",
     "sweep": ".runner.sweep",
 }
 
@@ -76,7 +84,7 @@ if not TYPE_CHECKING:  # or every name would be an object to a type checker, als
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = importlib.import_module(_LATER[name], __name__)
-        return module if name == "offline" else getattr(module, name)
+        return module if _LATER[name] == f".{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

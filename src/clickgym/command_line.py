@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.console import USAGE_ERROR, interruptible, one_line_warnings
+from .core.console import OPEN_FLAG, USAGE_ERROR, interruptible, one_line_warnings
 from .core.files import FileError
 from .core.formats import one_line
-from .core.kernels import KernelError, SessionError
-from .runner.commands.names import OPEN_FLAG
-from .runner.loop import WorkerError
+from .core.kernels import KernelError, SessionError, WorkerError
 
 if TYPE_CHECKING:
     from .runner.progress import Progress

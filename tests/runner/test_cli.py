@@ -151,6 +151,14 @@ def test_help_and_list_load_neither_data_frames_nor_figures():
     assert {"polars", "matplotlib", "scipy.special", "torch"} & set(loaded) == set()
 
 
+def test_help_loads_neither_agents_nor_a_command():
+    code = "import sys; from clickgym.command_line import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+    assert [
+        name for name in loaded if name.startswith(tuple(f"clickgym.{room}" for room in ("agents", "runner", "offline", "lab")))
+    ] == []
+
+
 # ------------------------------------------------------------------------------------------------------- report and table
 
 

@@ -18,6 +18,7 @@ from .compiling import COMPILING, Compiling
 from .formats import finite
 
 __all__ = [
+    "OPEN_FLAG",
     "USAGE_ERROR",
     "Json",
     "bold",
@@ -31,6 +32,8 @@ __all__ = [
 
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
+OPEN_FLAG = "clickgym.flag"
+"""Where in the context of a command the flag is that takes several values, and whose values the words end with."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at full precision; all else goes to stderr.")]
 

@@ -68,6 +68,7 @@ from .files import write_whole
 __all__ = [
     "KernelError",
     "SessionError",
+    "WorkerError",
     "cache_folder",
     "cause",
     "inner",
@@ -108,6 +109,10 @@ class SessionError(RuntimeError):
     Compiled code raises what Python would, with three exceptions: an index out of range is not noticed, integers overflow in
     silence, and functions of `math` return nan or an infinity where they have no value.
     """
+
+
+class WorkerError(RuntimeError):
+    """A process that played was ended from outside, perhaps for want of memory; what is finished is kept."""
 
 
 def cause(error: BaseException) -> str:
