@@ -109,7 +109,7 @@ def _studies() -> dict[Path, str]:
         lines += [f"- {setting.name} queries: {_size(setting)}" for setting in found]
         header = ["statement", "the paper", *(f"{setting.name} queries" for setting in found)]
         rows = [
-            [statement.text, statement.paper, *(f"**{finding.verdict}**: {finding.measured}" for finding in beside)]
+            [statement.text, statement.paper, *(f"**{finding.words}**: {finding.measured}" for finding in beside)]
             for statement, *beside in _beside(found)
         ]
         lines += ["", *markdown_table([header, *(_escaped(row) for row in rows)]), ""]

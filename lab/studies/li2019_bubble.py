@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.statistics import t_quantile
 from ...envs import load_instance
 from ...runner.metrics import wrong_pairs
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, band, bands, finish, grid
@@ -30,6 +29,7 @@ from .study import (
     Verdict,
     estimate,
     every,
+    half_of_slope,
     less_regret,
     saved,
     several,
@@ -161,7 +161,7 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
     slope = float(x @ y / (x @ x))
     free = len(y) - len(set(query)) - 1
     residual = y - slope * x
-    half = t_quantile(free) * math.sqrt(residual @ residual / free / (x @ x))
+    half = half_of_slope(math.sqrt(residual @ residual / free / (x @ x)), free)
     design = np.stack([x, within(wrong**2)], axis=1)
     bent = y - design @ np.linalg.lstsq(design, y)[0]
     return wrong, regret, Estimate(slope, half), 1 - np.array([residual @ residual, bent @ bent]) / (y @ y)

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["study_html"]
 
 HOW = (
-    "Intervals are 95 % intervals of a mean by Student’s t over runs, each of them first averaged over its queries: they say "
-    "how surely the mean over these very queries is known. A statement is supported (yes) if the interval lies on the side "
-    "that it says, contradicted (no) if it lies on the other, and undecided (cannot tell) otherwise. One about what is reached "
-    "by the end of the paper’s horizon can be supported by a shorter run, but not contradicted."
+    "Intervals are 95 % intervals of a mean by Student’s t: over queries, each averaged over its runs, where it says so, and "
+    "then they hold for other queries of the kind as well; else over runs, each averaged over its queries, and they say how "
+    "surely the mean over these very queries is known. A statement is supported (yes) if the interval lies on the side that "
+    "it says, contradicted (no) if it lies on the other, and undecided (cannot tell) otherwise. One about what is reached by "
+    "the end of the paper’s horizon can be supported by a shorter run, but not contradicted. The verdicts hold together "
+    "(Holm’s procedure at 5 %); what is decided only by itself is undecided, with its own verdict beside it."
 )
 
 

@@ -64,13 +64,13 @@ def before(names: Sequence[str], folder: Path, users: str) -> list[str]:
 
 
 def offline(curves: Curves, agent: str) -> Values:
-    """``(runs,)`` NDCG of the best lists on the queries held out, at the end."""
-    return curves.units(IN_CLICKS, agent, OFFLINE)[:, -1]
+    """``(n,)`` NDCG of the best lists on the queries held out, at the end: of each instance if there are several, or run."""
+    return curves.end_units(IN_CLICKS, agent, OFFLINE)
 
 
 def online(curves: Curves, agent: str) -> Values:
-    """``(runs,)`` the mean NDCG of the lists shown."""
-    return curves.units(IN_CLICKS, agent, ONLINE)[:, -1] / curves.horizon
+    """``(n,)`` the mean NDCG of the lists shown, likewise."""
+    return curves.end_units(IN_CLICKS, agent, ONLINE) / curves.horizon
 
 
 def learns(evidence: Evidence, users: str) -> Finding:

@@ -38,7 +38,7 @@ from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shippe
 from .page import study_html
 from .registry import STUDIES
 from .rehearsal import rehearse
-from .study import Curves, Evidence, Finding, PaperTable, Part, Statement
+from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
 
 __all__ = [
     "Plan", "Setting", "by_setting", "conclude", "draw", "draw_again", "figure_name", "findings", "judge", "page", "plan",
@@ -308,7 +308,8 @@ def judge(name: str, evidence: Evidence) -> Findings:
         name: of `STUDIES`.
         evidence: the curves of each of its parts.
     """
-    return [(statement, statement.find(evidence)) for statement in STUDIES[name].statements]
+    statements = STUDIES[name].statements
+    return list(zip(statements, judged_together(statements, evidence), strict=True))
 
 
 def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console) -> Findings:
@@ -436,7 +437,7 @@ def _print(console: Console, setting: Setting) -> None:
         print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
         console.print()
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    findings = [(statement.text, finding.measured.replace("; ", "\n"), finding.verdict) for statement, finding in setting.found]
+    findings = [(statement.text, finding.measured.replace("; ", "\n"), finding.words) for statement, finding in setting.found]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
     print_table(console, columns, findings, title=title)
     console.print()
@@ -465,7 +466,7 @@ def page(name: str, settings: Sequence[Setting]) -> str:
     study = STUDIES[name]
     lines = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}".strip()]
     for setting in settings:
-        rows = [(s.text, s.rule, s.paper, finding.measured, finding.verdict) for s, finding in setting.found]
+        rows = [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in setting.found]
         lines += ["", f"## On the {setting.name} queries", ""]
         lines += [f"![{study.title}]({figure_name(setting, settings)}.png)", ""]
         lines += [*(f"- {words(each)}" for each in setting.plans), "", f"    {_shortened(one_line(setting.command))}", ""]
@@ -477,7 +478,7 @@ def page(name: str, settings: Sequence[Setting]) -> str:
 
 def findings(name: str, settings: Sequence[Setting]) -> str:
     """What was found, as JSON."""
-    columns = ("statement", "rule", "paper", "measured", "supported")
+    columns = ("statement", "rule", "paper", "measured", "supported", "by itself")
     content = {
         "study": name,
         "settings": [

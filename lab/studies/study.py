@@ -4,16 +4,22 @@ A study is data: environments, agents, queries, horizon, runs; statements, each 
 function that applies it; and the function that draws its figure. Those of a paper are in a module of their own, which
 `lab.studies` lists; `lab.studies.play` runs them.
 
-Intervals are 95 % intervals of a mean by Student's t over runs, each of them first averaged over its queries: as everywhere in
-the package they say how surely the mean over these very queries is known. A statement is supported if the interval lies on the
-side that it says, contradicted if it lies on the other, and undecided otherwise. One about what is reached by the end of the
-paper's horizon can be supported by a shorter run, but not contradicted.
+Intervals are 95 % intervals of a mean by Student's t. Where agents are compared at the end of the horizon, on several queries,
+they are over the queries, each averaged over its runs: they hold for other queries of the kind as well. All others are over
+runs, each averaged over its queries: they say how surely the mean over these very queries is known. A statement is supported if
+the interval lies on the side that it says, contradicted if it lies on the other, and undecided otherwise. One about what is
+reached by the end of the paper's horizon can be supported by a shorter run, but not contradicted.
+
+The verdicts of a study hold together: by Holm's procedure the probability that any of those decided is wrong is at most 5 %. A
+statement that is decided only by itself is undecided, and its own verdict stands beside.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.files import make_folder
-from ...core.statistics import half_width
+from ...core.statistics import CONFIDENCE, half_width, t_quantile
 from ...envs import Instance
 
 if TYPE_CHECKING:
@@ -33,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "SLACK", "Curves",
     "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "final", "less", "less_regret", "linear", "number", "percent", "saved", "several", "short", "sublinear", "total",
-    "versus",
+    "half_of_slope", "judged_together", "less_in_the_end", "less_regret", "linear", "number", "percent", "ratio", "saved",
+    "several", "short", "sublinear", "versus",
 ]  # fmt: skip
 
 Verdict = Literal["yes", "no", "cannot tell"]
@@ -118,6 +124,22 @@ class Curves:
             self._values[key] = values.astype(float).reshape(len(self.instances), -1)
         return self._values[key]
 
+    def end_units(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
+        """``(n,)`` what intervals about the end are computed from: queries where there are several, else runs."""
+        return self._of_units(self.ends(env, agent, column, fraction))
+
+    def final_units(self, env: str, agent: str, column: str = "regret") -> Values:
+        """``(n,)`` the same of the mean per session in the last hundredth of the horizon."""
+        return self._of_units(self.final(env, agent, column))
+
+    def _of_units(self, ends: Values) -> Values:
+        return ends.mean(axis=1) if len(ends) > 1 else ends[0]
+
+    @property
+    def units_of_ends(self) -> str:
+        """What `end_units` are, in words."""
+        return f"over {len(self.instances)} queries" if len(self.instances) > 1 else "over runs"
+
     def final(self, env: str, agent: str, column: str = "regret") -> Values:
         """``(instances, runs)`` the mean per session in the last hundredth of the horizon."""
         length = self.horizon - round(0.99 * self.horizon)
@@ -144,6 +166,19 @@ class Curves:
 
 Evidence = Mapping[str, Curves]
 """What a study measured, by the name of the part."""
+
+
+_CONFIDENCE: ContextVar[float] = ContextVar("confidence", default=CONFIDENCE)
+
+
+@contextmanager
+def confidence(level: float) -> Iterator[None]:
+    """Make intervals of another confidence."""
+    before = _CONFIDENCE.set(level)
+    try:
+        yield
+    finally:
+        _CONFIDENCE.reset(before)
 
 
 class Estimate(NamedTuple):
@@ -187,8 +222,24 @@ def estimate(values: ArrayLike) -> Estimate:
         2 ± 2.5
     """
     array = np.asarray(values, float)
-    half = float(array.std(ddof=1)) * half_width(len(array)) if len(array) > 1 else math.inf
+    half = float(array.std(ddof=1)) * half_width(len(array), _CONFIDENCE.get()) if len(array) > 1 else math.inf
     return Estimate(float(array.mean()), half)
+
+
+def ratio(above: Values, below: Values) -> Estimate:
+    """The mean of some values as a multiple of that of others of the same units, with the interval of the linearised ratio.
+
+    Example:
+        >>> print(ratio(np.array([2.0, 4.0, 6.0]), np.array([1.0, 2.0, 3.0])))
+        2 ± 0
+    """
+    share = float(above.mean() / below.mean())
+    return Estimate(share, estimate((above - share * below) / below.mean()).half)
+
+
+def half_of_slope(error: float, freedom: int) -> float:
+    """Half the width of the interval of an estimate with a standard error, by Student's t."""
+    return t_quantile(freedom, _CONFIDENCE.get()) * error
 
 
 def percent(share: Estimate) -> str:
@@ -215,10 +266,22 @@ def every(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 class Finding(NamedTuple):
-    """What was measured, in words, and whether it supports the statement."""
+    """What was measured, in words, and whether it supports the statement.
+
+    Attributes:
+        measured: with 95 % intervals.
+        verdict: whether it does; `judged_together` makes it hold beside the other statements of the study.
+        alone: the verdict if there were no other statements.
+    """
 
     measured: str
     verdict: Verdict
+    alone: Verdict | None = None
+
+    @property
+    def words(self) -> str:
+        """The verdict, with that of the statement alone where it is another."""
+        return self.verdict if self.alone in (None, self.verdict) else f"{self.verdict} (by itself {self.alone})"
 
 
 # --------------------------------------------------------------------------------------------------------- studies as data
@@ -248,6 +311,27 @@ class Statement:
         if self.late and finding.verdict == "no" and not all(curves.full for curves in evidence.values()):
             return Finding(f"{finding.measured} (not by this horizon)", "cannot tell")
         return finding
+
+
+def judged_together(statements: Sequence[Statement], evidence: Evidence) -> list[Finding]:
+    """The findings of a study's statements, whose verdicts hold against their number by Holm's procedure.
+
+    A statement is decided if it is so at the level 5 % divided by the number of those that are not yet.
+    """
+    alone = [statement.find(evidence) for statement in statements]
+    open_ = [place for place, finding in enumerate(alone) if finding.verdict != "cannot tell"]
+    decided: set[int] = set()
+    while open_:
+        with confidence(1 - (1 - CONFIDENCE) / (len(statements) - len(decided))):
+            news = {place for place in open_ if statements[place].find(evidence).verdict == alone[place].verdict}
+        if not news:
+            break
+        decided |= news
+        open_ = [place for place in open_ if place not in news]
+    return [
+        finding._replace(verdict="cannot tell" if place in open_ else finding.verdict, alone=finding.verdict)
+        for place, finding in enumerate(alone)
+    ]
 
 
 @dataclass(frozen=True)
@@ -354,28 +438,27 @@ def several(findings: Mapping[str, Finding]) -> Finding:
     return Finding(measured, every([finding.verdict for finding in findings.values()]))
 
 
-def less(curves: Curves, env: str, better: str, worse: str, measure: Callable[[Values], Values]) -> Finding:
-    """Whether one agent has less of a measure than another."""
-    low, high = measure(curves.units(env, better)), measure(curves.units(env, worse))
-    return versus(low, high)
+def versus(low: Values, high: Values, where: str = "", over: str = "") -> Finding:
+    """Whether the values of one agent are below those of another, by the gap within the same units.
 
-
-def versus(low: Values, high: Values, where: str = "") -> Finding:
-    """Whether the values of one agent are below those of another, by the gap within the same runs."""
+    Args:
+        low, high: ``(n,)`` the values of each.
+        where: words about them.
+        over: what the units are, in words.
+    """
     gap = estimate(high - low)
-    return Finding(f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}", gap.above(0.0))
+    measured = f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}{f' {over}' if over else ''}"
+    return Finding(measured, gap.above(0.0))
 
 
 def less_regret(curves: Curves, env: str, better: str, worse: str, fraction: float = 1.0) -> Finding:
     """Whether one agent has less cumulative regret than another, at the end or at a fraction of the horizon."""
-    return less(curves, env, better, worse, total(curves, fraction))
+    if fraction == 1.0:
+        return versus(curves.end_units(env, better), curves.end_units(env, worse), over=curves.units_of_ends)
+    low, high = (curves.at(curves.units(env, agent), fraction * curves.horizon) for agent in (better, worse))
+    return versus(low, high)
 
 
-def total(curves: Curves, fraction: float = 1.0) -> Callable[[Values], Values]:
-    """The measure: cumulative regret at a fraction of the horizon."""
-    return lambda values: curves.at(values, fraction * curves.horizon)
-
-
-def final(curves: Curves) -> Callable[[Values], Values]:
-    """The measure: regret per session in the last hundredth of the horizon."""
-    return lambda values: curves.rate(values, 0.99, 1.0)
+def less_in_the_end(curves: Curves, env: str, better: str, worse: str, where: str = "") -> Finding:
+    """Whether one agent has less regret per session than another in the last hundredth of the horizon."""
+    return versus(curves.final_units(env, better), curves.final_units(env, worse), where, curves.units_of_ends)

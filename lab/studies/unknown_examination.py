@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .plots import DOTTED, LOOKS, band, finish, grid, look_of
 from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate, less_regret, short
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate, less_regret, ratio, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +24,8 @@ def less_in(evidence: Evidence, env: str, better: str, worse: str) -> Finding:
 
 def times(curves: Curves, agent: str, other: str, low: float, high: float) -> Finding:
     """Regret at the end in the PBM as a multiple of another agent's."""
-    ends = [curves.units(PBM, name)[:, -1] for name in (agent, other)]
-    ratio = estimate(ends[0] / ends[1])
-    return Finding(f"{ratio} times", ratio.within(low, high))
+    share = ratio(*(curves.end_units(PBM, name) for name in (agent, other)))
+    return Finding(f"{share} times {curves.units_of_ends}", share.within(low, high))
 
 
 def regret(evidence: Evidence) -> PaperTable:

@@ -26,8 +26,7 @@ from .study import (
     Verdict,
     estimate,
     every,
-    final,
-    less,
+    less_in_the_end,
     short,
     versus,
 )
@@ -53,8 +52,7 @@ def _panel(evidence: Evidence, panel: str, agent: str) -> tuple[Curves, Values]:
 
 def converged(evidence: Evidence, panel: str, agent: str) -> Finding:
     """Whether regret per session at the end is below the threshold."""
-    curves, values = _panel(evidence, panel, agent)
-    result = estimate(final(curves)(values))
+    result = estimate(evidence[f"zoghi-fig1-{panel}"].final_units(PANELS[panel][0], agent))
     return Finding(str(result), result.below(CONVERGED))
 
 
@@ -85,19 +83,13 @@ def stuck(evidence: Evidence, agent: str) -> Finding:
 
 def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Finding:
     """Whether one agent ends with less regret per session than another."""
-    return less_at_the_end(evidence[f"zoghi-fig1-{panel}"], PANELS[panel][0], better, worse)
-
-
-def less_at_the_end(curves: Curves, env: str, better: str, worse: str) -> Finding:
-    """Whether one agent ends with less regret per session than another."""
-    return less(curves, env, better, worse, final(curves))
+    return less_in_the_end(evidence[f"zoghi-fig1-{panel}"], PANELS[panel][0], better, worse)
 
 
 def crossing(curves: Curves, batch_rank: str, agent: str) -> Finding:
     """Whether BatchRank has less regret per session at two million sessions, or at the end of a shorter run."""
     if curves.horizon < 2_000_000:
-        low, high = (final(curves)(curves.units(PBM, name)) for name in (batch_rank, agent))
-        return versus(low, high, f" at {curves.horizon:,}, the end")
+        return less_in_the_end(curves, PBM, batch_rank, agent, f" at {curves.horizon:,}, the end")
     fraction = 2_000_000 / curves.horizon
     low, high = (curves.rate(curves.units(PBM, name), 0.9 * fraction, fraction) for name in (batch_rank, agent))
     return versus(low, high, " at 2,000,000")
