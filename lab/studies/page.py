@@ -1,4 +1,4 @@
-"""A study as one page: figure, statements with verdicts, and what they rest on."""
+"""Pages of a study in HTML and in Markdown: figure, statements with verdicts, and what they rest on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from ...core.formats import markdown_text, one_line
 from ...core.templates import templates
 from ...runner.reports.figures import drawn
 from .registry import STUDIES
@@ -18,7 +19,7 @@ from .study import Verdict
 if TYPE_CHECKING:
     from .play import Setting
 
-__all__ = ["study_html"]
+__all__ = ["figure_name", "page", "study_html"]
 
 HOW = (
     "Intervals are 95 % intervals of a mean by Student’s t: over queries, each averaged over its runs, where it says so, and "
@@ -41,6 +42,23 @@ def study_html(name: str, settings: Sequence[Setting], figures: Sequence[Figure]
     shown = [_shown(setting, figure) for setting, figure in zip(settings, figures, strict=True)]
     page = templates(Path(__file__).parent).get_template("study.html")
     return page.render(name=name, study=STUDIES[name], settings=shown, how=HOW) + "\n"
+
+
+def page(name: str, settings: Sequence[Setting]) -> str:
+    """A study in Markdown: what was run, what was found, the figure.
+
+    Args:
+        name: of `STUDIES`.
+        settings: as `by_setting` makes them.
+    """
+    pages = templates(Path(__file__).parent)
+    pages.filters |= {"cell": markdown_text, "one_line": one_line}
+    return pages.get_template("study.md").render(name=name, study=STUDIES[name], settings=settings, figure_name=figure_name)
+
+
+def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
+    """The name of a figure's file, without its kind."""
+    return setting.study if len(settings) == 1 else f"{setting.study}-{setting.name}"
 
 
 def _shown(setting: Setting, figure: Figure) -> dict[str, Any]:

@@ -89,12 +89,14 @@ def robust(evidence: Evidence) -> Finding:
 
 def higher_offline(evidence: Evidence, users: str, better: str, worse: str) -> Finding:
     """Whether one agent has a higher offline NDCG than another."""
-    return versus(*(offline(_of(evidence, users), agent) for agent in (worse, better)))
+    curves = _of(evidence, users)
+    return versus(offline(curves, worse), offline(curves, better))
 
 
 def higher_online(evidence: Evidence, users: str, better: str, worse: str) -> Finding:
     """Whether one agent has a higher online NDCG than another."""
-    return versus(*(online(_of(evidence, users), agent) for agent in (worse, better)))
+    curves = _of(evidence, users)
+    return versus(online(curves, worse), online(curves, better))
 
 
 def as_good(evidence: Evidence, agent: str) -> Finding:

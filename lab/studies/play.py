@@ -24,18 +24,18 @@ from rich.console import Console
 
 from ...core.checks import check_seed, unknown
 from ...core.files import make_folder, write_whole
-from ...core.formats import clock, markdown_table, markdown_text, one_line
+from ...core.formats import clock
 from ...core.terminal import Column, print_table, say
 from ...envs import list_instances, load_instance
 from ...envs.instances import DEFAULT_INSTANCE
 from ...runner.callback import Callback
-from ...runner.make import make_agent, make_env, parse_spec
+from ...runner.make import make_agent, make_env
 from ...runner.reports.figures import save_figure
 from ...runner.results import read_results
 from ...runner.run import instance_of, run
 from ...runner.sweep import sweep
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
-from .page import study_html
+from .page import figure_name, page, study_html
 from .registry import STUDIES
 from .rehearsal import rehearse
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
@@ -163,8 +163,7 @@ def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
         for env_spec in each.part.envs:
             env = make_env(env_spec, instances[0])
             for agent_spec in each.part.agents:
-                name, hyperparameters = parse_spec(agent_spec)
-                agent = make_agent(name, env, horizon=each.horizon, seed=0, **hyperparameters)
+                agent = make_agent(agent_spec, env, horizon=each.horizon, seed=0)
                 result = run(agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics)
                 seconds += result.seconds / length * each.horizon * each.runs * len(instances)
     return seconds
@@ -357,6 +356,16 @@ class Setting:
         return str(self.results[0].made["command"])
 
     @property
+    def caption(self) -> str:
+        """The same, no longer than fits below a figure."""
+        return self.command if len(self.command) <= 150 else f"{self.command[:150]}..."
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of each statement: text, rule, the paper's figure, what was measured, and whether that supports it."""
+        return [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in self.found]
+
+    @property
     def plans(self) -> list[Plan]:
         """What was run."""
         parts = {part.name: part for part in STUDIES[self.study].parts}
@@ -408,17 +417,12 @@ def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, An
     return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
 
 
-def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
-    """The name of a figure's file, without its kind."""
-    return setting.study if len(settings) == 1 else f"{setting.study}-{setting.name}"
-
-
 def draw(setting: Setting) -> Figure:
     """The figure of a study, with the version and the command that made it, without which nobody could check it."""
     figure = STUDIES[setting.study].figure(setting.evidence)
     least = {f"{each.horizon:,}" for each in setting.plans if each.horizon == each.part.least_horizon < each.part.horizon}
     note = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
-    figure.supxlabel(_shortened(setting.command) + note, fontsize=6, color="0.4", x=0.01, ha="left")
+    figure.supxlabel(setting.caption + note, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 
@@ -443,37 +447,9 @@ def _print(console: Console, setting: Setting) -> None:
     console.print()
 
 
-def _in_markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    return markdown_table([list(map(markdown_text, row)) for row in rows])
-
-
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
     words = ["clickgym", "study", name, *(["--instances", *queries] if queries else [])]
     return f"clickgym {version('clickgym')}: {shlex.join([*words, '--scale', f'{scale:g}', '--seed', str(seed)])}"
-
-
-def _shortened(command: str) -> str:
-    return command if len(command) <= 150 else f"{command[:150]}..."
-
-
-def page(name: str, settings: Sequence[Setting]) -> str:
-    """A study in Markdown: what was run, what was found, the figure.
-
-    Args:
-        name: of `STUDIES`.
-        settings: of `by_setting`.
-    """
-    study = STUDIES[name]
-    lines = [f"# {name}: {study.title}", "", f"{study.paper}. {study.notes}".strip()]
-    for setting in settings:
-        rows = [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in setting.found]
-        lines += ["", f"## On the {setting.name} queries", ""]
-        lines += [f"![{study.title}]({figure_name(setting, settings)}.png)", ""]
-        lines += [*(f"- {words(each)}" for each in setting.plans), "", f"    {_shortened(one_line(setting.command))}", ""]
-        lines += _in_markdown([("statement", "supported if", "the paper", "measured", "supported"), *rows])
-        if setting.table is not None:
-            lines += ["", f"{setting.table[0]}:", "", *_in_markdown(setting.table[1])]
-    return "\n".join([*lines, ""])
 
 
 def findings(name: str, settings: Sequence[Setting]) -> str:

@@ -92,21 +92,21 @@ def _function(value: Any, names: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _part(row: Row, names: Mapping[str, Any]) -> Part:
-    functions: Row = {key: _function(row.pop(key), names) for key in ("instances", "files") if key in row}
-    facts = row.pop("facts", {})
-    if isinstance(facts, dict):
-        facts = {name: _function(value, names) for name, value in facts.items()}
-    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-    return Part(**(row | lists | functions), facts=facts)
+    functions = {key: _function(row.pop(key), names) for key in ("instances", "files") if key in row}
+    facts = {name: _function(value, names) for name, value in row.pop("facts", {}).items()}
+    return Part(**(_with_tuples(row) | functions), facts=facts)
 
 
 def _study(table: Row, parts: Mapping[str, Part], names: Mapping[str, Any]) -> Study:
-    table = {key: value if key == "statements" else _filled(value, names) for key, value in table.items()}
     statements = tuple(_statement(row, names) for row in _rows(table.pop("statements"), names))
-    functions = {key: _function(table.pop(key), names) for key in ("figure", "table") if key in table}
-    own = tuple(parts[name] for name in table.pop("parts", parts))
-    lists = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    return Study(parts=own, statements=statements, **{"notes": "", **table, **lists, **functions})
+    row = _filled(table, names)
+    functions = {key: _function(row.pop(key), names) for key in ("figure", "table") if key in row}
+    own = tuple(parts[name] for name in row.pop("parts", parts))
+    return Study(parts=own, statements=statements, **(_with_tuples(row) | functions))
+
+
+def _with_tuples(row: Row) -> Row:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 def _statement(row: Row, names: Mapping[str, Any]) -> Statement:

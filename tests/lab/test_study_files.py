@@ -31,6 +31,7 @@ STUDY = """
 [mine]
 title = "T"
 paper = "P"
+notes = ""
 figure = "draw"
 """
 

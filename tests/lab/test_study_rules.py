@@ -40,7 +40,8 @@ def piecewise(*rates):
 
 
 def verdicts(name, evidence, only=""):
-    return {s.text: finding.verdict for s, finding in judge(name, evidence) if only in s.text}
+    """Of each statement by itself: the rules are what is tested."""
+    return {s.text: finding.alone for s, finding in judge(name, evidence) if only in s.text}
 
 
 # ------------------------------------------------------------------------------------------------------------ their sizes
@@ -171,9 +172,8 @@ def test_a_rate_is_the_mean_per_session_between_two_fractions():
     np.testing.assert_allclose(one.at(values, 0), np.zeros(4))
     np.testing.assert_allclose(one.at(values, 1)[0], 1)
     np.testing.assert_allclose(one.at(values, 11)[0], 100)  # the next checkpoint
-    np.testing.assert_allclose(study.total(one)(values)[0], 250_000)
-    np.testing.assert_allclose(study.total(one, 0.5)(values)[0], 75_000)
-    np.testing.assert_allclose(study.final(one)(values)[0], 4)
+    np.testing.assert_allclose(one.end_units("E", "A")[0], 250_000)
+    np.testing.assert_allclose(one.final_units("E", "A")[0], 4)
     rates = one.window_rates(values)
     assert rates.shape == (4, 100)
     np.testing.assert_allclose(rates[0], np.repeat([1, 2, 3, 4], 25))
@@ -212,9 +212,67 @@ def test_verdicts_at_the_bounds():
 def test_less_is_of_the_difference_within_runs():
     frames = rows("E", "A", lambda steps: steps), rows("E", "B", lambda steps: 1.01 * steps)
     one = curves(*frames)
-    assert study.less(one, "E", "A", "B", study.total(one)).verdict == "yes"
-    assert study.less(one, "E", "B", "A", study.total(one)).verdict == "no"
-    assert study.less(one, "E", "A", "A", study.total(one)) == study.Finding("100,000 against 100,000, a gap of 0 ± 0", "no")
+    assert study.less_regret(one, "E", "A", "B").verdict == "yes"
+    assert study.less_regret(one, "E", "B", "A").verdict == "no"
+    assert study.less_regret(one, "E", "A", "A") == study.Finding("100,000 against 100,000, a gap of 0 ± 0 over runs", "no")
+    assert study.less_regret(one, "E", "A", "A", 0.5) == study.Finding("50,000 against 50,000, a gap of 0 ± 0", "no")
+
+
+def test_with_several_queries_the_end_is_compared_over_them():
+    """The gaps of two queries, 1 and 3 with all runs equal, say little of a third; the runs themselves would be sure."""
+    gaps = {"x": 1.0, "y": 3.0}
+    worse = [rows("E", "B", lambda steps, gap=gap: (1 + gap) * steps, instances=[name]) for name, gap in gaps.items()]
+    one = curves(rows("E", "A", lambda steps: steps, instances=list(gaps)), *worse)
+    finding = study.less_regret(one, "E", "A", "B")
+    assert finding.verdict == "cannot tell"
+    assert finding.measured.endswith("over 2 queries")
+    assert study.less_in_the_end(one, "E", "A", "B").verdict == "cannot tell"
+    assert study.less_regret(one, "E", "A", "B", 0.5).verdict == "yes"
+
+
+def test_a_ratio_is_that_of_the_means_with_the_interval_of_its_linearisation():
+    """Null: the interval holds the known ratio, 2, in 95 % of 2,000 samples; four standard errors are let pass."""
+    rng = np.random.default_rng(0)
+    below = rng.gamma(20.0, 1.0, (2000, 50))
+    above = 2 * below + rng.normal(0.0, 3.0, below.shape)
+    shares = [study.ratio(*pair) for pair in zip(above, below, strict=True)]
+    inside = np.mean([abs(share.mean - 2) <= share.half for share in shares])
+    assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(shares))
+
+
+def statement_of(p):
+    """A statement that is decided at the levels above p."""
+    return study.Statement(
+        "", "", lambda _: study.Finding("x", study.Estimate(1.0, 0.0).above(0.0) if level() >= p else "cannot tell")
+    )
+
+
+def level():
+    """At which intervals are made now: that half the width of the interval of two values has."""
+    half = study.estimate([0.0, 2.0]).half
+    return 1 - 2 * np.arctan(half) / np.pi  # Student's t with one degree of freedom is Cauchy's law
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.01, 0.02, 0.04], "yyy"),  # 0.05 / 3, / 2, / 1
+        ([0.04, 0.01, 0.02], "yyy"),
+        ([0.02, 0.02, 0.02], "ccc"),  # none at 0.05 / 3
+        ([0.01, 0.03, 0.01], "yyy"),  # two at 0.05 / 3, the other at 0.05 / 1
+        ([0.01, 0.03, 0.03], "ycc"),  # one at 0.05 / 3, none at 0.05 / 2
+        ([0.01, 0.02, 0.2], "yyc"),
+        ([0.2, 0.3, 0.4], "ccc"),
+        ([0.04], "y"),
+    ],
+)
+def test_verdicts_hold_together_by_holms_procedure(values, expected):
+    findings = study.judged_together([statement_of(p) for p in values], {})
+    assert "".join(finding.verdict[0] for finding in findings) == expected
+    assert [finding.alone for finding in findings] == ["yes" if p <= 0.05 else "cannot tell" for p in values]
+    assert [finding.words for finding in findings] == [
+        finding.verdict if finding.verdict == finding.alone else "cannot tell (by itself yes)" for finding in findings
+    ]
 
 
 @pytest.mark.parametrize(("full", "verdict"), [(100_000, "no"), (200_000, "cannot tell")])
@@ -491,11 +549,11 @@ def test_violations_in_figures_are_within_a_quarter_in_each_model(agent, factor,
 def test_safety_is_broken_by_one_violation_in_one_run():
     safe = bubble("violations", BubbleRank=np.zeros_like)["bubble"].table
     found = judge("bubble-fig2", {"bubble": Curves(safe)})[0][1]
-    assert found == study.Finding("0 of 24 runs of 100,000 sessions", "yes")
+    assert found == study.Finding("0 of 24 runs of 100,000 sessions", "yes", "yes")
     last = {"env": li2019_bubble.BUBBLE[2], "agent": "BubbleRank", "instance": "b", "run": 3, "step": 100_000}
     hit = polars.all_horizontal(*(polars.col(key) == value for key, value in last.items()))
     once = safe.with_columns(violations=polars.when(hit).then(1.0).otherwise("violations"))
-    assert judge("bubble-fig2", {"bubble": Curves(once)})[0][1] == study.Finding("1 of 24 runs of 100,000 sessions", "no")
+    assert judge("bubble-fig2", {"bubble": Curves(once)})[0][1] == study.Finding("1 of 24 runs of 100,000 sessions", "no", "no")
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(9, "yes"), (-9, "yes"), (11, "no"), (-11, "no")])

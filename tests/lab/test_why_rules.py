@@ -130,6 +130,8 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
     assert verdict("why-violations", texts["last_click"], halved) == "no"
     assert verdict("why-violations", texts["first_click"], halved) == "yes"
     assert [round(why_violations.implied(model), 1) for model in why_violations.MODELS] == [11.4, 13.7, 16.0]
+    (told,) = (each.text for each in why_violations.STUDIES["why-violations"].statements if "imply" in each.text)
+    assert f"({', '.join(f'{model} {why_violations.implied(model):.1f}' for model in why_violations.MODELS)})" in told
 
 
 # -------------------------------------------------------------------------------------------------------------------- exp3
