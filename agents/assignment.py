@@ -6,14 +6,19 @@ import numpy as np
 
 from ..core.kernels import inner, kernel
 
-__all__ = ["assign", "lead"]
+__all__ = ["ROUNDING", "assign", "lead"]
+
+ROUNDING = 1e-12  # sums of weights this close are equal
 
 
 @kernel
 def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
     """Choose an item for each position such that the sum of the weights is largest, by shortest augmenting paths; exact.
 
-    Which one of several best assignments is found depends on the order of the items alone, not on their ids.
+    Which one of several best assignments is found (sums within `ROUNDING`) depends on the order of the items alone, neither on
+    their ids nor on rounding: of two paths to a place that cost the same, the later one is taken if it comes from a place
+    before it in the order. So an order drawn at random draws among them, though not uniformly; the first path alone would
+    always leave an item that two positions want to the first of them.
 
     Args:
         weight: ``(L, K)`` of each item at each position.
@@ -46,10 +51,10 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
                 if reached[place]:
                     continue
                 loss = -weight[items[place], position] - worth[position] - price[place]
-                if loss < distance[place]:
-                    distance[place] = loss
+                if loss < distance[place] - ROUNDING or (loss <= distance[place] + ROUNDING and current < place):
+                    distance[place] = min(loss, distance[place])
                     before[place] = current
-                if distance[place] < shortest:
+                if distance[place] < shortest - ROUNDING:
                     shortest, nearest = distance[place], place
             for place in range(n_items + 1):
                 if reached[place]:

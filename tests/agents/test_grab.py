@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 import clickgym
 from clickgym.agents import GRAB, SGRAB, grab
-from clickgym.agents.assignment import assign, lead
+from clickgym.agents.assignment import ROUNDING, assign, lead
 from clickgym.agents.kernels import kl_upper
 from clickgym.agents.leaders import enter_all
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
@@ -65,6 +65,42 @@ def test_which_of_several_best_assignments_does_not_depend_on_ids():
         renamed = np.empty_like(weight)
         renamed[names] = weight
         assert names[assigned(weight, order)].tolist() == assigned(renamed, names[order]).tolist()
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param([[0.1, 0.3], [0.0, 0.2]], id="the sum of 0.1 and 0.2 is rounded up"),
+        pytest.param([[0.3, 0.1], [0.2, 0.0]], id="the same, positions exchanged"),
+        pytest.param([[0.25, 0.5], [0.0, 0.25]], id="both sums are exact"),
+    ],
+)
+def test_two_best_assignments_are_drawn_with_equal_probability(weight):
+    """Null: over random orders of the items each has probability 1/2; 2,000 orders, false alarm in one of 10⁵ cases."""
+    rng = np.random.default_rng(18)
+    counts = Counter(tuple(assigned(np.array(weight), rng.permutation(2)).tolist()) for _ in range(2000))
+    assert set(counts) == {(0, 1), (1, 0)}
+    assert chisquare(list(counts.values())).pvalue > 1e-5
+
+
+def test_every_best_assignment_comes_of_some_order_of_the_items():
+    """All orders of up to five items at two or three positions; sums of tenths, most of which are rounded."""
+    rng, n_tied, n_rounded = np.random.default_rng(19), 0, 0
+    for _ in range(300):
+        n_items = int(rng.integers(2, 6))
+        n_positions = int(rng.integers(2, min(n_items, 3) + 1))
+        tenths = (
+            rng.integers(0, 5, (n_items, 1)) + rng.integers(0, 5, n_positions) - rng.integers(0, 5, (n_items, n_positions)) // 4
+        )
+        weight = tenths / 10
+        sums = {r: int(tenths[list(r), range(n_positions)].sum()) for r in permutations(range(n_items), n_positions)}
+        best = {r for r, total in sums.items() if total == max(sums.values())}
+        orders = permutations(range(n_items))
+        assert {tuple(assigned(weight, np.array(order)).tolist()) for order in orders} == best
+        n_tied += len(best) > 1
+        n_rounded += len({weight[list(r), range(n_positions)].sum() for r in best}) > 1
+    assert n_tied > 100
+    assert n_rounded > 20
 
 
 def test_the_lead_of_a_list_is_measured_by_all_others():
@@ -125,6 +161,20 @@ def test_leaders_that_tie_take_turns_at_random():
         leaders[tuple(agent.state.leader.tolist())] += 1
     assert len(leaders) == 12
     assert min(leaders.values()) > 20
+
+
+def test_leaders_that_tie_but_for_rounding_take_turns_at_random():
+    """Means .1 .3 / 0 .2, of which the sums .1 + .2 and .3 + 0 differ by 6e-17. Null: each leads with probability 1/2; 400
+    agents, false alarm in one of 10⁵ cases."""
+    counts = Counter()
+    for seed in range(400):
+        agent = GRAB(2, 2, horizon=100, seed=seed)
+        agent.state.shown[...], agent.state.clicks[...] = 10, [[1, 3], [0, 2]]
+        agent.state.mean[...] = agent.state.clicks / 10
+        agent.rank(None)
+        counts[tuple(agent.state.leader.tolist())] += 1
+    assert set(counts) == {(0, 1), (1, 0)}
+    assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
 @by_kind
