@@ -15,10 +15,10 @@ ROUNDING = 1e-12  # sums of weights this close are equal
 def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
     """Choose an item for each position such that the sum of the weights is largest, by shortest augmenting paths; exact.
 
-    Which one of several best assignments is found (sums within `ROUNDING`) depends on the order of the items alone, neither on
-    their ids nor on rounding: of two paths to a place that cost the same, the later one is taken if it comes from a place
-    before it in the order. So an order drawn at random draws among them, though not uniformly; the first path alone would
-    always leave an item that two positions want to the first of them.
+    Which one of several best assignments is found (sums within `ROUNDING`) depends on the order of the items alone, not on
+    their ids. Where two paths to a place differ by rounding alone, the later one is taken if it comes from a place before it in
+    the order, so that an order drawn at random draws between them. Of paths that are equal to the last bit the first is taken:
+    an item that two positions want by the same amount then goes to the first of them, whatever the order.
 
     Args:
         weight: ``(L, K)`` of each item at each position.
@@ -51,7 +51,8 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
                 if reached[place]:
                     continue
                 loss = -weight[items[place], position] - worth[position] - price[place]
-                if loss < distance[place] - ROUNDING or (loss <= distance[place] + ROUNDING and current < place):
+                rounded = loss != distance[place] and loss <= distance[place] + ROUNDING
+                if loss < distance[place] - ROUNDING or (rounded and current < place):
                     distance[place] = min(loss, distance[place])
                     before[place] = current
                 if distance[place] < shortest - ROUNDING:

@@ -234,8 +234,8 @@ class GRAB(LeaderAgent):
 
     Deviations from the paper:
         1. ⚠ Ties between leaders (sums of means within 1e-12) are broken by an order of the items that is drawn while there are
-           any, those between lists (sums of indices within 1e-10) and positions uniformly at random; the leader stays a
-           candidate.
+           any; an item that two positions want by exactly the same amount goes to the first. Ties between lists (sums of
+           indices within 1e-10) and positions are broken uniformly at random; the leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
 
@@ -306,7 +306,7 @@ class SGRAB(GRAB):
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Gauthier et al. 2021, as for `GRAB`, section 5.
+    Source: as for `GRAB`, section 5.
 
     Deviations from the paper:
         1. ⚠ As in `GRAB`.
