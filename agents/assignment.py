@@ -11,6 +11,14 @@ __all__ = ["ROUNDING", "assign", "lead"]
 ROUNDING = 1e-12  # sums of weights this close are equal
 
 
+@inner
+def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
+    """Whether a path to a place costs less than another; if they differ by rounding alone, whether it comes from before it."""
+    if loss == distance or abs(loss - distance) > ROUNDING:
+        return loss < distance
+    return current < place
+
+
 @kernel
 def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
     """Choose an item for each position such that the sum of the weights is largest, by shortest augmenting paths; exact.
@@ -51,8 +59,7 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
                 if reached[place]:
                     continue
                 loss = -weight[items[place], position] - worth[position] - price[place]
-                rounded = loss != distance[place] and loss <= distance[place] + ROUNDING
-                if loss < distance[place] - ROUNDING or (rounded and current < place):
+                if is_better(loss, distance[place], current, place):
                     distance[place] = min(loss, distance[place])
                     before[place] = current
                 if distance[place] < shortest - ROUNDING:

@@ -180,7 +180,7 @@ def _modules(package: Any) -> Iterator[Any]:
 def parts() -> dict[str, dict[str, Any]]:
     """The classes and functions of the page by its headings: all that are registered, then the others that have a source."""
     users = {name: thing for name, thing in ((name, getattr(envs, name)) for name in envs.__all__) if _is_model(thing)}
-    table = {
+    table: dict[str, dict[str, Any]] = {
         "Agents": dict(AGENTS),
         "Agents that see features, or states": CONTEXTUAL_AGENTS | STATE_AGENTS,
         "Generic reinforcement learning": dict(LEARNERS),
