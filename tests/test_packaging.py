@@ -71,7 +71,7 @@ def test_every_package_is_listed():
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    suffixes = (".py", ".json", ".html", ".css", ".js", ".md", ".parquet", ".tex")
+    suffixes = (".py", ".json", ".html", ".css", ".js", ".md", ".parquet", ".tex", ".toml")
     assert shipped == {"clickgym/py.typed"}.union(*map(files_in_package, suffixes))
 
 

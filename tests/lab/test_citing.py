@@ -55,8 +55,14 @@ def test_papers_are_whole(reference):
     assert not reference.arxiv or re.fullmatch(r"\d{4}\.\d{4,5}", reference.arxiv)
     assert not reference.doi or re.fullmatch(r"10\.\d{4,5}/\S+", reference.doi)
     assert all(", " in author or author == "others" for author in reference.authors)
-    assert reference.link() in citing_page()
     assert f"{{{reference.key}, title={{{reference.title}}}" in bibtex()
+
+
+def test_every_paper_is_on_the_page_with_its_address():
+    page = citing_page()
+    for key, reference in references().items():
+        assert f"- `{key}`: {reference.citation()}. {reference.link()}\n" in page
+        assert any(where and where in reference.link() for where in (reference.doi, reference.arxiv, reference.url))
 
 
 def test_keys_and_titles_are_unique():
