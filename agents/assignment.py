@@ -6,14 +6,27 @@ import numpy as np
 
 from ..core.kernels import inner, kernel
 
-__all__ = ["assign", "lead"]
+__all__ = ["ROUNDING", "assign", "lead"]
+
+ROUNDING = 1e-12  # sums of weights this close are equal
+
+
+@inner
+def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
+    """Whether a path to a place costs less than another; if they differ by rounding alone, whether it comes from before it."""
+    if loss == distance or abs(loss - distance) > ROUNDING:
+        return loss < distance
+    return current < place
 
 
 @kernel
 def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
     """Choose an item for each position such that the sum of the weights is largest, by shortest augmenting paths; exact.
 
-    Which one of several best assignments is found depends on the order of the items alone, not on their ids.
+    Which one of several best assignments is found (sums within `ROUNDING`) depends on the order of the items alone, not on
+    their ids. Where two paths to a place differ by rounding alone, the later one is taken if it comes from a place before it in
+    the order, so that an order drawn at random draws between them. Of paths that are equal to the last bit the first is taken:
+    an item that two positions want by the same amount then goes to the first of them, whatever the order.
 
     Args:
         weight: ``(L, K)`` of each item at each position.
@@ -46,10 +59,10 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
                 if reached[place]:
                     continue
                 loss = -weight[items[place], position] - worth[position] - price[place]
-                if loss < distance[place]:
-                    distance[place] = loss
+                if is_better(loss, distance[place], current, place):
+                    distance[place] = min(loss, distance[place])
                     before[place] = current
-                if distance[place] < shortest:
+                if distance[place] < shortest - ROUNDING:
                     shortest, nearest = distance[place], place
             for place in range(n_items + 1):
                 if reached[place]:

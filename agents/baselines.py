@@ -42,6 +42,9 @@ class Fixed(CompiledAgent):
     Raises:
         ValueError: on fewer than K items, or a bad list.
 
+    Source: a baseline, the one of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning
+    to re-rank via implicit click feedback*, UAI 2019, section 5.1.
+
     Example:
         >>> Fixed(4, 2, ranking=[3, 1]).rank(None)
         array([3, 1])
@@ -66,6 +69,8 @@ class Oracle(Fixed):
 
     Args:
         n_items, n_positions, ranking, seed: as in `Fixed`.
+
+    Source: a baseline.
     """
 
     paper = "told the optimum"
@@ -85,6 +90,8 @@ class Random(CompiledAgent):
         n_items: L.
         n_positions: K.
         seed: seeds the agent's own generator.
+
+    Source: a baseline.
     """
 
     paper = "uniform exploration"
@@ -139,6 +146,8 @@ class EpsilonGreedy(CompiledAgent):
         ValueError: if epsilon is not in ``[0, 1]``.
 
     ⚠ Ties are broken uniformly at random.
+
+    Source: a baseline; Sutton, Barto, *Reinforcement learning: an introduction*, MIT Press 2018, section 2.2, for each item.
 
     Example:
         >>> agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=1)

@@ -170,8 +170,8 @@ class BatchRank(CompiledAgent):
     Raises:
         ValueError: on a horizon below 5.
 
-    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML
-    2017, Algorithms 1-4.
+    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
+    Algorithms 1-4.
 
     Deviations from the paper:
         1. ⚠ Line 16 of Algorithm 4 as printed goes to the next stage only if the batch has more items than positions. A batch

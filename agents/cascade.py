@@ -80,7 +80,8 @@ class CascadeUCB1(CascadeAgent):
     Raises:
         ValueError: on an unknown feedback rule.
 
-    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits*, ICML 2015, Algorithm 1 with eq. 5.
+    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
+    with eq. 5.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random, so there is no separate
@@ -144,6 +145,9 @@ def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
 class CascadeTS(CascadeAgent):
     """CascadeTS: draw each item's attraction from its Beta posterior and show the K largest in decreasing order.
 
+    The prior is Beta(1, 1), and every item has a draw of its own. It is not TS-Cascade (Cheung, Tan, Zhong, AISTATS 2019),
+    which draws one Gaussian number for all items.
+
     Args:
         n_items: L.
         n_positions: K.
@@ -153,7 +157,9 @@ class CascadeTS(CascadeAgent):
     Raises:
         ValueError: on an unknown feedback rule.
 
-    Source: Cheung, Tan, Zhong, *A Thompson sampling algorithm for cascading bandits*, AISTATS 2019, with a Beta(1, 1) prior.
+    Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with probabilistically triggered
+    arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan, *Thompson sampling algorithms for cascading bandits*, JMLR 2021,
+    section 3, which bounds its regret in cascades.
 
     Deviations from the paper:
         1. ⚠ Several clicks: as in `CascadeUCB1`.
@@ -163,7 +169,7 @@ class CascadeTS(CascadeAgent):
         (2,)
     """
 
-    paper = "Cheung et al. 2019, Beta posterior"
+    paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     rank_kernel = rank_ts
     update_kernel = update_ts
 

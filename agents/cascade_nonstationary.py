@@ -105,8 +105,8 @@ class CascadeDUCB(CascadeAgent):
     Raises:
         ValueError: on a gamma outside ``(0, 1]``, an epsilon that is not positive, or a bad horizon.
 
-    Source: Li and de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*,
-    IJCAI 2019, Algorithm 1 with eq. 5 and 6.
+    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
+    2019, Algorithm 1 with eq. 5 and 6.
 
     Deviations from the paper:
         1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 2, which the bonus of a seen one can exceed: here an item
@@ -258,7 +258,7 @@ class CascadeSWUCB(CascadeAgent):
     Raises:
         ValueError: on a tau below 1, an epsilon that is not positive, or a bad horizon.
 
-    Source: Li and de Rijke 2019, Algorithm 1 with eq. 7 and 8.
+    Source: as for `CascadeDUCB`, Algorithm 1 with eq. 7 and 8.
 
     Deviations from the paper:
         1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A shown item that nobody looked

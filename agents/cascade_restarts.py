@@ -292,8 +292,8 @@ class GLRCascadeUCB(_RestartingAgent):
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.
 
-    Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary cascading bandits*,
-    arXiv 1909.05886, Algorithm 1.
+    Source: Wang, Zhou, Li, Varshney, Zhao, *Nearly optimal algorithms for piecewise-stationary cascading bandits*, arXiv 2019,
+    Algorithm 1.
 
     Deviations from the paper:
         1. ⚠ Below a forced item the others follow by index, not at random, which would double the regret of these sessions.
@@ -339,7 +339,7 @@ class GLRCascadeKLUCB(_RestartingAgent):
     Raises:
         ValueError: as `GLRCascadeUCB`.
 
-    Source: Wang et al. 2019, as for `GLRCascadeUCB`, Algorithm 1.
+    Source: as for `GLRCascadeUCB`, Algorithm 1.
 
     Deviations from the paper:
         1. ⚠ As in `GLRCascadeUCB`; ties and the exploration term as in `CascadeKLUCB`.

@@ -151,7 +151,7 @@ class CascadeVI(StateAgent):
     Raises:
         ValueError: on a bad argument, naming it.
 
-    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024, after their CascadingVI.
+    Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Deviations from the paper:
         1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, in place of Bernstein's inequality; and the hope of

@@ -146,6 +146,9 @@ class StableBaselines(Learner):
         ImportError: the library is not installed.
         TypeError: on a hyper-parameter that the class does not take.
         ValueError: on a bad argument.
+
+    Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable reinforcement learning
+    implementations*, JMLR 2021.
     """
 
     engine = "stable-baselines3"
@@ -358,6 +361,9 @@ class PPO(_CanTrainBefore):
     (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper, and hardly worse, is one gradient step on one session of each of
     many streams (``n_envs=256, n_steps=1, batch_size=256, n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the
     defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0`` to ``2``).
+
+    Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
+    for `StableBaselines`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
@@ -380,6 +386,9 @@ class A2C(_CanTrainBefore):
     """Advantage actor-critic (stable-baselines3) on the stream of sessions.
 
     Lists as for `PPO`. One gradient step follows every step of the streams, and no session is used twice.
+
+    Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous methods for deep reinforcement
+    learning*, ICML 2016, in its synchronous form; implemented as for `StableBaselines`.
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
@@ -403,6 +412,8 @@ class RecurrentPPO(StableBaselines):
 
     Sessions of different users are independent, and the state of users with a memory is observed, so that there is little for
     it to remember; it is here to be compared.
+
+    Source: as for `PPO`, with a recurrent network.
     """
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
@@ -419,6 +430,9 @@ class MaskablePPO(StableBaselines):
 
     It chooses an item in the light of those above it, and has the lowest regret of all that are here. A session takes K passes
     through the network; an update still follows every few hundred sessions.
+
+    Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*, FLAIRS 2022; implemented as
+    for `StableBaselines`.
     """
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
@@ -438,6 +452,9 @@ class DQN(StableBaselines):
     item, in a random order of them, that is not. ``actions="lists"`` has an output for each list instead (30,240 where L = 10
     and K = 5), and learns nothing of one from another: after 20,000 sessions it had 61 % of random lists' regret, where items
     had 24 % and took a tenth of the time.
+
+    Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015; implemented as for
+    `StableBaselines`.
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
@@ -476,6 +493,9 @@ class SAC(StableBaselines):
     """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
 
     A gradient step after each session, as the library has it with one stream, would take hours for 10⁵ sessions.
+
+    Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep reinforcement learning with a
+    stochastic actor*, ICML 2018; implemented as for `StableBaselines`.
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
@@ -489,7 +509,11 @@ class SAC(StableBaselines):
 
 
 class TD3(StableBaselines):
-    """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item."""
+    """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item.
+
+    Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic methods*, ICML 2018; implemented
+    as for `StableBaselines`.
+    """
 
     paper = "Fujimoto et al. 2018; stable-baselines3"
     representations = ("scores",)

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
 from .agent import Seed
-from .assignment import assign, lead
+from .assignment import ROUNDING, assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader, no_leaders
 
 __all__ = ["GRAB", "SGRAB"]
 
 TIE = 1e-10  # sums of indices this close are equal
-ROUNDING = 1e-12  # of sums of means
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
 
 
@@ -234,8 +233,9 @@ class GRAB(LeaderAgent):
     Source: Gauthier, Gaudel, Fromont, Lompo, *Parametric graph for unimodal ranking bandit*, ICML 2021, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ Ties between leaders are broken by an order of the items that is drawn while there are any, those between lists
-           (sums within 1e-10) and positions uniformly at random; the leader stays a candidate.
+        1. ⚠ Ties between leaders (sums of means within 1e-12) are broken by an order of the items that is drawn while there are
+           any; an item that two positions want by exactly the same amount goes to the first. Ties between lists (sums of
+           indices within 1e-10) and positions are broken uniformly at random; the leader stays a candidate.
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is the one that UniRank has, infinite for s = 1 and 2.
 
@@ -306,7 +306,7 @@ class SGRAB(GRAB):
     Raises:
         ValueError: on a bad horizon or gamma.
 
-    Source: Gauthier et al. 2021, as for `GRAB`, section 5.
+    Source: as for `GRAB`, section 5.
 
     Deviations from the paper:
         1. ⚠ As in `GRAB`.

@@ -366,7 +366,8 @@ class CascadeKLUCB(CascadeAgent):
     Raises:
         ValueError: on an unknown feedback rule, or a bad c.
 
-    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits*, ICML 2015, Algorithm 1 with eq. 6.
+    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
+    with eq. 6.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.

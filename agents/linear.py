@@ -386,7 +386,8 @@ class C2UCB(_LinUCB):
         ValueError: on a negative alpha or a ridge below 1e-6.
 
     Source: Qin, Chen, Zhu, *Contextual combinatorial bandit and its application on diversified online recommendation*, SDM
-    2014, as He et al. 2020, section 6.2, compare with it.
+    2014; compared with in He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile
+    recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ in nothing but their samples.
@@ -414,8 +415,9 @@ class CMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He et al.
-    2020, section 6.2.
+    Source: Zong, Ni, Sung, Ke, Wen, Kveton, *Cascading bandits for large-scale recommendation problems*, UAI 2016; He, An, Li,
+    Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section
+    6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.
@@ -445,8 +447,8 @@ class DCMLinUCB(_LinUCB):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He et al. 2020,
-    section 6.2.
+    Source: Liu, Li, Zhang, *Contextual dependent click bandit algorithm for web recommendation*, COCOON 2018; He, An, Li, Chen,
+    Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
         1. ``α_t`` and λ as in `C2UCB`.
@@ -477,7 +479,7 @@ class PBMLinUCB(_LinUCB):
     Raises:
         ValueError: on κ of a wrong shape or outside ``(0, 1]``, a negative alpha, or a ridge below 1e-6.
 
-    Source: `UBMLinUCB` with weights of the position alone.
+    Source: as for `UBMLinUCB`, with weights of the position alone.
 
     Deviations from the paper:
         1. The paper's own comparison, PBM-UCB, knows no features.
@@ -526,7 +528,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
     Raises:
         ValueError: on an epsilon outside ``[0, 1]`` or a ridge below 1e-6.
 
-    Source: a baseline; `EpsilonGreedy` with features.
+    Source: a baseline: `EpsilonGreedy` with features.
 
     Example:
         >>> LinearEpsilonGreedy(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
@@ -568,7 +570,7 @@ class LinearTS(_RidgeAgent):
     Raises:
         ValueError: on a negative alpha or a ridge below 1e-6.
 
-    Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML 2013.
+    Source: Agrawal, Goyal, *Thompson sampling for contextual bandits with linear payoffs*, ICML 2013, Algorithm 1.
 
     Deviations from the paper:
         1. The paper's scale ``sqrt(9 d ln(t/δ))``, made for its proof, is replaced by a constant.

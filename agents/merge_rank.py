@@ -158,8 +158,8 @@ class MergeRank(CompiledAgent):
     Raises:
         ValueError: on a horizon below 1.
 
-    Source: the code that the authors of Zoghi et al., *Online learning to rank in stochastic click models*, ICML 2017,
-    released with it (``RealMergeRankAlgorithm``, January 2017); described anew, no code was taken.
+    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017:
+    the code that its authors released in January 2017 (``RealMergeRankAlgorithm``); described anew, no code was taken.
 
     Differences from the printed algorithm (`BatchRank`):
         1. ⚠ The items of a batch are shown uniformly at random, not the least observed first, and every one shown is counted.

@@ -151,8 +151,8 @@ class PBMHB(CompiledAgent):
     Raises:
         ValueError: on a bad c, number of sweeps or flag.
 
-    Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best item display on web pages*,
-    IDA 2021, Algorithms 1 and 2.
+    Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best item display on web pages*, IDA
+    2021, Algorithms 1 and 2.
 
     Deviations from the paper:
         1. ⚠ The prior is uniform, where the authors' code begins with half a click and half a miss for each pair.

@@ -51,7 +51,7 @@ class PerState(StateAgent):
         ValueError: on an agent that is not known or cannot be one of several, or lacks a horizon; and as it does itself.
         TypeError: on a hyper-parameter that it does not take.
 
-    Source: the natural extension of a bandit to states that are seen; no paper's.
+    Source: a baseline: the natural extension of a bandit to states that are observed.
 
     Example:
         >>> agent = PerState(4, 2, n_states=3, agent="CascadeUCB1", seed=0)

@@ -292,7 +292,8 @@ class BCMPTS(CompiledAgent):
     Raises:
         ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
 
-    Source: Lagrée et al. 2016, section 5 (BC-MPTS, after Komiyama, Honda, Nakagawa 2015).
+    Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal regret analysis of Thompson
+    sampling in stochastic multi-armed bandit problem with multiple plays*, ICML 2015.
 
     Example:
         >>> BCMPTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape

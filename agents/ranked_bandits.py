@@ -112,7 +112,8 @@ class RankedExp3(CompiledAgent):
         ValueError: on a bad horizon or gamma.
 
     Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
-    Exp3 of Auer, Cesa-Bianchi, Freund, Schapire 1995.
+    Exp3 of Auer, Cesa-Bianchi, Freund, Schapire, *Gambling in a rigged casino: the adversarial multi-armed bandit problem*,
+    FOCS 1995.
 
     Deviations from the paper:
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
@@ -192,7 +193,8 @@ class RankedUCB1(CompiledAgent):
         n_positions: K.
         seed: seeds the agent's own generator.
 
-    Source: Radlinski et al. 2008, Algorithm 2; with UCB1 of Auer, Cesa-Bianchi, Fischer 2002.
+    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
+    UCB1 of Auer, Cesa-Bianchi, Fischer, *Finite-time analysis of the multiarmed bandit problem*, Machine Learning 2002.
 
     Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.
@@ -293,7 +295,8 @@ class RankedKLUCB(CompiledAgent):
         n_positions: K.
         seed: seeds the agent's own generator.
 
-    Source: Radlinski et al. 2008, Algorithm 2; with KL-UCB of Garivier and Cappé 2011.
+    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
+    KL-UCB of Garivier, Cappé, *The KL-UCB algorithm for bounded stochastic bandits and beyond*, COLT 2011.
 
     Deviations from the paper:
         1. ⚠ A replaced choice counts as a pull with reward 0.

@@ -22,6 +22,7 @@ from clickgym.lab.bench.leaderboard import HEADER, leaderboard, row_of
 from clickgym.lab.bench.pages import leaderboard_html, teaches
 from clickgym.lab.bench.score import anchors, tasks
 from clickgym.lab.bench.tasks import ABILITIES, VERSION, candidates
+from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
@@ -51,6 +52,7 @@ def pages() -> dict[Path, str]:
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
     }
+    made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     return texts | made | _sweeps() | _studies() | _when_rl_pays() | _leaderboard()
 
 

@@ -57,8 +57,9 @@ class CascadeModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        N. Craswell, O. Zoeter, M. Taylor, B. Ramsey. *An experimental comparison of click position-bias models.* WSDM 2008.
-        M. Zoghi et al. *Online learning to rank in stochastic click models.* ICML 2017, section 2.2.
+        Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008.
+        Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
+            section 2.2.
 
     Example:
         >>> model = CascadeModel([0.5, 0.2, 0.1], n_positions=2)

@@ -96,7 +96,8 @@ class ClickChainModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        F. Guo et al. *Click chain model in web search.* WWW 2009 (with a posterior over each α(i); here it is a number).
+        Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW 2009 (with a posterior over
+            each α(i); here it is a number).
 
     Example:
         >>> model = ClickChainModel([0.9, 0.5, 0.4], continue_after_skip=1, continue_after_click=0.9,

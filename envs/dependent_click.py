@@ -70,9 +70,8 @@ class DependentClickModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        F. Guo, C. Liu, Y. M. Wang. *Efficient multiple-click models in web search.* WSDM 2009.
-        S. Katariya, B. Kveton, C. Szepesvári, Z. Wen. *DCM bandits: learning to rank with multiple clicks.* ICML 2016,
-            section 2.
+        Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
+        Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*, ICML 2016, section 2.
 
     Example:
         >>> model = DependentClickModel(attraction=[0.5, 0.2], termination=[0.5, 0.5])

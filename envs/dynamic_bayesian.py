@@ -94,7 +94,7 @@ class DynamicBayesianModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        O. Chapelle, Y. Zhang. *A dynamic Bayesian network click model for web search ranking.* WWW 2009.
+        Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009.
 
     Example:
         >>> model = DynamicBayesianModel([0.5, 0.4], [0.8, 0.1], perseverance=0.9, n_positions=2)

@@ -31,8 +31,8 @@ class PiecewiseStationaryModel(ClickModel):
         ValueError: naming the entry and what was expected.
 
     Source:
-        C. Li, M. de Rijke. *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model.*
-            IJCAI 2019, section 3.1.
+        Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
+            2019, section 3.1.
 
     Example:
         >>> from clickgym.envs import CascadeModel

@@ -56,9 +56,8 @@ class PositionBasedModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        M. Richardson, E. Dominowska, R. Ragno. *Predicting clicks: estimating the click-through rate for new ads.* WWW 2007.
-        P. Lagrée, C. Vernade, O. Cappé. *Multiple-play bandits in the position-based model.* NIPS 2016, section 2 (κ for χ,
-            θ for α).
+        Richardson, Dominowska, Ragno, *Predicting clicks: estimating the click-through rate for new ads*, WWW 2007.
+        Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, section 2 (κ for χ, θ for α).
 
     Example:
         >>> model = PositionBasedModel(attraction=[0.5, 0.2, 0.1], examination=[1.0, 0.5])

@@ -61,7 +61,7 @@ class RandomClickModel(_ClickThroughModel):
         ValueError: naming the parameter and what was expected.
 
     Source:
-        A. Chuklin, I. Markov, M. de Rijke. *Click Models for Web Search.* 2015, section 3.1.
+        Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.1.
 
     Example:
         >>> RandomClickModel(0.1, n_items=3, n_positions=2).click_probabilities([2, 0])
@@ -91,7 +91,7 @@ class RankClickThroughModel(_ClickThroughModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        A. Chuklin, I. Markov, M. de Rijke. *Click Models for Web Search.* 2015, section 3.2.
+        Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.2.
 
     Example:
         >>> RankClickThroughModel([0.4, 0.1], n_items=3).click_probabilities([2, 0])
@@ -122,8 +122,9 @@ class DocumentClickThroughModel(_ClickThroughModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        N. Craswell, O. Zoeter, M. Taylor, B. Ramsey. *An experimental comparison of click position-bias models.* WSDM 2008, the
-            baseline hypothesis. A. Chuklin, I. Markov, M. de Rijke. *Click Models for Web Search.* 2015, section 3.2.
+        Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008, the baseline
+            hypothesis.
+        Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.2.
 
     Example:
         >>> model = DocumentClickThroughModel([0.1, 0.4, 0.3], n_positions=2)

@@ -83,7 +83,7 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
     Returns:
         ``(n_chosen,)`` int64 item ids.
 
-    Source: Du, Srikant and Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and continuations ``1 - q``.
+    Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and continuations ``1 - q``.
 
     Example:
         >>> best_scan([0.6, 0.5], [0.4, 1.0], 2)

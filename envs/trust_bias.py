@@ -72,9 +72,9 @@ class TrustBiasModel(ClickModel):
         ValueError: naming the parameter, the entry and what was expected.
 
     Source:
-        A. Agarwal et al. *Addressing trust bias for unbiased learning-to-rank.* WWW 2019.
-        A. Vardasbi, H. Oosterhuis, M. de Rijke. *When inverse propensity scoring does not work: affine corrections for unbiased
-            learning to rank.* CIKM 2020.
+        Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*, WWW 2019.
+        Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work: affine corrections for unbiased learning
+            to rank*, CIKM 2020.
 
     Example:
         >>> model = TrustBiasModel(attraction=[0.5, 0.2, 0.1], examination=[1.0, 0.6])
@@ -163,7 +163,9 @@ def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     Returns:
         ``(K,)`` ε⁺ and ``(K,)`` ε⁻ for the positions k = 1..K.
 
-    Source: Agarwal et al. 2019, as in the simulations of Vardasbi et al. 2020.
+    Source: Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*, WWW 2019, as in the
+    simulations of Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work: affine corrections for
+    unbiased learning to rank*, CIKM 2020.
 
     Example:
         >>> standard_trust(2)

@@ -68,11 +68,6 @@ item-position below has the weight 1, and X counts the positions by the share of
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
 shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
 Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
-
-Sources: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen, KDD 2018 (lists, item-positions, PBM); McInerney et
-al., KDD 2020 (prefixes); He et al., RecSys 2020 (UBM); Dudík, Langford and Li, ICML 2011 (doubly robust); Kiyohara, Saito,
-Matsuhiro, Narita, Shimizu and Yamamoto, *Doubly robust off-policy evaluation for ranking policies under the cascade behavior
-model*, WSDM 2022.
 """
 
 from __future__ import annotations
@@ -208,6 +203,13 @@ def evaluate(
 
     Raises:
         ValueError: as `contributions`; on a bad number; if no session has a positive weight.
+
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking policies with click models*,
+    KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar, Mehrotra, Carterette, *Counterfactual evaluation of slate
+    recommendations with sequential reward interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user
+    browsing bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM); Dudík, Langford, Li, *Doubly robust
+    policy evaluation and learning*, ICML 2011 (doubly robust); Kiyohara, Saito, Matsuhiro, Narita, Shimizu, Yamamoto, *Doubly
+    robust off-policy evaluation for ranking policies under the cascade behavior model*, WSDM 2022.
 
     Example:
         >>> from clickgym.offline import ClickLog, FixedPolicy, UniformPolicy

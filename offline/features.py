@@ -2,9 +2,6 @@
 
 Both are estimators in the style of scikit-learn: the constructor keeps its arguments, `fit` estimates, and what is estimated
 ends with an underscore.
-
-Source: He et al., *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, sections 6.3
-and 6.4.1.
 """
 
 from __future__ import annotations
@@ -44,7 +41,9 @@ class TruncatedSVD:
     Raises:
         ValueError: naming what was expected.
 
-    Source: Halko, Martinsson and Tropp, *Finding structure with randomness*, SIAM Review 53, 2011, algorithms 4.4 and 5.1.
+    Source: Halko, Martinsson, Tropp, *Finding structure with randomness: probabilistic algorithms for constructing approximate
+    matrix decompositions*, SIAM Review 2011, algorithms 4.4 and 5.1; for features in He, An, Li, Chen, Guo, Li, Wang,
+    *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys 2020, section 6.3.
 
     Example:
         >>> matrix = np.outer([1.0, 2.0], [3.0, 0.0, 4.0])
@@ -115,8 +114,9 @@ class DenoisingAutoencoder:
         ValueError: naming what was expected.
         ImportError: `fit` needs torch, which the extra ``rl`` brings; `transform` does not.
 
-    Source: He et al. 2020, section 6.4.1, with 56 features and the hidden layers 25, 10, 10, 25. The paper does not tell
-    optimiser, epochs or batch size.
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*,
+    RecSys 2020, section 6.4.1, with 56 features and the hidden layers 25, 10, 10, 25. The paper does not tell optimiser, epochs
+    or batch size.
 
     Example:
         >>> coder = DenoisingAutoencoder(epochs=50, seed=1)

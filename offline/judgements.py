@@ -111,7 +111,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     Raises:
         ValueError: naming the file and the missing column, or the line (in Parquet the row, from 1) and the reason.
 
-    Source: Harper and Konstan, ACM Transactions on Interactive Intelligent Systems 5, 2015.
+    Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
     """
     path = Path(path)
     refused = Skipped(path, strict=True)
@@ -181,7 +181,7 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
     Raises:
         ValueError: naming the file, the line and the reason; where the sizes do not add up to the number of documents.
 
-    Source: Qin and Liu, *Introducing LETOR 4.0 datasets*, 2013; the file of sizes is that of LightGBM and XGBoost.
+    Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, arXiv 2013; the file of sizes is that of LightGBM and XGBoost.
     """
     path = Path(path)
     documents = _Documents()

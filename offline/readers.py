@@ -126,7 +126,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
         ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
             than ``max_memory``.
 
-    Source: Serdyukov, Craswell and Dupret, WSCD 2012.
+    Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM 2012.
     """
     path = Path(path)
     sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
@@ -252,7 +252,7 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, 
         ValueError: on a malformed line, naming the file, the line and the reason; on a file without queries; on more to keep
             than ``max_memory``.
 
-    Source: Serdyukov, Dupret and Craswell, WSCD 2014.
+    Source: Serdyukov, Dupret, Craswell, *Log-based personalization: the 4th web search click data (WSCD) workshop*, WSDM 2014.
     """
     path = Path(path)
     sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
@@ -475,7 +475,8 @@ def read_open_bandit(
     Raises:
         ValueError: naming the file and the missing column, or the line and the reason.
 
-    Source: Saito, Aihara, Matsutani and Narita, NeurIPS Datasets and Benchmarks 2021.
+    Source: Saito, Aihara, Matsutani, Narita, *Open Bandit Dataset and Pipeline: towards realistic and reproducible off-policy
+    evaluation*, NeurIPS Datasets and Benchmarks 2021.
     """
     path = Path(path)
     skipped = Skipped(path, strict)

@@ -71,7 +71,7 @@ def describe_agent(name: str) -> Description:
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]
-    about = re.split(r"\n\s*\|", text[""])[0]  # before the table of an RL algorithm, of which the rows are those below
+    about = re.split(r"\nSource: |\n\s*\|", text[""])[0]  # before the table of an RL algorithm, whose rows are those below
     return Description("agent", name, _plain(about), _filled(facts), [table for table in tables if table.rows])
 
 

@@ -25,7 +25,7 @@ PACKAGES = ("src", "envs", "agents", "runner", "offline", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
     "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile",
-    "constraints.txt", ".gitignore", ".pre-commit-config.yaml",
+    "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
 )  # fmt: skip
 PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
 

@@ -5,9 +5,6 @@ stop probability its satisfaction.
 
 ⚠ In the papers a user may stop after a *click*, which is what these users do. The code released beside them
 (``utils/clicks.py`` of HarrieO/OnlineLearningToRank) flips the coin at every examined document, clicked or not.
-
-Source: Hofmann, Whiteson, de Rijke, *Balancing exploration and exploitation in listwise and pairwise online learning to rank
-for information retrieval*, Information Retrieval 16, 2013; Oosterhuis and de Rijke, CIKM 2018, table 1.
 """
 
 from __future__ import annotations
@@ -117,8 +114,9 @@ class GradedModel(LabelledModel):
         ValueError: naming the parameter and what was expected.
 
     Source:
-        K. Hofmann, S. Whiteson, M. de Rijke. *Balancing exploration and exploitation in listwise and pairwise online learning
-            to rank for information retrieval.* Information Retrieval 16, 2013.
+        Hofmann, Whiteson, de Rijke, *Balancing exploration and exploitation in listwise and pairwise online learning to rank
+            for information retrieval*, Information Retrieval 2013.
+        Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018, table 1.
 
     Example:
         >>> items = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]

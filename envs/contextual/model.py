@@ -222,8 +222,8 @@ class LinearModel(ContextualModel):
         ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and ``θ*ᵀx ∈ [0, 1]`` must hold for all candidates.
 
     Source:
-        X. He et al. *Contextual user browsing bandits for large-scale online mobile recommendation.* RecSys 2020, sections 3
-            and 6.3.
+        He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*, RecSys
+            2020, sections 3 and 6.3.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -287,6 +287,9 @@ class LabelledModel(ContextualModel):
 
     Raises:
         ValueError: naming the parameter and what was expected.
+
+    Source:
+        as for `LinearModel`, with attraction probabilities that need not be linear.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel

@@ -59,7 +59,7 @@ class CascadeMDP(Users):
         ValueError: naming the parameter and what was expected.
 
     Source:
-        Y. Du, R. Srikant, W. Chen. *Cascading reinforcement learning.* ICLR 2024.
+        Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Example:
         >>> bait = [[[0, 1], [1, 0], [1, 0]], [[0, 1]] * 3]  # item 0 leads to state 1, which nobody leaves

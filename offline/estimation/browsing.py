@@ -159,7 +159,7 @@ class PBMEstimator(_BrowsingEstimator):
             log's labels, the last row, 0.5, for all queries never shown.
         n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
-    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 4.
+    Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -197,7 +197,8 @@ class UBMEstimator(_BrowsingEstimator):
             click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
         n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
-    Source: Dupret and Piwowarski 2008, in the EM form of Chuklin, Markov and de Rijke 2015.
+    Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past observations*, SIGIR 2008,
+    in the EM form of Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.
 
     Example:
         >>> from clickgym.offline import ClickLog

@@ -199,7 +199,7 @@ class CMEstimator(_CascadingEstimator):
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
 
-    Source: Craswell et al. 2008.
+    Source: Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -239,7 +239,7 @@ class DCMEstimator(_ScanningEstimator):
     Raises:
         ValueError: on another method.
 
-    Source: Guo, Liu and Wang 2009.
+    Source: Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -280,7 +280,7 @@ class SDBNEstimator(_CascadingEstimator):
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
 
-    Source: Chapelle and Zhang 2009, section 5.
+    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009, section 5.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -319,7 +319,7 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
         perseverance_: probability g that an unsatisfied user goes on.
         n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
-    Source: Chapelle and Zhang 2009, appendix.
+    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009, appendix.
 
     Example:
         >>> from clickgym.offline import ClickLog

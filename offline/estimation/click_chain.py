@@ -38,7 +38,8 @@ class CCMEstimator(EMEstimator):
         continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant item.
         n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
 
-    Source: the model of Guo et al. 2009, with α(i) a parameter as in Chuklin, Markov and de Rijke 2015.
+    Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW 2009, with
+    α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015.
 
     Example:
         >>> from clickgym.offline import ClickLog

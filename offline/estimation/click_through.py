@@ -28,7 +28,7 @@ class RCTREstimator(_ClickThroughEstimator):
     Attributes:
         rate_: ``(K,)`` the probability of a click at each position.
 
-    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.2.
+    Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.2.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -52,7 +52,7 @@ class RCMEstimator(_ClickThroughEstimator):
     Attributes:
         rate_: ``(1,)`` the probability of a click.
 
-    Source: Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.1.
+    Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.1.
 
     Example:
         >>> from clickgym.offline import ClickLog
@@ -79,7 +79,8 @@ class DCTREstimator(_ClickThroughEstimator):
     Attributes:
         rate_: ``(P + 1,)`` the probability of a click on each pair; the last entry, 0.5, stands for all pairs never shown.
 
-    Source: Craswell et al. 2008; Chuklin, Markov and de Rijke, *Click Models for Web Search*, 2015, section 3.2.
+    Source: Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias models*, WSDM 2008; Chuklin,
+    Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 3.2.
 
     Example:
         >>> from clickgym.offline import ClickLog

@@ -315,7 +315,8 @@ class EMEstimator(Estimator):
         log_posterior_: the highest penalised log-likelihood so far, before each step and after the last; it never falls.
         converged_: whether the last step, a plain one, gained so little; None without ``tol``.
 
-    Source: SQUAREM: Varadhan and Roland 2008, scheme S3, kept inside (0, 1) and from falling.
+    Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the convergence of any EM algorithm*,
+    Scandinavian Journal of Statistics 2008, scheme S3, kept inside (0, 1) and from falling.
     """
 
     iterations: int

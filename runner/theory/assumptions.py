@@ -81,7 +81,9 @@ def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | N
     Raises:
         ValueError: on a model that changes, in its users or its candidates, one of too many lists, or a bad reward or cutoff.
 
-    Source: Zoghi et al. 2017, section 3.4; Li et al. 2019 (BubbleRank), section 4.1.
+    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
+    section 3.4; Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via
+    implicit click feedback*, UAI 2019, section 4.1.
 
     Example:
         >>> from clickgym.envs import DependentClickModel

@@ -76,7 +76,9 @@ def cascade_lower(model: Problem, steps: ArrayLike) -> Values:
     Raises:
         ValueError: on another click model or reward, on items that tie for position K, or a step below 1.
 
-    Source: Kveton et al. 2015, *Cascading bandits*, Theorem 4; also quoted in Li and de Rijke 2019, section 4.2.
+    Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Theorem 4;
+    also quoted in Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade
+    model*, IJCAI 2019, section 4.2.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -110,7 +112,7 @@ def pbm_lower(model: Problem, steps: ArrayLike) -> Values:
         ValueError: on another click model or reward, a position that is never examined, items that tie for the last place
             in the list, or a step below 1.
 
-    Source: Lagrée et al. 2016, Theorem 6.
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, Theorem 6.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -153,7 +155,8 @@ def batch_rank_upper(model: Problem, steps: ArrayLike) -> Values:
     Raises:
         ValueError: naming the assumption that fails; on another reward, a cutoff, or a step below 1.
 
-    Source: Zoghi et al. 2017, Theorem 1.
+    Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017,
+    Theorem 1.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -195,7 +198,8 @@ def bubble_rank_upper(
     Raises:
         ValueError: naming the assumption that fails; on K < L, another reward, a cutoff, a bad list or delta, a step below 1.
 
-    Source: Li et al. 2019 (BubbleRank), Theorem 1.
+    Source: Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via
+    implicit click feedback*, UAI 2019, Theorem 1.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel
@@ -249,7 +253,8 @@ def cascade_ducb_upper(model: Problem, steps: ArrayLike, *, gamma: float | None 
     Raises:
         ValueError: on another click model or reward, a gamma or epsilon out of range, or a step below 1.
 
-    Source: Li and de Rijke 2019, Theorem 1.
+    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
+    2019, Theorem 1.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -290,7 +295,8 @@ def cascade_swucb_upper(model: Problem, steps: ArrayLike, *, tau: int | None = N
     Raises:
         ValueError: on another click model or reward, a tau or epsilon out of range, or a step below 1.
 
-    Source: Li and de Rijke 2019, Theorem 2.
+    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
+    2019, Theorem 2.
 
     Example:
         >>> from clickgym.envs import CascadeModel
@@ -339,7 +345,7 @@ def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> 
     Raises:
         ValueError: on another click model or reward, a position that is never examined, a negative epsilon, or a step below 1.
 
-    Source: Lagrée et al. 2016, Theorem 9.
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, Theorem 9.
 
     Example:
         >>> from clickgym.envs import PositionBasedModel

@@ -150,6 +150,8 @@ def test_documentation_pages_are_up_to_date():
         docs / "scoreboard.md",
         docs / "contextual.md",
         docs / "agents.md",
+        docs / "citing.md",
+        ROOT / "paper.bib",
         docs / "environments.md",
         docs / "studies.md",
         docs / "when_rl_pays.md",
