@@ -76,7 +76,7 @@ MODULES: dict[str, list[Aim]] = {
     "click models": [
         _aim(
             "envs/cascade envs/dependent_click envs/position_based envs/user_browsing envs/dynamic_bayesian envs/click_chain "
-            "envs/trust_bias envs/click_model envs/scan",
+            "envs/trust_bias envs/rate_models envs/click_model envs/scan",
             "test_user_browsing_optimum test_scan test_click_models",
         ),
         _aim("envs/schedule envs/piecewise_stationary", "test_nonstationary_envs test_instances_as_arguments"),
@@ -88,6 +88,13 @@ MODULES: dict[str, list[Aim]] = {
             "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
         ),
         _aim("envs/session", "test_vector_envs"),
+    ],
+    "environments": [
+        _aim("envs/click_env", "test_episodes test_vector_envs test_human_rendering"),
+        _aim("envs/guests", "test_guests"),
+        _aim("envs/problem envs/registration envs/users", "test_instances_as_arguments test_registration"),
+        _aim("envs/rendering", "test_rendering"),
+        _aim("envs/check_click_model", "test_check_click_model"),
     ],
     "sweep and results": [
         _aim(
@@ -111,18 +118,33 @@ MODULES: dict[str, list[Aim]] = {
             "test_scores_by_label test_offline",
         )
     ],
+    "click through and policies": [
+        _aim("offline/estimation/click_through", "test_em test_offline"),
+        _aim("offline/policies", "test_evaluation test_doubly_robust"),
+    ],
     "evaluation": [
         _aim(
-            "offline/evaluation offline/comparison",
-            "test_evaluation_diagnostics test_single_displays test_evaluation",
+            "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
+            "offline/doubly_robust",
+            "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
         )
     ],
     "study rules": [
         _aim(
             "lab/studies/study lab/studies/zoghi2017 lab/studies/li2019_bubble lab/studies/li2019_cascade "
-            "lab/studies/lagree2016 lab/studies/he2020 lab/studies/play",
-            "test_study_rules test_studies",
-        )
+            "lab/studies/lagree2016 lab/studies/he2020 lab/studies/pdgd lab/studies/nonstat_detect "
+            "lab/studies/unknown_examination lab/studies/when_rl_pays",
+            "test_study_rules",
+        ),
+        _aim(
+            "lab/studies/why lab/studies/why_change lab/studies/why_early_regret lab/studies/why_exp3 lab/studies/why_ubm_lead "
+            "lab/studies/why_violations",
+            "test_why_rules",
+        ),
+    ],
+    "studies": [
+        _aim("lab/studies/play lab/studies/reader lab/studies/rehearsal lab/studies/page", "test_study_files test_studies"),
+        _aim("lab/shipped", "test_shipped", "not come_out_again and not figures_of"),
     ],
     "agents": [
         _aim("agents/kernels", "test_agent_mechanisms"),
@@ -138,6 +160,12 @@ MODULES: dict[str, list[Aim]] = {
         _aim("agents/position_based agents/position_based_ts", "test_position_based_agents"),
         _aim("agents/ranked_bandits", "test_ranked_bandits"),
     ],
+    "interface of agents": [
+        _aim("agents/agent runner/check_agent", "test_check_agent"),
+        _aim("agents/frozen_policy", "test_frozen_policy"),
+        _aim("agents/learner agents/generic_rl agents/item_policy", "test_generic_rl"),
+        _aim("runner/learners/family runner/learners/play runner/learners/vec_env", "test_generic_rl test_learners_of_memory"),
+    ],
     "memory": [
         _aim("envs/memory/lives envs/memory/model", "test_memory", "not stable_baselines"),
         _aim("agents/cascade_vi agents/per_state", "test_state_agents"),
@@ -152,21 +180,30 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "logs": [
         _aim("offline/tidy offline/readers", "test_log_formats test_readers", "not mutated_files or tidy"),
+        _aim(
+            "offline/blocks offline/counting offline/rows offline/tables offline/log", "test_blocks test_log_edges test_offline"
+        ),
+        _aim("offline/record offline/replay", "test_replay", "not learning_agent_earns"),
+        _aim("offline/contextual", "test_features", "not curved_surface"),
         _aim("offline/judgements", "test_graded_users test_features test_readers", "not curved_surface and not tidy"),
         _aim("offline/features", "test_features", "not curved_surface"),
     ],
     "fitting": [
         _aim("offline/fitting", "test_fit_cli test_em"),
-        _aim("offline/policies", "test_evaluation test_doubly_robust"),
     ],
     "scorecard": [
         _aim(
-            "lab/bench/score lab/bench/tasks lab/bench/verify lab/bench/leaderboard",
+            "lab/bench/score lab/bench/tasks lab/bench/verify lab/bench/leaderboard lab/bench/play lab/bench/card "
+            "lab/bench/reference",
             "test_bench",
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
         ),
     ],
-    "decision": [_aim("offline/decision/decide", "test_decide")],
+    "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
+    "reports": [
+        _aim("runner/reports/words runner/reports/exports runner/reports/results", "test_report test_python_results"),
+        _aim("runner/reports/bounds runner/theory/describe", "test_theory_reports"),
+    ],
     "theory": [
         _aim(
             "runner/theory/applicable runner/theory/assumptions runner/theory/bounds",
@@ -176,7 +213,7 @@ MODULES: dict[str, list[Aim]] = {
     "newer agents": [
         _aim("agents/grab", "test_grab"),
         _aim("agents/uni_rank", "test_uni_rank"),
-        _aim("agents/leaders", "test_grab test_uni_rank"),
+        _aim("agents/leaders agents/assignment", "test_grab test_uni_rank"),
         _aim("agents/merge_rank", "test_merge_rank"),
         _aim("agents/pbmhb", "test_pbmhb"),
         _aim("agents/pdgd", "test_pdgd"),
@@ -188,9 +225,10 @@ MODULES: dict[str, list[Aim]] = {
         _aim("envs/instances/families envs/instances/instance", "test_instances"),
     ],
     "checks and labels": [
-        _aim("envs/checks", "test_validation"),
+        _aim("src/clickgym/core/checks", "test_validation"),
         _aim("envs/spaces", "test_spaces"),
-        _aim("envs/files", "test_files"),
+        _aim("src/clickgym/core/files", "test_files"),
+        _aim("src/clickgym/core/formats src/clickgym/core/statistics src/clickgym/core/terminal", "test_terminal test_results"),
         _aim("runner/labels runner/make", "test_make"),
     ],
 }
