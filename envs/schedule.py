@@ -41,7 +41,7 @@ class Batch(Protocol):
         """Draw what the next session of each stream brings, or of those whose users have left."""
 
     def begin_episode(self, rng: np.random.Generator) -> None:
-        """Draw what an episode begins with, if it is more than that the sessions go on: other users, where they have a memory."""
+        """Draw what an episode begins with, if the sessions do not just go on: other users, where they have a memory."""
 
     def play(
         self,
@@ -89,7 +89,7 @@ class AnyTask(Protocol):
         """Draw what the next session brings."""
 
     def begin_episode(self, rng: np.random.Generator) -> None:
-        """Draw what an episode begins with, if it is more than that the sessions go on: another user, where he has a memory."""
+        """Draw what an episode begins with, if the sessions do not just go on: another user, where he has a memory."""
 
     def observe(self, clicks: NDArray[np.int8]) -> Any:
         """What is observed after these clicks."""
