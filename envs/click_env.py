@@ -164,8 +164,6 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             self._begun = True
             self._forget()
             self.task.draw(self.np_random)
-        if self.render_mode == HUMAN:
-            self.render()
         return self.task.observe(np.zeros(self.model.n_positions, np.int8)), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
@@ -219,7 +217,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
-        ``"human"``, where it is shown, as `reset` and `step` do by themselves."""
+        ``"human"``, where it is shown, as `step` does by itself."""
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; give one to gym.make(...)")
             return None
@@ -236,9 +234,21 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             reward=self._reward,
         )
         if self.render_mode == HUMAN:
-            show(page, 1 / self.metadata["render_fps"])
+            if self._ranking is not None:  # there is nothing to see before the first session
+                show(page, 1 / self.metadata["render_fps"])
             return None
         return render(page, self.render_mode)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """What MaskablePPO of sb3-contrib asks for: lists have no masks, their items one by one do.
+
+        Raises:
+            TypeError: always, naming the wrapper to take.
+        """
+        raise TypeError(
+            f"{name_of(self)} has no action masks, for an action is a whole list; MaskablePPO chooses the items one by one "
+            "with the wrapper clickgym.envs.ItemByItem(env)"
+        )
 
     def __repr__(self) -> str:
         return as_call(self, **_facts(self))
