@@ -141,10 +141,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start a new stream of sessions.
+        """Begin an episode: with a seed, and the first time, in a new stream of sessions; else in the same one.
+
+        Without a seed the users go on: candidates, changes and regret stay as they are, and nothing is drawn, but another user
+        where users have a memory.
 
         Args:
-            seed: reseeds the stream; None goes on with the present generator.
+            seed: begins a new stream; None goes on with the present one.
             options: there are none.
 
         Returns:
@@ -155,12 +158,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
-        self._forget()
-        self._begun = True
-        self.task.draw(self.np_random)
-        if self.render_mode == HUMAN:
-            self.render()
-        return self.task.observe(self._clicks.copy()), {
+        if self._begun and seed is None:
+            self.task.begin_episode(self.np_random)
+        else:
+            self._begun = True
+            self._forget()
+            self.task.draw(self.np_random)
+        return self.task.observe(np.zeros(self.model.n_positions, np.int8)), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
         }
@@ -213,7 +217,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
-        ``"human"``, where it is shown, as `reset` and `step` do by themselves."""
+        ``"human"``, where it is shown, as `step` does by itself."""
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; give one to gym.make(...)")
             return None
@@ -230,9 +234,21 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             reward=self._reward,
         )
         if self.render_mode == HUMAN:
-            show(page, 1 / self.metadata["render_fps"])
+            if self._ranking is not None:  # there is nothing to see before the first session
+                show(page, 1 / self.metadata["render_fps"])
             return None
         return render(page, self.render_mode)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """What MaskablePPO of sb3-contrib asks for: lists have no masks, their items one by one do.
+
+        Raises:
+            TypeError: always, naming the wrapper to take.
+        """
+        raise TypeError(
+            f"{name_of(self)} has no action masks, for an action is a whole list; MaskablePPO chooses the items one by one "
+            "with the wrapper clickgym.envs.ItemByItem(env)"
+        )
 
     def __repr__(self) -> str:
         return as_call(self, **_facts(self))
@@ -282,7 +298,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     """``num_envs`` independent streams of sessions of the same users, or of several, stepped together in compiled code.
 
     The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
-    are truncated together.
+    are truncated together. As in `ClickEnv` an episode goes on with the stream, unless the reset that begins it has a seed.
 
     ⚠ Users who leave do not set the clock back: with ``max_episode_steps`` their law is not that of `ClickEnv` under a time
     limit, which counts the sessions of each user. Whoever has just come is truncated with the others, with ``NEXT_STEP``
@@ -294,7 +310,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
             has number b mod n, and an optimum of its own.
-        max_episode_steps: truncate all streams after so many steps, whoever has left in between; None never does.
+        max_episode_steps: truncate all streams after so many steps, whoever has left in between; None and -1 never do.
         autoreset_mode: what follows a truncation, and on a stream a user who has left: ``AutoresetMode.NEXT_STEP`` (the next
             ``step`` ignores the actions of these streams, and resets them) or ``AutoresetMode.SAME_STEP`` (the same ``step``
             returns the first observation of the new stream, and the last one as ``final_obs``).
@@ -339,6 +355,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **parameters: Any,
     ) -> None:
+        if max_episode_steps == -1:  # as `gymnasium.make` has it
+            max_episode_steps = None
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
         _check_render_mode(render_mode, RENDER_MODES)
@@ -374,6 +392,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._begun = False
         self._steps: int
+        self._episode_steps: int
         self._truncated: bool  # with NEXT_STEP: the next step is the reset
         self._rankings: NDArray[np.int64] | None
         self._clicks: NDArray[np.int8]
@@ -382,10 +401,10 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start all streams anew.
+        """Begin an episode on all streams: with a seed, and the first time, of new streams; else they go on, as in `ClickEnv`.
 
         Args:
-            seed: one integer that seeds all streams; None goes on with the present generator.
+            seed: one integer that seeds all streams; None goes on with the present ones.
             options: there are none.
 
         Returns:
@@ -396,8 +415,12 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         super().reset(seed=seed)
         if seed is not None:
             self._np_random = _seeded(seed)
+        if self._begun and seed is None:
+            return self._begin_episode()
         self._begun = True
-        return self._restart()
+        self._forget()
+        self._batch.draw(self.np_random)
+        return self._first_observations()
 
     def step(
         self, actions: NDArray[np.int64]
@@ -420,7 +443,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         size = self.num_envs
         nobody = np.zeros(size, np.bool_)
         if self._truncated:  # NEXT_STEP: this call is the reset
-            observations, infos = self._restart()
+            observations, infos = self._begin_episode()
             return observations, np.zeros(size), nobody, nobody.copy(), infos
         begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
         resets = begins is not nobody and bool(begins.any())
@@ -443,6 +466,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             for nothing in (clicks, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
+        self._episode_steps += 1
         if self._steps == self._next_change:
             self._enter()
         self._regret += regret
@@ -454,7 +478,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
-        truncated = self._steps == self.max_episode_steps
+        truncated = self._episode_steps == self.max_episode_steps
         someone_left = ended is not nobody and bool(ended.any())
         if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or someone_left):
             self._truncated = truncated
@@ -466,7 +490,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
                 final[b] = last
         finals = self._masked(over, final_obs=final, final_info={**infos, **self._only(over, infos)})
         if truncated:
-            observations, firsts = self._restart()
+            observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
             clicks = clicks.copy()
@@ -532,7 +556,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
-        self._steps = 0
+        self._steps = self._episode_steps = 0
         self._enter()
         self._truncated = False
         self._regret = np.zeros(self.num_envs)
@@ -541,16 +565,21 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._clicks = np.zeros(shape, np.int8)
         self._examined[:] = 0
 
+    def _begin_episode(self) -> tuple[Any, dict[str, Any]]:
+        """Go on with the streams in another episode."""
+        self._episode_steps, self._truncated = 0, False
+        self._batch.begin_episode(self.np_random)
+        return self._first_observations()
+
     def _enter(self) -> None:
         """Take up the task of the present step."""
         self.task, self._next_change = self._course.at(self._steps)
         self._batch = self.task.batch(self.num_envs)
 
-    def _restart(self) -> tuple[Any, dict[str, Any]]:
-        """What all streams begin with."""
-        self._forget()
-        self._batch.draw(self.np_random)
-        return self._batch.observe(self._clicks.copy()), self._firsts(np.ones(self.num_envs, np.bool_))
+    def _first_observations(self) -> tuple[Any, dict[str, Any]]:
+        """What all streams begin an episode with."""
+        nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
+        return self._batch.observe(nothing), self._firsts(np.ones(self.num_envs, np.bool_))
 
     def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
         """The info of a reset, on some streams."""

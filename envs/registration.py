@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gymnasium
+from gymnasium.wrappers import TimeLimit
 
+from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
 from .problem import FORMS, Problem, forms_of
 from .users import Users, users_class
 
-__all__ = ["CONTEXTUAL", "ENVIRONMENTS", "MEMORY", "Environment", "register", "register_memory"]
+__all__ = [
+    "CONTEXTUAL", "ENVIRONMENTS", "EPISODE", "MEMORY", "Environment", "endless", "is_limit_of_id", "register",
+    "register_memory",
+]  # fmt: skip
+
+EPISODE = 1000
+"""Sessions after which every id cuts an episode."""
 
 
 class Environment(NamedTuple):
@@ -112,8 +122,37 @@ def _add(env_id: str, environment: Environment, known: dict[str, Environment]) -
         env_id,
         entry_point="clickgym.envs.click_env:ClickEnv",
         vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
+        max_episode_steps=EPISODE,
         kwargs={"model": environment.model} | ({"form": environment.form} if environment.form else {}),
     )
+
+
+@contextmanager
+def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+    """An environment without the time limit that its id brings, until the context ends; any other limit stays.
+
+    Args:
+        env: of any origin, wrapped or not.
+    """
+    layer: Any = env.env if is_limit_of_id(env) else env  # type: ignore[attr-defined]
+    endless_env, around = layer, None
+    while isinstance(layer, gymnasium.Wrapper) and around is None:
+        if is_limit_of_id(layer.env):
+            around, limit = layer, layer.env
+            around.env = limit.env
+        layer = layer.env
+    try:
+        yield endless_env
+    finally:
+        if around is not None:
+            around.env = limit
+
+
+def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether a wrapper is the time limit that an id of ours brings."""
+    if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
+        return False
+    return env.spec.max_episode_steps == EPISODE
 
 
 def _name_of(model: type[ClickModel]) -> str:

@@ -40,6 +40,9 @@ class Batch(Protocol):
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         """Draw what the next session of each stream brings, or of those whose users have left."""
 
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Draw what an episode begins with, if the sessions do not just go on: other users, where they have a memory."""
+
     def play(
         self,
         rankings: NDArray[np.int64],
@@ -84,6 +87,9 @@ class AnyTask(Protocol):
     def ended(self) -> bool: ...
     def draw(self, rng: np.random.Generator) -> None:
         """Draw what the next session brings."""
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Draw what an episode begins with, if the sessions do not just go on: another user, where he has a memory."""
 
     def observe(self, clicks: NDArray[np.int8]) -> Any:
         """What is observed after these clicks."""
@@ -142,6 +148,9 @@ class Task:
     def draw(self, rng: np.random.Generator) -> None:
         """Nothing: every session is like the last."""
 
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Nothing: the sessions go on."""
+
     def observe(self, clicks: NDArray[np.int8]) -> NDArray[np.int8]:
         """The clicks themselves."""
         return clicks
@@ -164,6 +173,9 @@ class _SharedTask:
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
+        pass
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
         pass
 
     def play(
@@ -260,6 +272,15 @@ class _DealtBatch:
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         for _, batch in self._groups:
             batch.draw(rng, only_ended)
+        self._gather()
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        for _, batch in self._groups:
+            batch.begin_episode(rng)
+        self._gather()
+
+    def _gather(self) -> None:
+        """Take over what the groups have drawn."""
         if self._groups[0][1].ended is not None:
             self.ended = self._together([batch.ended for _, batch in self._groups])
         self.optimal_reward = self._together([batch.optimal_reward for _, batch in self._groups])

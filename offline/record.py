@@ -14,6 +14,7 @@ from ..core.checks import check_count, check_seed
 from ..core.files import check_memory
 from ..envs import ClickEnv, ContextualModel
 from ..envs.guests import clicks_of, sizes_of
+from ..envs.registration import endless
 from ..runner.loop import check_list, session_error
 from ..runner.run import instance_of
 from .log import ClickLog
@@ -48,6 +49,11 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), 0.1, ('yandex-9982',))
     """
     sessions, seed = check_count("sessions", sessions), None if seed is None else check_seed(seed)
+    with endless(env) as stream:
+        return _record(agent, stream, sessions, seed)
+
+
+def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> ClickLog:
     click_env: Any = env.unwrapped
     guest = not isinstance(click_env, ClickEnv)
     contextual = not guest and isinstance(click_env.model, ContextualModel)

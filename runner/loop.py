@@ -16,6 +16,7 @@ from ..core.kernels import KernelError, SessionError, cause, only_own_frames, sp
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
+from ..envs.registration import is_limit_of_id
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .labels import UnsuitedError
@@ -129,7 +130,7 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     if env.render_mode == "human":
         return "render_mode='human' shows every session"
     while isinstance(env, gym.Wrapper):
-        if type(env) not in (OrderEnforcing, PassiveEnvChecker):
+        if not _is_harmless(env):
             return f"the wrapper {type(env).__name__} must see every step"
         env = env.env
     if not isinstance(env, ClickEnv):
@@ -139,6 +140,11 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     return None
 
 
+def _is_harmless(env: gym.Env) -> bool:
+    """Whether a wrapper is one that every id brings, and nothing is lost without."""
+    return type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env)
+
+
 def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     """The environment within harmless wrappers, if a learner can play on streams of its own instead.
 
@@ -146,7 +152,7 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
         UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
     """
     layer = env
-    while type(layer) in (OrderEnforcing, PassiveEnvChecker):
+    while _is_harmless(layer):
         layer = layer.env  # type: ignore[attr-defined]
     if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
         raise UnsuitedError(

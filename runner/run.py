@@ -21,6 +21,7 @@ from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
+from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
@@ -181,13 +182,14 @@ def run(
         True
     """
     # Who is told of the progress says what there is to say.
-    with CompilationNote() if on_chunk is None else nullcontext():
-        return _run(agent, env, horizon, seed, checkpoints, engine, metrics, on_chunk, tensorboard)
+    note = CompilationNote() if on_chunk is None else nullcontext()
+    with note, endless(make_env(env)) as stream:  # an episode would be a unit of account only, and cost time
+        return _run(agent, stream, horizon, seed, checkpoints, engine, metrics, on_chunk, tensorboard)
 
 
 def _run(
     agent: Agent | Learner | AgentLike,
-    env: gym.Env | EnvLike,
+    env: gym.Env,
     horizon: int,
     seed: int | None,
     checkpoints: ArrayLike | None,
@@ -199,7 +201,6 @@ def _run(
     measured = Metrics(metrics)
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps = checkpoint_steps(horizon, checkpoints)
-    env = make_env(env)
     if not isinstance(agent, (Agent, Learner)):
         agent = make_agent(agent, env, horizon=horizon, seed=seed)
     used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")

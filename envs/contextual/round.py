@@ -263,6 +263,9 @@ class RoundTask:
         draw = specialise(_draw, next_round=self.next_round, counted=True)
         draw(self.pool, self.round, self.parameters, rng, self.code, self._scratch)
 
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Nothing: the candidates to be ranked next are drawn."""
+
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         """The clicks, and the features of the candidates to be ranked next."""
         return {"clicks": clicks, "features": self.round.features.copy()}
@@ -294,6 +297,9 @@ class _StreamsOfRounds:
             task.pool, task.round, task.parameters, rng, task.code, task._scratch,
             self._features, self._attractions, self._others, self.optimal_ranking, self.optimal_reward,
         )  # fmt: skip
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        pass
 
     def play(
         self,

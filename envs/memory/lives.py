@@ -191,6 +191,11 @@ class LifeTask:
         """The next session of the user, or the first of the next one."""
         draw_one(self.pool, self.round, self.parameters, rng)
 
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Another user comes."""
+        self.round.ended[0] = True
+        self.draw(rng)
+
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         """The clicks, the state in which the user comes back, and the sessions left where these are fixed."""
         state, _, left = self.round.features
@@ -221,6 +226,10 @@ class _Streams:
         draw_streams(
             task.pool, task.round, task.parameters, rng, only_ended, self._now, self._features, self.optimal_reward, self.ended
         )
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        self.ended[:] = True
+        self.draw(rng)
 
     def play(
         self,

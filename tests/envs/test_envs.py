@@ -331,7 +331,7 @@ def test_the_page_shows_the_last_session_and_the_regret_so_far(env_id):
         assert [f"item {item}" in line for item, line in zip([4, 2, 0], lines, strict=True)] == [True] * K
         assert [("clicked" in line) for line in lines] == clicks.astype(bool).tolist()
         assert all("examined" in line for line in lines if "clicked" in line)
-    env.reset()
+    env.reset(seed=1)
     assert "no session yet" in env.render()
 
 

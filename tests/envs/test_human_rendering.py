@@ -41,7 +41,7 @@ def test_every_session_is_printed_where_there_is_no_terminal(env_id, capsys, pau
         env.step(env.action_space.sample())
     assert env.render() is None
     heads = [line for line in capsys.readouterr().out.splitlines() if env_id in line]
-    assert [head.split(" | ")[1] for head in heads] == ["no session yet", "session 1", "session 2", "session 2"]
+    assert [head.split(" | ")[1] for head in heads] == ["session 1", "session 2", "session 2"]
     assert pauses == []
 
 
@@ -69,12 +69,17 @@ def test_the_frame_rate_is_that_of_the_metadata(monkeypatch, capsys, pauses):
     console(monkeypatch, force_terminal=True)
     env = ClickEnv(PositionBasedModel([0.5, 0.4], [1.0]), render_mode="human")
     env.reset(seed=0)
+    assert pauses == []
+    env.step([0])
     assert pauses == [1 / env.metadata["render_fps"]]
 
 
 def test_the_checker_of_gymnasium_is_content(capsys):
     assert "human" in ClickEnv.metadata["render_modes"]
     check_env(gym.make("PBMRank-v0", render_mode="human").unwrapped)
+    assert "| session 1 |" in capsys.readouterr().out
+    check_env(gym.make("PBMRank-v0").unwrapped)
+    assert capsys.readouterr().out == ""  # it renders in each mode, and never steps
 
 
 def test_a_run_shows_its_sessions_and_has_the_same_numbers(capsys):

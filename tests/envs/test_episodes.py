@@ -1,0 +1,225 @@
+"""Episodes: every id cuts its stream of sessions, other people's loops end, and nothing else of the stream changes."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
+
+import clickgym
+from clickgym.envs import ClickEnv, HistoryObservation, ItemByItem, ItemByItemVector, LehmerAction, ScoresAction
+from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY
+
+IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
+STATIONARY, CHANGING, FEATURES, USERS = "PBMRank-v0", "NonStationaryCMRank-v0", "ContextualCMRank-v0", "CascadeMDPRank-v0"
+MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+
+
+def state_of(env):
+    """The state of the generator of an environment."""
+    return env.unwrapped.np_random.bit_generator.state
+
+
+def first_list(env):
+    return np.arange(env.unwrapped.model.n_positions)
+
+
+def play(env, n_sessions, ranking=None):
+    """Sessions with the first items, and a reset where an episode ends; regrets and lengths of the episodes."""
+    regrets, lengths = [], [0]
+    for _ in range(n_sessions):
+        _, _, terminated, truncated, info = env.step(first_list(env) if ranking is None else ranking)
+        regrets.append(info["regret"])
+        lengths[-1] += 1
+        if terminated or truncated:
+            env.reset()
+            lengths.append(0)
+    return regrets, lengths
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_every_id_ends_after_a_thousand_sessions(env_id):
+    assert gym.spec(env_id).max_episode_steps == EPISODE == 1000
+
+
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
+def test_an_episode_is_truncated_and_a_reset_goes_on_with_the_stream(env_id):
+    env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
+    env.reset(seed=0)
+    endless.reset(seed=0)
+    regrets, lengths = play(env, 2500)
+    assert lengths == [1000, 1000, 500]
+    assert play(endless, 2500) == (regrets, [2500])
+    assert state_of(env) == state_of(endless)
+
+
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
+def test_a_reset_without_a_seed_draws_nothing_and_keeps_candidates_and_regret(env_id):
+    env = gym.make(env_id, render_mode="ansi")
+    env.reset(seed=0)
+    observation, *_ = env.step(first_list(env))
+    before = state_of(env)
+    fresh, info = env.reset()
+    assert state_of(env) == before
+    assert "session 1 " in env.render()
+    assert info.keys() == {"optimal_ranking", "optimal_reward"}
+    if env_id == FEATURES:
+        np.testing.assert_array_equal(fresh["features"], observation["features"])
+        fresh = fresh["clicks"]
+    assert not fresh.any()
+
+
+def test_users_change_at_the_same_sessions_whatever_the_episodes():
+    starts = gym.make(CHANGING).unwrapped.model.starts[1:3]
+    env = gym.make(CHANGING, max_episode_steps=int(starts[0]) - 1)
+    env.reset(seed=0)
+    play(env, int(starts[0]))
+    model = env.unwrapped.task.model
+    play(env, int(starts[1] - starts[0]))
+    assert model is not env.unwrapped.task.model
+    assert env.unwrapped.sessions_to_change == env.unwrapped.model.starts[3] - starts[1]
+
+
+def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
+    env = gym.make(USERS, max_episode_steps=3)
+    env.reset(seed=0)
+    _, lengths = play(env, 200)
+    assert max(lengths) == 3
+    for _ in range(20):
+        before = state_of(env)
+        env.reset()
+        assert state_of(env) != before
+        assert env.unwrapped.task.round.features[1] == 1  # his first session
+        env.step(first_list(env))
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gymnasiums_vector_environments_end_their_episodes(mode):
+    envs = gym.make_vec(STATIONARY, num_envs=2, vectorization_mode=mode)
+    try:
+        envs.reset(seed=0)
+        lists = np.tile(np.arange(5), (2, 1))
+        over = [envs.step(lists)[3].tolist() for _ in range(1002)]
+    finally:
+        envs.close()
+    assert [step for step, truncated in enumerate(over, 1) if any(truncated)] == [1000]
+    assert over[999] == [True, True]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
+def test_native_vector_environments_end_their_episodes(env_id, mode):
+    envs = gym.make_vec(env_id, num_envs=2, autoreset_mode=mode)
+    envs.reset(seed=0)
+    lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (2, 1))
+    truncated = [step for step in range(1, 2003) if envs.step(lists)[3].any()]
+    assert truncated == ([1000, 2001] if mode is AutoresetMode.NEXT_STEP else [1000, 2000])
+
+
+@pytest.mark.parametrize("limit", [None, -1])
+def test_a_native_vector_environment_has_an_endless_stream_on_request(limit):
+    envs = gym.make_vec(STATIONARY, num_envs=2, max_episode_steps=limit)
+    envs.reset(seed=0)
+    lists = np.tile(np.arange(5), (2, 1))
+    assert not any(envs.step(lists)[3].any() for _ in range(1100))
+
+
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
+def test_the_streams_of_a_native_vector_environment_go_on(env_id):
+    """With SAME_STEP no step is lost to a reset: all regrets are those of the endless streams."""
+    regrets = []
+    for limit in (7, None):
+        envs = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep", max_episode_steps=limit)
+        envs.reset(seed=0)
+        lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (3, 1))
+        infos = [envs.step(lists)[4] for _ in range(20)]
+        regrets.append([each.get("final_info", each)["regret"].tolist() for each in infos])
+    assert regrets[0] == regrets[1]
+
+
+def test_item_by_item_an_episode_is_a_list_or_with_across_lists_a_thousand():
+    for across, length in ((False, 5), (True, 5000)):
+        env = ItemByItem(gym.make(STATIONARY), across_lists=across)
+        env.reset(seed=0)
+        for step in range(1, length + 1):
+            _, _, terminated, truncated, _ = env.step(int(env.action_masks().argmax()))
+            assert (terminated or truncated) == (step == length)
+
+
+def test_item_by_item_goes_on_over_the_end_of_the_streams():
+    envs = ItemByItemVector(gym.make_vec(STATIONARY, num_envs=2, autoreset_mode="SameStep", max_episode_steps=3))
+    envs.reset(seed=0)
+    ends = [bool(envs.step(envs.action_masks().argmax(axis=1))[2].all()) for _ in range(40)]
+    assert ends == [step % 5 == 0 for step in range(1, 41)]
+    assert envs.unwrapped._steps == 8
+
+
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, HistoryObservation])
+def test_episodes_end_through_every_wrapper(wrapper):
+    env = wrapper(gym.make(STATIONARY, max_episode_steps=4))
+    env.reset(seed=0)
+    over = [env.step(env.action_space.sample())[3] for _ in range(4)]
+    assert over == [False, False, False, True]
+    env.reset()
+    assert env.unwrapped._steps == 4
+
+
+def test_the_statistics_of_gymnasium_have_returns():
+    env = RecordEpisodeStatistics(gym.make(STATIONARY))
+    env.reset(seed=0)
+    rewards, info = 0.0, {}
+    while "episode" not in info:
+        _, reward, _, _, info = env.step(first_list(env))
+        rewards += reward
+    assert (info["episode"]["r"], info["episode"]["l"]) == (rewards, 1000)
+    envs = RecordVectorEpisodeStatistics(gym.make_vec(STATIONARY, num_envs=3))
+    envs.reset(seed=0)
+    infos = {}
+    while "episode" not in infos:
+        *_, infos = envs.step(np.tile(np.arange(5), (3, 1)))
+    assert infos["episode"]["l"].tolist() == [1000] * 3
+    assert (infos["episode"]["r"] > 100).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, USERS])
+def test_the_runner_plays_the_endless_stream(env_id, engine):
+    """And leaves the environment of the caller as it was."""
+    agent = "CascadeVI" if env_id == USERS else "TopRank"
+    expected = clickgym.run(agent, gym.make(env_id, max_episode_steps=-1), 2500, seed=0)
+    env = gym.make(env_id)
+    result = clickgym.run(agent, env, 2500, seed=0, engine=engine)
+    assert result.engine == engine
+    np.testing.assert_array_equal(result.regret, expected.regret)
+    assert isinstance(env, gym.wrappers.TimeLimit)
+
+
+def test_the_runner_takes_the_limit_off_below_other_wrappers_and_puts_it_back():
+    env = clickgym.RecordRegret(gym.make(USERS))
+    result = clickgym.run("CascadeVI", env, 2500, seed=0)
+    np.testing.assert_array_equal(result.regret, clickgym.run("CascadeVI", USERS, 2500, seed=0).regret)
+    assert isinstance(env.env, gym.wrappers.TimeLimit)
+
+
+def test_a_limit_of_the_callers_own_stays():
+    env = gym.make(STATIONARY, max_episode_steps=50)
+    with pytest.raises(ValueError, match="the wrapper TimeLimit must see every step"):
+        clickgym.run("TopRank", env, 100, seed=0, engine="compiled")
+    assert clickgym.run("TopRank", env, 100, seed=0).engine == "python"
+
+
+def test_a_good_return_is_the_optimal_reward_times_the_sessions():
+    """And an episode's regret is that less the expected return: the best list has none."""
+    env = gym.make(STATIONARY)
+    _, info = env.reset(seed=0)
+    best, good = info["optimal_ranking"], info["optimal_reward"] * 1000
+    expected = 0.0
+    for _ in range(1000):
+        *_, truncated, info = env.step(best)
+        expected += info["expected_reward"]
+    assert truncated
+    assert expected == pytest.approx(good)
+    assert isinstance(env.unwrapped, ClickEnv)

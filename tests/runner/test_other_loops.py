@@ -1,0 +1,124 @@
+"""Loops of other people: stable-baselines3's evaluation and logs, and the mistakes that end in a line naming a wrapper."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import FrameStackObservation
+from sb3_contrib import MaskablePPO, RecurrentPPO
+from stable_baselines3 import A2C, DQN, PPO, SAC
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.monitor import Monitor
+
+from clickgym.envs import EnumeratedAction, ItemByItem, LehmerAction, ScoresAction
+from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS
+
+SMALL = partial(gym.make, "PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7])
+
+
+class Kept(Logger):
+    """A logger of stable-baselines3 that writes nothing, and keeps all that was recorded."""
+
+    def __init__(self):
+        super().__init__(None, [])
+        self.values = {}
+
+    def record(self, key, value, exclude=None):
+        self.values[key] = value
+
+
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
+def test_the_evaluation_of_stable_baselines3_returns(env_id):
+    env = Monitor(LehmerAction(gym.make(env_id)))
+    policy = "MultiInputPolicy" if env_id == "CascadeMDPRank-v0" else "MlpPolicy"
+    model = PPO(policy, env, n_steps=64, seed=0, device="cpu")
+    returns, lengths = evaluate_policy(model, env, n_eval_episodes=2, return_episode_rewards=True)
+    assert len(returns) == 2
+    if env_id == "PBMRank-v0":
+        assert lengths == [1000, 1000]
+        assert all(0 < each <= 1.2 * 1000 * env.unwrapped.task.optimal_reward for each in returns)
+
+
+def test_the_callback_of_stable_baselines3_evaluates(tmp_path):
+    evaluation = Monitor(LehmerAction(SMALL()))
+    callback = EvalCallback(evaluation, n_eval_episodes=1, eval_freq=64, log_path=str(tmp_path), verbose=0)
+    PPO("MlpPolicy", LehmerAction(SMALL()), n_steps=64, seed=0, device="cpu").learn(64, callback=callback)
+    assert np.load(tmp_path / "evaluations.npz")["ep_lengths"].tolist() == [[1000]]
+
+
+ALGORITHMS = {
+    "PPO": lambda env: PPO("MlpPolicy", LehmerAction(env), n_steps=32, batch_size=32, n_epochs=1, device="cpu"),
+    "A2C": lambda env: A2C("MlpPolicy", LehmerAction(env), n_steps=32, device="cpu"),
+    "DQN": lambda env: DQN("MlpPolicy", EnumeratedAction(env), learning_starts=80, train_freq=32, device="cpu"),
+    "SAC": lambda env: SAC("MlpPolicy", ScoresAction(env), learning_starts=80, train_freq=32, device="cpu"),
+    "MaskablePPO": lambda env: MaskablePPO(
+        "MultiInputPolicy", ItemByItem(env, across_lists=True), n_steps=32, batch_size=32, n_epochs=1, device="cpu"
+    ),
+    "RecurrentPPO": lambda env: RecurrentPPO(
+        "MlpLstmPolicy",
+        LehmerAction(env),
+        n_steps=32,
+        batch_size=32,
+        n_epochs=1,
+        device="cpu",
+        policy_kwargs={"lstm_hidden_size": 8},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_log_of_stable_baselines3_has_returns(name):
+    """Of episodes of twenty sessions, so that it takes less time."""
+    model = ALGORITHMS[name](SMALL(max_episode_steps=20))
+    logger = Kept()
+    model.set_logger(logger)
+    model.learn(96, log_interval=1)
+    sessions = 20 if name != "MaskablePPO" else 40
+    assert logger.values["rollout/ep_len_mean"] == sessions
+    assert 0 < logger.values["rollout/ep_rew_mean"] <= 40
+
+
+# ---------------------------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("make", "wrapper"),
+    [
+        (lambda env: DQN("MlpPolicy", env), r"EnumeratedAction\(env\)"),
+        (lambda env: SAC("MlpPolicy", env), r"ScoresAction\(env\)"),
+        (lambda env: A2C("MlpPolicy", env, device="cpu").learn(200), r"clickgym.envs.LehmerAction\(env\)"),
+        (lambda env: MaskablePPO("MlpPolicy", env, device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
+        (lambda env: MaskablePPO("MlpPolicy", LehmerAction(env), device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
+    ],
+    ids=["DQN", "SAC", "A2C", "MaskablePPO", "MaskablePPO of codes"],
+)
+def test_an_algorithm_that_cannot_choose_lists_ends_in_a_line_that_names_the_wrapper(make, wrapper):
+    with pytest.raises((AssertionError, TypeError, ValueError), match=wrapper) as refusal:
+        make(SMALL())
+    assert "\n" not in str(refusal.value)
+
+
+def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions():
+    for env in LehmerAction(FrameStackObservation(SMALL(), 3)), FrameStackObservation(LehmerAction(SMALL()), 3):
+        env.reset(seed=0)
+        observation, *_ = env.step(env.action_space.sample())
+        assert observation.shape == (3, 2)
+
+
+def test_rendering_without_a_mode_says_where_to_give_one():
+    env = SMALL()
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match=r"give one to gym.make\(...\)"):
+        env.render()
+
+
+@pytest.mark.parametrize("env_id", [*ENVIRONMENTS, *CONTEXTUAL])
+def test_the_space_of_lists_names_the_wrappers_where_it_is_printed(env_id):
+    space = gym.make(env_id).action_space
+    assert str(space).startswith(repr(space))
+    assert all(f"{wrapper}(env)" in str(space) for wrapper in ("EnumeratedAction", "ScoresAction", "LehmerAction"))
