@@ -92,7 +92,7 @@ def _function(value: Any, names: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _part(row: Row, names: Mapping[str, Any]) -> Part:
-    functions = {key: _function(row.pop(key), names) for key in ("instances", "files") if key in row}
+    functions: Row = {key: _function(row.pop(key), names) for key in ("instances", "files") if key in row}
     facts = {name: _function(value, names) for name, value in row.pop("facts", {}).items()}
     return Part(**(_with_tuples(row) | functions), facts=facts)
 
@@ -100,7 +100,7 @@ def _part(row: Row, names: Mapping[str, Any]) -> Part:
 def _study(table: Row, parts: Mapping[str, Part], names: Mapping[str, Any]) -> Study:
     statements = tuple(_statement(row, names) for row in _rows(table.pop("statements"), names))
     row = _filled(table, names)
-    functions = {key: _function(row.pop(key), names) for key in ("figure", "table") if key in row}
+    functions: Row = {key: _function(row.pop(key), names) for key in ("figure", "table") if key in row}
     own = tuple(parts[name] for name in row.pop("parts", parts))
     return Study(parts=own, statements=statements, **(_with_tuples(row) | functions))
 

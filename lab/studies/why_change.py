@@ -19,7 +19,7 @@ __all__ = ["STUDIES", "switching"]
 PAPERS, RATE, NUMBER = "why-change-short", "why-change-rate", "why-change-number"
 
 
-def kept(curves: Curves, agent: str) -> Values:
+def share_of_rate(curves: Curves, agent: str) -> Values:
     """``(runs,)`` the share of the rate of the second fifth that the last fifth keeps."""
     values = curves.units(CHANGING, agent)
     return curves.rate(values, 0.8, 1.0) / curves.rate(values, 0.2, 0.4)
@@ -39,14 +39,14 @@ def after_a_change(curves: Curves, agent: str) -> Values:
     return first / (curves.rate(values, 0.1, 1.0) * 0.9)
 
 
-def start(curves: Curves, agent: str) -> Values:
+def first_epoch(curves: Curves, agent: str) -> Values:
     """``(runs,)`` regret of the first epoch over the mean of the later epochs with the same users."""
     values = curves.units(CHANGING, agent)
     later = np.mean([curves.rate(values, e / 10, (e + 1) / 10) for e in (2, 4, 6, 8)], axis=0)
     return curves.rate(values, 0.0, 0.1) / later
 
 
-def worse(curves: Curves, agent: str) -> Values:
+def times_worse(curves: Curves, agent: str) -> Values:
     """``(runs,)`` how many times the regret of [0, 10k) that of [80k, 90k) is."""
     values = curves.units(CHANGING, agent)
     return curves.rate(values, 0.8, 0.9) / curves.rate(values, 0.0, 0.1)
@@ -58,15 +58,15 @@ def over_queries(curves: Curves) -> Values:
     return np.array([half / mean for mean, half in halves])
 
 
-def left(curves: Curves, agent: str) -> Finding:
+def nothing_left(curves: Curves, agent: str) -> Finding:
     """Whether the share kept under changes at a constant rate, at the paper's horizon, counts as sublinear."""
-    gap = estimate(kept(curves, agent) - LINEAR)
+    gap = estimate(share_of_rate(curves, agent) - LINEAR)
     return Finding(f"{gap} above {LINEAR}", gap.below(0.0))
 
 
-def left_of_four(curves: Curves) -> Finding:
+def nothing_left_of_four(curves: Curves) -> Finding:
     """Whether CascadeKL-UCB is about as many times worse as in the paper."""
-    result = estimate(worse(curves, LAST))
+    result = estimate(times_worse(curves, LAST))
     return Finding(f"{result} times (paper 4.0)", result.within(3.2, 4.8))
 
 

@@ -35,7 +35,7 @@ def crossing(ours: Values, theirs: Values, steps: NDArray[np.int64]) -> Values:
     return np.log10(np.where(ahead.any(axis=1), steps[last], 1.0))
 
 
-def until(curves: Curves, env: str, rival: str) -> Values:
+def log_crossing(curves: Curves, env: str, rival: str) -> Values:
     """``(runs,)`` where BubbleRank crosses a rival."""
     return crossing(curves.units(env, BUBBLE_RANK), curves.units(env, rival), curves.steps)
 
@@ -77,7 +77,7 @@ def ratio(evidence: Evidence, level: int) -> Values:
     return ours / own.at(own.units(BUBBLE_CM, TOP_RANK), step)
 
 
-def left(curves: Curves, env: str) -> Finding:
+def nothing_left(curves: Curves, env: str) -> Finding:
     """Whether BubbleRank has less regret than TopRank and BatchRank at a hundredth of the paper's horizon."""
     step = min(LATE, curves.horizon)
     ours = curves.at(curves.units(env, BUBBLE_RANK), step)

@@ -54,7 +54,7 @@ def queries_ahead(curves: Curves, agent: str) -> Values:
     return (curves.final(PBM, agent) < curves.final(PBM, LAST)).sum(axis=0).astype(float)
 
 
-def left(curves: Curves) -> Finding:
+def nothing_left(curves: Curves) -> Finding:
     """RankedExp3's regret less CascadeKL-UCB's, with the best γ for RankedExp3."""
     best = min((EXP3, *TUNED), key=lambda agent: late(curves, agent).mean())
     gap = estimate(late(curves, best) - late(curves, LAST))

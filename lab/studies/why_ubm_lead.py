@@ -145,16 +145,16 @@ def lead_whatever_alpha(curves: Curves, kind: str, alpha: str) -> Values:
     return lead(curves, kind, theirs=BASELINES[alpha])
 
 
-def adds(evidence: Evidence, users: str, kind: str) -> Values:
+def added_lead(evidence: Evidence, users: str, kind: str) -> Values:
     """``(runs,)`` by how much the lead is more than on linear users."""
     return lead(evidence[users], kind) - lead(evidence[LINEAR_USERS], kind)
 
 
-def once(evidence: Evidence, kind: str) -> Values:
+def added_lead_once(evidence: Evidence, kind: str) -> Values:
     """The same for users who click once, and the share of them."""
     if kind == SINGLE:
         return evidence[CLICK_ONCE].ends(ENV, TUNED_OURS, SINGLE).mean(axis=0)
-    return adds(evidence, CLICK_ONCE, kind)
+    return added_lead(evidence, CLICK_ONCE, kind)
 
 
 def headroom(curves: Curves, agent: str) -> Values:
@@ -164,16 +164,16 @@ def headroom(curves: Curves, agent: str) -> Values:
     return 100 * (best / (best - regret) - 1)
 
 
-def left(curves: Curves, kind: str, theirs: str) -> Finding:
+def nothing_left(curves: Curves, kind: str, theirs: str) -> Finding:
     """The paper's lead less ours on the users with all causes together; explained within two per cent."""
     published = 100 * PUBLISHED_LIFT[kind]
     gap = estimate(published - lead(curves, kind, theirs=theirs))
     return Finding(f"{gap} of {published:.1f} per cent", gap.within(-2.0, 2.0))
 
 
-def left_of_the_best(curves: Curves, kind: str) -> Finding:
-    """As `left`, against the α that C2UCB does best with."""
-    return left(curves, kind, max(BASELINES.values(), key=lambda agent: ctr(curves, agent, CTR_SUM).mean()))
+def nothing_left_of_the_best(curves: Curves, kind: str) -> Finding:
+    """As `nothing_left`, against the α that C2UCB does best with."""
+    return nothing_left(curves, kind, max(BASELINES.values(), key=lambda agent: ctr(curves, agent, CTR_SUM).mean()))
 
 
 # ------------------------------------------------------------------------------------------------ the paper's estimator

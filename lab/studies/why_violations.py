@@ -134,22 +134,22 @@ def published(agent: str, env: str) -> float:
     return VIOLATIONS[agent][BUBBLE.index(env)]
 
 
-def left(evidence: Evidence, env: str, agent: str) -> Finding:
+def nothing_left(evidence: Evidence, env: str, agent: str) -> Finding:
     """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of it."""
     number = published(LAST, env)
     gap = estimate(number - at_implied(evidence, env, agent))
     return Finding(f"{gap} of {number:g}", gap.within(-0.1 * number, 0.1 * number))
 
 
-def left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
+def nothing_left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
     """Whether the paper's number lies between those of lists all alike and of lists as different as can be."""
     number = published(LAST, env)
     low, high = estimate(at_implied(evidence, env, agent)), estimate(spread_out(evidence, env, agent))
     return Finding(f"{low} to {high} (paper {number:g})", every([low.below(number), high.above(number)]))
 
 
-def left_of_random(evidence: Evidence, env: str) -> Finding:
-    """As `left` for TopRank and BatchRank: the paper's numbers less that of the lists that TopRank's number implies."""
+def nothing_left_of_random(evidence: Evidence, env: str) -> Finding:
+    """As `nothing_left` for TopRank and BatchRank: the paper's numbers less that of the lists that TopRank's number implies."""
     ours = at_implied(evidence, env, TOP_RANK)
     gaps = {name: estimate(published(name, env) - ours) for name in ("TopRank", "BatchRank")}
     bound = 0.1 * published("TopRank", env)

@@ -130,8 +130,8 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
     assert verdict("why-violations", texts["last_click"], halved) == "no"
     assert verdict("why-violations", texts["first_click"], halved) == "yes"
     assert [round(why_violations.implied(model), 1) for model in why_violations.MODELS] == [11.4, 13.7, 16.0]
-    (told,) = (each.text for each in why_violations.STUDIES["why-violations"].statements if "imply" in each.text)
-    assert f"({', '.join(f'{model} {why_violations.implied(model):.1f}' for model in why_violations.MODELS)})" in told
+    (text,) = (each.text for each in why_violations.STUDIES["why-violations"].statements if "imply" in each.text)
+    assert f"({', '.join(f'{model} {why_violations.implied(model):.1f}' for model in why_violations.MODELS)})" in text
 
 
 # -------------------------------------------------------------------------------------------------------------------- exp3
@@ -142,8 +142,8 @@ def test_the_best_gamma_is_compared_in_panel_c():
         rates = {LAST: 0.015, why_exp3.LEVEL: 0.0151, why_exp3.EXP3: 0.05, **dict.fromkeys(why_exp3.TUNED, 0.03)}
         return curves(*at_rate(PBM, rates | {why_exp3.TUNED[1]: best}))
 
-    assert why_exp3.left(panel(0.02)).verdict == "no"
-    left = why_exp3.left(panel(0.01))
+    assert why_exp3.nothing_left(panel(0.02)).verdict == "no"
+    left = why_exp3.nothing_left(panel(0.01))
     assert left.verdict == "yes"
     assert left.measured.endswith("with gamma=0.01")
     assert why_exp3.change(panel(0.01)).mean() == pytest.approx(1e-4, rel=1e-2)
@@ -185,9 +185,11 @@ def test_early_ends_where_the_curves_cross():
         return {why_early_regret.OWN: curves(*frames)}
 
     sooner, slower = evidence(1000), evidence(90_000)
-    assert why_early_regret.until(sooner[why_early_regret.OWN], BUBBLE[0], top) == pytest.approx(np.full(4, 3.0), abs=0.01)
+    assert why_early_regret.log_crossing(sooner[why_early_regret.OWN], BUBBLE[0], top) == pytest.approx(
+        np.full(4, 3.0), abs=0.01
+    )
     assert verdict("why-early-regret", "Nothing is left", sooner) == "no"
-    assert why_early_regret.until(slower[why_early_regret.OWN], BUBBLE[2], top).mean() > 4.9
+    assert why_early_regret.log_crossing(slower[why_early_regret.OWN], BUBBLE[2], top).mean() > 4.9
     assert finding("why-early-regret", "Nothing is left", slower).measured.count("times BatchRank's") == 3
 
 
@@ -203,13 +205,15 @@ def test_growth_is_an_exponent_of_the_horizon():
 
     evidence = {why_change.PAPERS: part(100_000, 1.0), why_change.RATE: part(400_000, 1.0)}
     assert why_change.exponent(evidence, why_change.RATE, "CascadeDUCB") == pytest.approx(np.ones(4), abs=1e-4)
-    assert why_change.kept(evidence[why_change.RATE], "CascadeDUCB") == pytest.approx(np.ones(4))
+    assert why_change.share_of_rate(evidence[why_change.RATE], "CascadeDUCB") == pytest.approx(np.ones(4))
     assert verdict("why-change", "Nothing is left: ", evidence) == "no"
-    assert why_change.start(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.ones(4))
+    assert why_change.first_epoch(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.ones(4))
     assert why_change.after_a_change(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.2))
     bent = {why_change.PAPERS: part(100_000, 0.5)}
     assert verdict("why-change", "Nothing is left: ", bent) == "yes"
-    assert why_change.worse(bent[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.9**0.5 - 0.8**0.5) / 0.1**0.5)
+    assert why_change.times_worse(bent[why_change.PAPERS], "CascadeDUCB") == pytest.approx(
+        np.full(4, 0.9**0.5 - 0.8**0.5) / 0.1**0.5
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- UBM lead
