@@ -30,7 +30,6 @@ from ..core.files import (
     remove_drafts,
     sealed,
     write_whole,
-    writing,
 )
 
 __all__ = [
@@ -98,14 +97,13 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
     Args:
         parts: of one configuration; the order is that of a single sweep over all that they name.
     """
-    runs: dict[tuple[str, str, str], int] = {}
+    runs: dict[tuple[str, ...], int] = {}
     for part in parts:
         for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
             if f"{env} {instance}" in part["models"]:
                 runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
-    places = [{name: place for place, name in enumerate(_union(parts, key))} for key in ("envs", "instances", "agents")]
-    pairs = sorted(runs, key=lambda pair: [place[name] for place, name in zip(places, pair, strict=True)])
-    return [Trial(*pair, index) for pair in pairs for index in range(runs[pair])]
+    pairs = itertools.product(*(_union(parts, key) for key in ("envs", "instances", "agents")))
+    return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
 
 
 def by_default(config: Part) -> bool:
@@ -169,7 +167,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
         if not _is_among(part, parts):
             _warn_of_versions(out, parts, part)
             _write_config(out, [*parts, part])
-        _make_trials(out)
+        make_folder(out / TRIALS)
     return done
 
 
@@ -213,18 +211,11 @@ def _in_parquet(frame: polars.DataFrame) -> bytes:
     return sealed(frame, clickgym_format=str(FORMAT))
 
 
-def _make_trials(out: Path) -> None:
-    with writing(out / TRIALS):
-        (out / TRIALS).mkdir(exist_ok=True)
-
-
 def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
     """Write many trials, all or none."""
     draft = draft_of(out / TRIALS)
     try:
-        with writing(draft):
-            draft.mkdir()
-        _make_trials(draft)
+        make_folder(draft / TRIALS)
         for trial, frame in frames.items():
             write_trial(draft, trial, frame)
         (draft / TRIALS).rename(out / TRIALS)
@@ -443,7 +434,7 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
         _write_config(out, parts)
     elif not _is_of(out, parts, frames):
         raise ValueError(f"{out} holds something already; choose another folder")
-    _make_trials(out)
+    make_folder(out / TRIALS)
     for trial, frame in frames.items():
         if not (out / TRIALS / trial.file).exists():
             write_trial(out, trial, frame)
