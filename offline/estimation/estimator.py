@@ -71,13 +71,14 @@ class Estimator(ABC):
 
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
-        """The estimator as the commands use it.
+        """The estimator as the commands use it; where there are several methods, by exact EM.
 
         Args:
             iterations, tol: of EM; in closed form they mean nothing.
             per_query: position parameters of each query by itself, where they are offered.
         """
-        return cls()
+        options: dict[str, Any] = {"method": "em", "iterations": iterations, "tol": tol, "per_query": per_query}
+        return cls(**{name: options[name] for name in inspect.signature(cls).parameters if name in options})
 
     def __repr__(self) -> str:
         settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
@@ -318,8 +319,6 @@ class EMEstimator(Estimator):
     Source: SQUAREM: Varadhan and Roland 2008, scheme S3, kept inside (0, 1) and from falling.
     """
 
-    iterations: int
-    tol: float | None
     n_iter_: int
     log_posterior_: list[float]
     converged_: bool | None = None
@@ -327,11 +326,7 @@ class EMEstimator(Estimator):
     _start: EMEstimator | None = None
     _estimates: list[Floats] | None = None
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
-        return cls(iterations, tol)  # type: ignore[call-arg]
-
-    def _set_steps(self, iterations: Any, tol: Any) -> None:
+    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 
