@@ -117,44 +117,27 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     refused = Skipped(path, strict=True)
     names = ["userId", "movieId", "rating"]
     column, rows = read_table(path, refused, names)
-    at_user, at_item, at_rating = map(column.__getitem__, names)
-    users, items, labels = array("i"), array("i"), array("d")
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
-    pairs: set[tuple[int, int]] = set()
+    ratings: dict[tuple[int, int], float] = {}
     for number, fields in rows:
+        user, item, rating = (fields[column[name]] for name in names)
         try:
-            for name in names[:2]:
-                if not fields[column[name]]:
+            for name, label in (("userId", user), ("movieId", item)):
+                if not label:
                     raise Fault(f"the column {name!r} is empty")
-            rating = _label("rating", fields[at_rating])
-            pair = (
-                user_index.setdefault(fields[at_user], len(user_index)),
-                item_index.setdefault(fields[at_item], len(item_index)),
-            )
-            if pair in pairs:
-                raise Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
-            pairs.add(pair)
-            users.append(pair[0])
-            items.append(pair[1])
-            labels.append(rating)
+            if not (NUMBER.fullmatch(rating) and math.isfinite(float(rating))):
+                raise Fault(f"rating is {rating!r}; expected a number from 0")
+            pair = user_index.setdefault(user, len(user_index)), item_index.setdefault(item, len(item_index))
+            if pair in ratings:
+                raise Fault(f"user {user} rates {item} a second time")
+            ratings[pair] = float(rating)
         except Fault as fault:
             refused.add(fault, number)
-    if not users:
+    if not ratings:
         raise ValueError(f"{path}: no row in the file")
-    return Judgements(
-        np.frombuffer(users, np.int32),
-        np.frombuffer(items, np.int32),
-        np.frombuffer(labels),
-        tuple(user_index),
-        tuple(item_index),
-    )
-
-
-def _label(name: str, text: str) -> float:
-    if not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
-        raise Fault(f"{name} is {text!r}; expected a number from 0")
-    return float(text)
+    users, items = np.array(list(ratings), np.int32).T
+    return Judgements(users, items, np.array(list(ratings.values())), tuple(user_index), tuple(item_index))
 
 
 VALUE = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"

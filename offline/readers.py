@@ -67,11 +67,7 @@ class _Pages:
     def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
         """Add a list."""
         index = self.item_index
-        try:  # most lists hold no new item
-            numbers = list(map(index.__getitem__, items))
-        except KeyError:
-            numbers = [index.setdefault(item, len(index)) for item in items]
-        self.items.extend(numbers)
+        self.items.extend([index.setdefault(item, len(index)) for item in items])
         self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
         self.clicks.extend(clicks)
 

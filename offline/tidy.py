@@ -45,6 +45,11 @@ SPILL = 4_000_000
 NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
 REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES = range(5)  # faults of sessions; the least is reported
 FAULTS = {
+    REPEATED: (
+        "a position twice in a session",
+        "has the position {twice} twice; duplicates 'first' keeps the first of repeated rows",
+    ),
+    INCOMPLETE: ("an incomplete session", "does not have each position from {base} to {last} exactly once"),
     TWO_QUERIES: ("two queries in a session", "has two queries"),
     ITEM_TWICE: ("an item twice in a session", "shows an item twice"),
     TWO_PROPENSITIES: ("two list propensities in a session", "has two list propensities"),
@@ -352,21 +357,14 @@ class _Sessions:
 
     def _refuse(self, rows: pl.DataFrame) -> None:
         """Count a session that is left out, or refuse it."""
-        base, label, fault = self.base, rows["key"][0], rows["fault"][0]
+        ranks, (reason, words) = rows["rank"], FAULTS[rows["fault"][0]]
         number, near = rows["number"].max(), "near "
-        if base and rows["rank"][0] == 0:
+        if self.base and ranks[0] == 0:
             number, near, reason = rows["number"][0], "", "position is not a whole number from 1"
             message = "position is '0'; expected a whole number from 1, as in the first session"
-        elif fault == INCOMPLETE:
-            reason = "an incomplete session"
-            message = f"session {label} does not have each position from {base} to {rows['rank'][-1]} exactly once"
-        elif fault == REPEATED:
-            twice = rows.filter(pl.col("rank").is_duplicated())["rank"][0]
-            reason = "a position twice in a session"
-            message = f"session {label} has the position {twice} twice; duplicates 'first' keeps the first of repeated rows"
         else:
-            reason, words = FAULTS[fault]
-            message = f"session {label} {words}"
+            twice = ranks.filter(ranks.is_duplicated()).first()
+            message = f"session {rows['key'][0]} {words.format(twice=twice, base=self.base, last=ranks[-1])}"
         self.skipped.add(Fault(reason, message), number, rows.height, near)  # type: ignore[arg-type]
 
     def _numbers(self, index: dict[str, int], labels: pl.Series) -> pl.Series:
