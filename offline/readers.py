@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,10 +127,11 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
     path = Path(path)
     sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
     items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
-    n_positions = 0  # of the first query that is regular: almost always that of all
     whole = True
 
     def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
+        match = FIRST_QUERY.search(block.text)  # which has as many URLs as all others, almost always
+        n_positions = match[1].count(b"\t") if match else 0
         if not 0 < n_positions <= MOST_POSITIONS:
             return None
         most = block.text.count(b"\n")
@@ -139,14 +140,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
         n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, query_keys, clicks)
         return None if n_pages < 0 else (n_positions, off_list, query_keys[:n_pages], urls[:n_pages], clicks[:n_pages])
 
-    def blocks() -> Iterator[_Block]:
-        nonlocal n_positions
-        for block in _blocks_of_sessions(path):
-            if not n_positions and (match := FIRST_QUERY.search(block.text)):
-                n_positions = match[1].count(b"\t")
-            yield block
-
-    for block, parsed in _ahead(parse, blocks()):
+    for block, parsed in _ahead(parse, _blocks_of_sessions(path)):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
         if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
             sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
@@ -445,8 +439,7 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    options: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-    return ClickLog(**read_rows(Path(path), split, **options))
+    return ClickLog(**read_rows(Path(path), split, columns or {}, duplicates, strict, max_memory))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"

@@ -20,7 +20,6 @@ from ..core.checks import unknown
 from ..core.files import writing
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table
 from .tables import (
-    MAX_MEMORY,
     NUMBER,
     ROWS,
     Fault,
@@ -76,20 +75,14 @@ class Checked(NamedTuple):
 
 
 def read_rows(
-    path: Path,
-    split: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    strict: bool = True,
-    max_memory: int | str = MAX_MEMORY,
+    path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, strict: bool, max_memory: int | str
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
     limit, notes = check_size("max_memory", max_memory), list[str]()
     sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
     if path.suffix == ".parquet":
-        return sessions.read(parquet_table(path, columns or {}, split, limit))
-    return sessions.read(TextTable(path, columns or {}, split, notes))
+        return sessions.read(parquet_table(path, columns, split, limit))
+    return sessions.read(TextTable(path, columns, split, notes))
 
 
 def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> dict[str, Any]:
@@ -195,7 +188,8 @@ class _Sessions:
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
-        ranks, clicks = _by_text(rows["position"], _rank, pl.Int32), _by_text(rows["clicked"], _click, pl.Int8)
+        ranks = _by_text(rows["position"], _rank, pl.Int32)
+        clicks = _by_text(rows["clicked"], lambda text: TRUTH.get(text.lower(), -1), pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
         key, query = pl.col("session"), pl.col("query") if "query" in self.names else pl.lit(ONE_QUERY)
@@ -433,11 +427,6 @@ def _rank(text: str) -> int:
         return whole_number("position", text, 0)
     except Fault:
         return -1
-
-
-def _click(text: str) -> int:
-    """A click, or -1."""
-    return TRUTH.get(text.lower(), -1)
 
 
 def _by_text(texts: pl.Series, value: Callable[[str], int], dtype: type[pl.DataType]) -> pl.Series:
