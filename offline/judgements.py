@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.checks import as_call, check_labels, integers, numbers, short
-from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
+from .rows import read_table
+from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
 

@@ -26,7 +26,7 @@ from ..core.checks import unknown
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
-from .rows import begins_as_table
+from .rows import begins_as_table, read_table
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -39,7 +39,6 @@ from .tables import (
     positive_probability,
     read_blocks,
     read_lines,
-    read_table,
     split_lines,
     whole_number,
 )

@@ -7,8 +7,10 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import unknown
 from ..core.files import writing
-from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table
+from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table, roles_of, tidy_text
 from .tables import (
     NUMBER,
     ROWS,
@@ -81,8 +83,8 @@ def read_rows(
     limit, notes = check_size("max_memory", max_memory), list[str]()
     sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
     if path.suffix == ".parquet":
-        return sessions.read(parquet_table(path, columns, split, limit))
-    return sessions.read(TextTable(path, columns, split, notes))
+        return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))
+    return sessions.read(tidy_text(path, columns, split, notes))
 
 
 def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> dict[str, Any]:
@@ -93,9 +95,9 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
         table = pl.DataFrame([_series(str(name), frame[name]) for name in frame.columns]).lazy()
     else:
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
-    name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
-    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), limit, [])
-    return sessions.read(FrameTable(name, table, columns or {}, None, limit))
+    name = "the frame"
+    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), sys.maxsize, [])
+    return sessions.read(FrameTable(name, table, partial(roles_of, name, columns or {}, None)))
 
 
 def _series(name: str, column: Any) -> pl.Series:
