@@ -445,10 +445,9 @@ def _coded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 def _renumbered(numbers: pl.Series, index: dict[str, int]) -> tuple[pl.Series, dict[str, int]]:
     """Labels numbered in the order in which they come."""
-    labels, distinct = list(index), numbers.unique(maintain_order=True)
-    new = np.zeros(len(labels), np.int32)
-    new[distinct.to_numpy()] = np.arange(len(distinct))
-    return pl.Series(new[numbers.to_numpy()]), {labels[old]: number for number, old in enumerate(distinct)}
+    labels, distinct = list(index), numbers.unique(maintain_order=True).to_list()
+    new = {labels[old]: number for number, old in enumerate(distinct)}
+    return numbers.replace_strict(distinct, list(new.values()), return_dtype=pl.Int32), new
 
 
 def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

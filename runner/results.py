@@ -5,6 +5,7 @@ The configuration is a list of parts, each the arguments of one sweep and what i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -280,11 +281,9 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
 
 def _is_there(path: Path, content: polars.DataFrame) -> bool:
     """Whether a table is written already; a damaged one is not, for it is made of the trials."""
-    try:
-        with reading(path, "is damaged", ""):
-            return _read(path).equals(content)
-    except (ValueError, FileNotFoundError):
-        return False
+    with contextlib.suppress(ValueError, FileNotFoundError), reading(path, "is damaged", ""):
+        return _read(path).equals(content)
+    return False
 
 
 def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
@@ -451,21 +450,16 @@ def _collected(folders: Iterable[Path]) -> tuple[list[Part], dict[Trial, polars.
         own = read_parts(folder / CONFIG)
         for part in parts:
             check_agreement(str(folder), own, part)
-        for trial, frame in _read_all(folder, own).items():
+        finished = _read_finished(folder, trials_of(own), own)
+        if len(_complete(own, finished)) < len(own):
+            raise ValueError(f"{folder} {UNFINISHED}")
+        for trial, frame in finished.items():
             both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
             if not both[0].equals(both[1]):
                 raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
             origin.setdefault(trial, folder)
         parts += [part for part in own if not _is_among(part, parts)]
     return parts, frames
-
-
-def _read_all(folder: Path, parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
-    """The tables of all trials of a folder."""
-    finished = _read_finished(folder, trials_of(parts), parts)
-    if len(_complete(parts, finished)) < len(parts):
-        raise ValueError(f"{folder} {UNFINISHED}")
-    return finished
 
 
 def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:

@@ -16,6 +16,7 @@ import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from ...core.colours import COLOURS
 from ...core.files import write_whole
@@ -73,23 +74,15 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
     curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
     number = len(axes.get_lines())
-    before = _ends(axes) if number else None
+    before = axes.viewLim.frozen() if number else None
     measure = words.measure_of([env], without)
     _draw(axes, curves, [agent], measure, first_look=number)
     if before is not None:  # what was drawn before stays in sight
-        (left, right), (low, high) = (
-            (min(then[0], now[0]), max(then[1], now[1])) for then, now in zip(before, _ends(axes), strict=True)
-        )
-        axes.set_xlim(left, right)
-        axes.set_ylim(low, high)
-    axes.set_xlabel("sessions")
-    axes.set_ylabel(f"cumulative {measure.removeprefix('total ')}")
+        both = Bbox.union([before, axes.viewLim])
+        axes.set(xlim=both.intervalx, ylim=both.intervaly)
+    axes.set(xlabel="sessions", ylabel=f"cumulative {measure.removeprefix('total ')}")
     axes.legend(frameon=False, fontsize=9)
     return axes
-
-
-def _ends(axes: Axes) -> tuple[tuple[float, float], tuple[float, float]]:
-    return axes.get_xlim(), axes.get_ylim()
 
 
 def regret_figure(
@@ -159,8 +152,7 @@ def _draw_place(
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-    panel.set_xlabel("sessions")
-    panel.set_ylabel(f"cumulative {words.amount_of(env, without)}")
+    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(env, without)}")
 
 
 def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
@@ -265,9 +257,8 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
 def _draw(
     panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str, *, log: bool = True, first_look: int = 0
 ) -> None:
-    panel.set_xscale("log" if log else "linear")
-    panel.set_yscale("log" if log else "linear")
-    floor = FLOOR if log else -math.inf
+    scale, floor = ("log", FLOOR) if log else ("linear", -math.inf)
+    panel.set(xscale=scale, yscale=scale)
     by_agent = {agent: rows for agent in agents if len(rows := curves.filter(agent=agent))}
     for agent, rows in by_agent.items():
         look = _look_at(first_look + agents.index(agent))
