@@ -63,12 +63,10 @@ def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
     except KeyError as error:
         raise ValueError(f"{source} is not the file of the 60 queries: it has no {error}") from None
     shared = {"examination": examination, "termination": termination, "browsing": np.roll(browsing, 1, axis=-1), "chain": chain}
-    return [
-        _convert(f"{source}, query {query}", f"yandex60-{query}", parameters, shared) for query, parameters in queries.items()
-    ]
+    return [_convert(f"{source}, query {query}", query, parameters, shared) for query, parameters in queries.items()]
 
 
-def _convert(where: str, name: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
+def _convert(where: str, query: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
     n_positions = len(shared["examination"])
     try:
         models: list[ClickModel] = [
@@ -81,7 +79,7 @@ def _convert(where: str, name: str, parameters: dict[str, Any], shared: dict[str
         if shared["chain"]:
             models.append(ClickChainModel(parameters["CCM"], n_positions=n_positions, **shared["chain"]))
         return Instance(
-            name=name,
+            name=f"yandex60-{query}",
             models={model.kind: model for model in models},
             n_positions=5,
             description="real search query of the PyClickLambdas collection, 10 items (all click models)",

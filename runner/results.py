@@ -98,12 +98,12 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
     Args:
         parts: of one configuration; the order is that of a single sweep over all that they name.
     """
-    runs: dict[tuple[str, ...], int] = {}
+    runs: dict[tuple[str, str, str], int] = {}
     for part in parts:
         for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
             if f"{env} {instance}" in part["models"]:
                 runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
-    pairs = itertools.product(*(_union(parts, key) for key in ("envs", "instances", "agents")))
+    pairs = itertools.product(_union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents"))
     return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
 
 
