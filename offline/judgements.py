@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.checks import as_call, check_labels, integers, numbers, short
+from .log import set_checked
 from .rows import read_table
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
 
@@ -56,18 +58,11 @@ class Judgements:
         return as_call(self, n_judgements=len(self), **sizes, n_features=n_features)
 
     def __post_init__(self) -> None:
-        user_labels = check_labels("user_labels", self.user_labels)
-        item_labels = check_labels("item_labels", self.item_labels)
-        users = integers("users", self.users, ("judgements",), 0, len(user_labels), dtype=np.int32, whole=True)
-        arrays = {
-            "user_labels": user_labels,
-            "item_labels": item_labels,
-            "users": users,
-            "items": integers("items", self.items, users.shape, 0, len(item_labels), dtype=np.int32, whole=True),
-            "labels": numbers("labels", self.labels, users.shape, 0.0, expected="a finite number from 0", copy=False),
-        }
-        for name, values in arrays.items():
-            object.__setattr__(self, name, values)
+        checked = partial(set_checked, self)
+        n_users, n_items = (len(checked(name, check_labels)) for name in ("user_labels", "item_labels"))
+        shape = checked("users", integers, ("judgements",), 0, n_users, dtype=np.int32, whole=True).shape
+        checked("items", integers, shape, 0, n_items, dtype=np.int32, whole=True)
+        checked("labels", numbers, shape, 0.0, expected="a finite number from 0", copy=False)
         if self.features is not None:
             if not sparse.issparse(self.features) or self.features.ndim != 2 or self.features.dtype.kind not in "biuf":
                 raise ValueError(f"features is {short(self.features)}; expected a sparse array (N, d) of numbers, of SciPy")
@@ -77,13 +72,11 @@ class Judgements:
                 row, column = np.searchsorted(features.indptr, place, "right") - 1, features.indices[place]
                 raise ValueError(f"features[{row}, {column}] is {features.data[place]}; expected a finite number")
             object.__setattr__(self, "features", features)
-        pairs = self.users.astype(np.int64) * len(self.item_labels) + self.items
+        pairs = self.users.astype(np.int64) * n_items + self.items
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("a user judges an item twice")
-        if self.features is not None and self.features.shape[0] != len(self.item_labels):
-            raise ValueError(
-                f"features has shape {self.features.shape}; expected {len(self.item_labels)} rows, one for each item"
-            )
+        if self.features is not None and self.features.shape[0] != n_items:
+            raise ValueError(f"features has shape {self.features.shape}; expected {n_items} rows, one for each item")
 
     def __len__(self) -> int:
         return len(self.users)
