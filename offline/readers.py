@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -468,56 +468,50 @@ def read_open_bandit(
     path = Path(path)
     skipped = Skipped(path, strict)
     column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
-    items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
+    displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(Path(item_context))
-    at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
-    if item_features is not None and not at_words:
+    n_items = math.inf if item_features is None else len(item_features)
+    words = _Words(column, "" if item_features is None else USER_WORDS)
+    if item_features is not None and not words.places:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
-    words, n_items = _Words(len(at_words)), math.inf if item_features is None else len(item_features)
     for number, fields in rows:
         try:
-            item, position, click, propensity = _display(fields, column)
-            if item >= n_items:
-                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
+            display = _display(fields, column, n_items)
         except Fault as fault:
             skipped.add(fault, number)
             continue
-        words.add([fields[at] for at in at_words])
-        items.append(item)
-        positions.append(position - 1)
-        clicks.append(click)
-        propensities.append(propensity)
-    if not items:
+        words.add(fields)
+        for values, value in zip(displays, display, strict=True):
+            values.append(value)
+    if not displays[0]:
         raise ValueError(f"{path}: no row in the file")
-    return ItemPositionLog(
-        np.frombuffer(items, np.int32),
-        np.frombuffer(positions, np.int32),
-        np.frombuffer(clicks, np.int8),
-        np.frombuffer(propensities),
-        None if item_features is None else words.indicators(),
-        item_features,
-        dict(skipped),
-    )
+    users = None if item_features is None else words.indicators()
+    return ItemPositionLog(*map(np.asarray, displays), users, item_features, dict(skipped))
 
 
-def _display(fields: Sequence[str], column: Mapping[str, int]) -> tuple[int, int, int, float]:
-    """Item, position, click and propensity of a row."""
+def _display(fields: Sequence[str], column: Mapping[str, int], n_items: float) -> tuple[int, int, int, float]:
+    """Item, position from 0, click and propensity of a row."""
     item, position = (whole_number(name, fields[column[name]], least) for name, least in (("item_id", 0), ("position", 1)))
     click = fields[column["click"]]
     if click not in ("0", "1"):
         raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
-    return item, position, int(click), positive_probability("propensity_score", fields[column["propensity_score"]])
+    propensity = positive_probability("propensity_score", fields[column["propensity_score"]])
+    if item >= n_items:
+        raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
+    return item, position - 1, int(click), propensity
 
 
 class _Words:
-    """Columns of words, to become a 0 or 1 for every word of a column."""
+    """Columns of words, those whose names have a pattern, to become a 0 or 1 for every word of a column."""
 
-    def __init__(self, n_columns: int) -> None:
-        self.index: list[dict[str, int]] = [{} for _ in range(n_columns)]
+    def __init__(self, column: Mapping[str, int], pattern: str) -> None:
+        self.places = [place for name, place in column.items() if re.fullmatch(pattern, name)]
+        self.index: list[dict[str, int]] = [{} for _ in self.places]
         self.codes = array("i")
 
-    def add(self, words: Sequence[str]) -> None:
-        self.codes.extend(index.setdefault(word, len(index)) for index, word in zip(self.index, words, strict=True))
+    def add(self, fields: Sequence[str]) -> None:
+        words = zip(self.index, self.places, strict=True)
+        self.codes.extend(index.setdefault(fields[place], len(index)) for index, place in words)
 
     def indicators(self) -> np.ndarray:
         """``(rows, words)``, the words of each column in order of appearance."""
@@ -529,8 +523,7 @@ def _item_features(path: Path) -> np.ndarray:
     """The item context of the Open Bandit Dataset: ``(items, features)``."""
     skipped = Skipped(path, strict=True)
     column, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
-    at_words = [at for name, at in column.items() if re.fullmatch(ITEM_WORDS, name)]
-    words, numbers = _Words(len(at_words)), array("d")
+    words, numbers = _Words(column, ITEM_WORDS), array("d")
     for number, fields in rows:
         try:
             if fields[column["item_id"]] != str(len(numbers)):
@@ -538,12 +531,12 @@ def _item_features(path: Path) -> np.ndarray:
             numbers.append(finite_number("item_feature_0", fields[column["item_feature_0"]]))
         except Fault as fault:
             skipped.add(fault, number)
-        words.add([fields[at] for at in at_words])
+        words.add(fields)
     if not numbers:
         raise ValueError(f"{path}: no row in the file")
     values = np.frombuffer(numbers)
     standard = (values - values.mean()) / (values.std() or 1.0)
-    return np.hstack([standard[:, None], *([words.indicators()] if at_words else [])])
+    return np.hstack([standard[:, None], *([words.indicators()] if words.places else [])])
 
 
 # ------------------------------------------------------------------------------------------------------------ any format

@@ -174,14 +174,7 @@ def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
     return end[3], groups
 
 
-BOOLEANS, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (
-    (1, 2),
-    (3, 4, 5, 6),
-    7,
-    8,
-    (9, 10),
-    12,
-)  # types of Thrift's compact protocol
+BOOLEANS, STRUCT = (1, 2), 12  # types of Thrift's compact protocol
 
 
 def _thrift(file: io.BytesIO, kind: int) -> Any:
@@ -193,16 +186,16 @@ def _thrift(file: io.BytesIO, kind: int) -> Any:
             number = number + (head >> 4) if head >> 4 else _zigzag(file)
             fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
         return fields
-    if kind in INTEGERS:
+    if kind in (3, 4, 5, 6):  # integers
         return _zigzag(file)
-    if kind in LISTS:
+    if kind in (9, 10):  # a list or a set
         head = file.read(1)[0]
         return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
-    if kind == BINARY:
+    if kind == 8:  # bytes
         return file.read(_varint(file))
     if kind in (*BOOLEANS, 0):
         return file.read(1)
-    if kind == DOUBLE:
+    if kind == 7:  # a float
         return file.read(8)
     raise ValueError(f"its description has an unknown type {kind}")
 
