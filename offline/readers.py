@@ -13,7 +13,7 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -129,6 +129,8 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
     whole = True
 
     def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
+        if block.fault:
+            raise block.fault
         match = FIRST_QUERY.search(block.text)  # which has as many URLs as all others, almost always
         n_positions = match[1].count(b"\t") if match else 0
         if not 0 < n_positions <= MOST_POSITIONS:
@@ -160,11 +162,13 @@ class _Block(NamedTuple):
         first: number of the first line.
         text: whole lines.
         whole: whether a session ends with them, and another begins below; whatever a malformed line may have meant.
+        fault: what ends the file here, if that is not its end.
     """
 
     first: int
     text: bytes
     whole: bool
+    fault: ValueError | None = None
 
 
 def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
@@ -182,7 +186,7 @@ def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
     if rest:
         yield _Block(first, rest, True)
     if fault:
-        raise fault
+        yield _Block(first, b"", True, fault)
 
 
 def _last_session(text: bytes) -> int:
@@ -205,22 +209,14 @@ Output = TypeVar("Output")
 
 def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
     """Each input and its output, in order; worked out by as many threads as there are processors."""
-    n_threads, fault = n_processors(), None
+    n_threads = n_processors()
     with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque[tuple[Input, Future[Output]]] = deque()
-        while fault is None or waiting:
-            while fault is None and len(waiting) <= n_threads:
-                try:
-                    one = next(inputs)
-                except (StopIteration, ValueError) as error:
-                    fault = error
-                else:
-                    waiting.append((one, pool.submit(work, one)))
-            if waiting:
-                one, result = waiting.popleft()
-                yield one, result.result()
-    if isinstance(fault, ValueError):
-        raise fault
+        begun = ((one, pool.submit(work, one)) for one in inputs)
+        waiting = deque(islice(begun, n_threads))
+        while waiting:
+            one, result = waiting.popleft()
+            waiting.extend(islice(begun, 1))
+            yield one, result.result()
 
 
 def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:

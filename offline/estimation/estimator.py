@@ -268,9 +268,9 @@ def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # 
                 code = np.int64(query) * len(pair_of) + item
                 pair = pair_of[item]
                 if codes[pair] != code:
-                    first, end = first_pair[query], first_pair[query + 1]
-                    pair = first + np.searchsorted(codes[first:end], code)
-                    if pair == end or codes[pair] != code:
+                    first = first_pair[query]
+                    pair = first + np.searchsorted(codes[first : first_pair[query + 1]], code)
+                    if pair == first_pair[query + 1] or codes[pair] != code:
                         pair = len(codes)
             pairs[session, k] = pair
 
