@@ -1,1 +1,5 @@
-"""Estimation of click models from logs, one file per family of models."""
+"""Estimation of click models from logs, one file per family of models; each registers its estimators."""
+
+from . import browsing, cascading, click_chain, click_through
+
+__all__ = ["browsing", "cascading", "click_chain", "click_through"]
