@@ -211,11 +211,11 @@ def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator
     """Each input and its output, in order; worked out by as many threads as there are processors."""
     n_threads = n_processors()
     with ThreadPoolExecutor(n_threads) as pool:
-        begun = ((one, pool.submit(work, one)) for one in inputs)
-        waiting = deque(islice(begun, n_threads))
+        tasks = ((one, pool.submit(work, one)) for one in inputs)
+        waiting = deque(islice(tasks, n_threads))
         while waiting:
             one, result = waiting.popleft()
-            waiting.extend(islice(begun, 1))
+            waiting.extend(islice(tasks, 1))
             yield one, result.result()
 
 
