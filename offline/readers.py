@@ -482,7 +482,8 @@ def read_open_bandit(
     if not displays[0]:
         raise ValueError(f"{path}: no row in the file")
     users = None if item_features is None else words.indicators()
-    return ItemPositionLog(*map(np.asarray, displays), users, item_features, dict(skipped))
+    items, positions, clicks, propensities = map(np.asarray, displays)
+    return ItemPositionLog(items, positions, clicks, propensities, users, item_features, dict(skipped))
 
 
 def _display(fields: Sequence[str], column: Mapping[str, int], n_items: float) -> tuple[int, int, int, float]:

@@ -171,7 +171,7 @@ def sweep_again(
     for part in read_parts(Path(config)):
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
-        work = _checked(*(part[key] for key in SHARED), tensorboard)
+        work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
         jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
