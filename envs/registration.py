@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium
 from gymnasium.wrappers import TimeLimit
@@ -134,7 +134,7 @@ def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
     Args:
         env: of any origin, wrapped or not.
     """
-    layer: Any = env.env if is_limit_of_id(env) else env  # type: ignore[attr-defined]
+    layer: Any = env.env if is_limit_of_id(env) else env
     endless_env, around = layer, None
     while isinstance(layer, gymnasium.Wrapper) and around is None:
         if is_limit_of_id(layer.env):
@@ -148,7 +148,7 @@ def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
             around.env = limit
 
 
-def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> bool:
+def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     """Whether a wrapper is the time limit that an id of ours brings."""
     if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
         return False

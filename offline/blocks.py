@@ -6,9 +6,6 @@ wrong. Blocks are parsed in any order and by several threads; labels are numbere
 
 from __future__ import annotations
 
-import re
-from itertools import islice
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +19,6 @@ MOST_POSITIONS = 200
 """URLs of a list, beyond which lines are not regular: each is compared with each."""
 HALF = 1 << 31  # a query and its region, each below this, make one key
 DIGITS = 18  # of a number that fits into a key
-
-REGULAR = re.compile(rb"(0|[1-9]\d{0,17})(?:-(0|[1-9]\d{0,17}))?")
-"""A label of one number or of two, as `parse_relevance` reads it."""
 
 TAB, LINE_FEED, RETURN, ZERO, NINE, CLICK, QUERY = b"\t\n\r09CQ"
 
@@ -133,16 +127,16 @@ def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-un
 
 
 @kernel
-def number_keys(keys, start, table, numbers, first_number, result, new):  # type: ignore[no-untyped-def]
-    """Number keys in the order in which they first appear.
+def number_keys(keys, start, table, numbers, result, new):  # type: ignore[no-untyped-def]
+    """Number keys by a hash table, and take those into it that it does not hold.
 
     Args:
         keys: from 0.
         start: the first of them to be numbered.
-        table, numbers: a hash table of keys, -1 where there is none, and their numbers; its length is a power of two.
-        first_number: that of the first new key.
+        table, numbers: the keys, -1 where there is none, and their numbers; its length is a power of two. That of a new key is
+            -1, -2, ..., in the order in which they first appear.
         result: set to the number of each key.
-        new: set to the keys that the table did not hold, as many as it has room for.
+        new: set to the places of new keys, as many as the table has room for.
 
     Returns:
         The first key for which there was no room, or the number of keys; and how many are new.
@@ -157,10 +151,9 @@ def number_keys(keys, start, table, numbers, first_number, result, new):  # type
         if table[place] < 0:
             if n_new == len(new):
                 return i, n_new
-            table[place] = key
-            numbers[place] = first_number + n_new
-            new[n_new] = key
+            table[place], new[n_new] = key, place
             n_new += 1
+            numbers[place] = -n_new
         result[i] = numbers[place]
     return len(keys), n_new
 
@@ -174,51 +167,31 @@ class Numbers:
     """
 
     def __init__(self, index: dict[bytes, int], pair: bool) -> None:
-        self.index, self.pair = index, pair
-        self._empty(1 << 16)
-
-    def _empty(self, size: int) -> None:
-        self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
-        self.n_labels = 0  # labels of the dictionary
+        self.index, self.pair, self.n_keys = index, pair, 0
+        self.table, self.numbers = np.full(1 << 16, -1, np.int64), np.empty(1 << 16, np.int32)
 
     def of(self, keys: Keys) -> NDArray[np.int32]:
         """The number of each key; what is new is added to the dictionary."""
         result, start = np.empty(len(keys), np.int32), 0
         while True:
-            first = len(self.index)
-            if 2 * first >= len(self.table):
-                self._empty(4 << first.bit_length())
-            for label, number in islice(self.index.items(), self.n_labels, None):
-                key = regular_key(label, self.pair)
-                if key is not None:
-                    insert(self.table, self.numbers, key, number)
-            new = np.empty(len(self.table) // 2 - first, np.int64)
-            start, n_new = number_keys(keys, start, self.table, self.numbers, first, result, new)
-            form = (lambda key: b"%d-%d" % divmod(key, HALF)) if self.pair else b"%d".__mod__
-            labels = map(form, new[:n_new].tolist())
-            self.index.update(zip(labels, range(first, first + n_new), strict=True))
-            self.n_labels = len(self.index)
+            new, begin = np.empty(len(self.table) // 2 - self.n_keys, np.int64), start
+            start, n_new = number_keys(keys, begin, self.table, self.numbers, result, new)
+            places = new[:n_new]
+            labels = map(self._label, self.table[places].tolist())
+            self.numbers[places] = [self.index.setdefault(label, len(self.index)) for label in labels]
+            part = result[begin:start]
+            part[part < 0] = self.numbers[places][-1 - part[part < 0]]
+            self.n_keys += n_new
             if start == len(keys):
                 return result
+            self._grow()
 
+    def _label(self, key: int) -> bytes:
+        return b"%d-%d" % divmod(key, HALF) if self.pair else b"%d" % key
 
-def regular_key(label: bytes, pair: bool) -> int | None:
-    """The key of a label, if it is as `parse_relevance` would have made it."""
-    match = REGULAR.fullmatch(label)
-    if match is None or pair != (match[2] is not None):
-        return None
-    if not pair:
-        return int(match[1])
-    query, region = int(match[1]), int(match[2])
-    return query * HALF + region if max(query, region) < HALF else None
-
-
-@kernel
-def insert(table, numbers, key, number):  # type: ignore[no-untyped-def]
-    """Add a key to a hash table that lacks it and has room."""
-    mask = len(table) - 1
-    mixed = key * np.int64(-7046029254386353131)
-    place = (mixed ^ (mixed >> 32)) & mask
-    while table[place] >= 0:
-        place = (place + 1) & mask
-    table[place], numbers[place] = key, number
+    def _grow(self) -> None:
+        keys, numbers = self.table[self.table >= 0], self.numbers[self.table >= 0]
+        size, places = 4 * len(self.table), np.empty(len(keys), np.int64)
+        self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
+        number_keys(keys, 0, self.table, self.numbers, np.empty_like(numbers), places)
+        self.numbers[places] = numbers

@@ -29,6 +29,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -234,15 +235,15 @@ class _Entries(NamedTuple):
 
 def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
     """All judgements, or those of the items with the most ratings."""
-    if most_rated is None:
-        return _Entries(judgements.users, np.unique(judgements.items, return_inverse=True)[1], judgements.labels)
-    if judgements.features is not None:
-        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
-    check_count("most_rated", most_rated)
-    counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
-    frequent = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
-    places = np.unique(judgements.items[frequent], return_inverse=True)[1]
-    return _Entries(judgements.users[frequent], places, judgements.labels[frequent])
+    entries = np.ones(len(judgements), np.bool_)
+    if most_rated is not None:
+        if judgements.features is not None:
+            raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
+        check_count("most_rated", most_rated)
+        counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
+        entries = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
+    places = np.unique(judgements.items[entries], return_inverse=True)[1]
+    return _Entries(judgements.users[entries], places, judgements.labels[entries])
 
 
 def _models_by_labels(
@@ -294,9 +295,8 @@ def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> t
     if size == n_queries:
         raise ValueError(f"held_out is {held_out} of {n_queries} queries, which leaves none to learn from")
     apart = np.isin(judgements.users, np.random.default_rng(seed).choice(n_queries, size, replace=False))
-    labels, features = (judgements.user_labels, judgements.item_labels), judgements.features
     first, second = (
-        Judgements(judgements.users[of], judgements.items[of], judgements.labels[of], *labels, features)
+        replace(judgements, users=judgements.users[of], items=judgements.items[of], labels=judgements.labels[of])
         for of in (~apart, apart)
     )
     return first, second
@@ -362,17 +362,17 @@ def _rating_features(
 
 def _document_features(folds: Sequence[Judgements], normalise: str, reduce: str, dimension: int, seed: int) -> list[Floats]:
     """The features of the documents judged in each fold, made by what is fitted to the first."""
-    n_documents, n_features = sum(map(len, folds)), _features(folds[0]).shape[1]
+    tables: list[Any] = [fold.features for fold in folds]
+    n_documents, n_features = sum(map(len, folds)), tables[0].shape[1]
     if n_features * (dimension if reduce == "svd" and normalise == "largest" else n_documents) > MOST_NUMBERS:
         raise ValueError(
             f"{n_documents:,} documents have features numbered up to {n_features:,}, too many to hold in memory with reduce = "
             f"{reduce!r} and normalise = {normalise!r}; number them without gaps, or try 'svd' and fewer dimensions"
         )
     judged = []
-    for fold in folds:
-        features = _features(fold)[np.unique(fold.items)]
-        features.resize((features.shape[0], n_features))
-        judged.append(features)
+    for table, fold in zip(tables, folds, strict=True):
+        judged.append(table[np.unique(fold.items)])
+        judged[-1].resize((judged[-1].shape[0], n_features))
     if normalise == "query":
         scaled: list[Any] = [_within_queries(fold, features) for fold, features in zip(folds, judged, strict=True)]
     else:
@@ -400,11 +400,6 @@ def _reduced(folds: list[Any], reduce: str, dimension: int, seed: int) -> list[F
     else:
         fitted = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(folds[0])
     return [fitted.transform(features) for features in folds]
-
-
-def _features(judgements: Judgements) -> sparse.csr_array:
-    assert judgements.features is not None
-    return judgements.features
 
 
 def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Floats:

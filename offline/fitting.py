@@ -23,7 +23,7 @@ from ..core.checks import (
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
-from .estimation import CMEstimator
+from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog

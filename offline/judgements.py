@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.checks import as_call, check_labels, integers, numbers, short
-from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, read_table, whole_number
+from .log import set_checked
+from .rows import read_table
+from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
 
 __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
 
@@ -55,18 +58,11 @@ class Judgements:
         return as_call(self, n_judgements=len(self), **sizes, n_features=n_features)
 
     def __post_init__(self) -> None:
-        user_labels = check_labels("user_labels", self.user_labels)
-        item_labels = check_labels("item_labels", self.item_labels)
-        users = integers("users", self.users, ("judgements",), 0, len(user_labels), dtype=np.int32, whole=True)
-        arrays = {
-            "user_labels": user_labels,
-            "item_labels": item_labels,
-            "users": users,
-            "items": integers("items", self.items, users.shape, 0, len(item_labels), dtype=np.int32, whole=True),
-            "labels": numbers("labels", self.labels, users.shape, 0.0, expected="a finite number from 0", copy=False),
-        }
-        for name, values in arrays.items():
-            object.__setattr__(self, name, values)
+        checked = partial(set_checked, self)
+        n_users, n_items = (len(checked(name, check_labels)) for name in ("user_labels", "item_labels"))
+        shape = checked("users", integers, ("judgements",), 0, n_users, dtype=np.int32, whole=True).shape
+        checked("items", integers, shape, 0, n_items, dtype=np.int32, whole=True)
+        checked("labels", numbers, shape, 0.0, expected="a finite number from 0", copy=False)
         if self.features is not None:
             if not sparse.issparse(self.features) or self.features.ndim != 2 or self.features.dtype.kind not in "biuf":
                 raise ValueError(f"features is {short(self.features)}; expected a sparse array (N, d) of numbers, of SciPy")
@@ -76,13 +72,11 @@ class Judgements:
                 row, column = np.searchsorted(features.indptr, place, "right") - 1, features.indices[place]
                 raise ValueError(f"features[{row}, {column}] is {features.data[place]}; expected a finite number")
             object.__setattr__(self, "features", features)
-        pairs = self.users.astype(np.int64) * len(self.item_labels) + self.items
+        pairs = self.users.astype(np.int64) * n_items + self.items
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("a user judges an item twice")
-        if self.features is not None and self.features.shape[0] != len(self.item_labels):
-            raise ValueError(
-                f"features has shape {self.features.shape}; expected {len(self.item_labels)} rows, one for each item"
-            )
+        if self.features is not None and self.features.shape[0] != n_items:
+            raise ValueError(f"features has shape {self.features.shape}; expected {n_items} rows, one for each item")
 
     def __len__(self) -> int:
         return len(self.users)
@@ -117,44 +111,27 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     refused = Skipped(path, strict=True)
     names = ["userId", "movieId", "rating"]
     column, rows = read_table(path, refused, names)
-    at_user, at_item, at_rating = map(column.__getitem__, names)
-    users, items, labels = array("i"), array("i"), array("d")
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
-    pairs: set[tuple[int, int]] = set()
+    ratings: dict[tuple[int, int], float] = {}
     for number, fields in rows:
+        user, item, rating = (fields[column[name]] for name in names)
         try:
-            for name in names[:2]:
-                if not fields[column[name]]:
+            for name, label in (("userId", user), ("movieId", item)):
+                if not label:
                     raise Fault(f"the column {name!r} is empty")
-            rating = _label("rating", fields[at_rating])
-            pair = (
-                user_index.setdefault(fields[at_user], len(user_index)),
-                item_index.setdefault(fields[at_item], len(item_index)),
-            )
-            if pair in pairs:
-                raise Fault(f"user {fields[at_user]} rates {fields[at_item]} a second time")
-            pairs.add(pair)
-            users.append(pair[0])
-            items.append(pair[1])
-            labels.append(rating)
+            if not (NUMBER.fullmatch(rating) and math.isfinite(float(rating))):
+                raise Fault(f"rating is {rating!r}; expected a number from 0")
+            pair = user_index.setdefault(user, len(user_index)), item_index.setdefault(item, len(item_index))
+            if pair in ratings:
+                raise Fault(f"user {user} rates {item} a second time")
+            ratings[pair] = float(rating)
         except Fault as fault:
             refused.add(fault, number)
-    if not users:
+    if not ratings:
         raise ValueError(f"{path}: no row in the file")
-    return Judgements(
-        np.frombuffer(users, np.int32),
-        np.frombuffer(items, np.int32),
-        np.frombuffer(labels),
-        tuple(user_index),
-        tuple(item_index),
-    )
-
-
-def _label(name: str, text: str) -> float:
-    if not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
-        raise Fault(f"{name} is {text!r}; expected a number from 0")
-    return float(text)
+    users, items = np.array(list(ratings), np.int32).T
+    return Judgements(users, items, np.array(list(ratings.values())), tuple(user_index), tuple(item_index))
 
 
 VALUE = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .counting import by_query, faulty_list
 from .tables import ROWS
 from .tidy import read_frame
 
-__all__ = ["ClickLog", "ItemPositionLog", "write_tidy"]
+__all__ = ["ClickLog", "ItemPositionLog", "set_checked", "write_tidy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +73,7 @@ class ClickLog:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-            object.__setattr__(self, name, check(name, getattr(self, name), *arguments, **keywords))
-            return getattr(self, name)
-
+        checked = partial(set_checked, self)
         n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
         options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
         shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options).shape
@@ -228,25 +225,19 @@ class ItemPositionLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        items = integers("items", self.items, ("displays",), dtype=np.int32, empty=True, whole=True)
-        arrays = {
-            "items": items,
-            "positions": integers("positions", self.positions, items.shape, dtype=np.int32, empty=True, whole=True),
-            "clicks": _check_clicks("clicks", self.clicks, items.shape),
-            "propensities": check_propensities("propensities", self.propensities, items.shape),
-            "skipped": _check_skipped("skipped", self.skipped),
-        }
-        for name, array in arrays.items():
-            object.__setattr__(self, name, array)
+        checked = partial(set_checked, self)
+        items = checked("items", integers, ("displays",), dtype=np.int32, empty=True, whole=True)
+        checked("positions", integers, items.shape, dtype=np.int32, empty=True, whole=True)
+        checked("clicks", _check_clicks, items.shape)
+        checked("propensities", check_propensities, items.shape)
+        checked("skipped", _check_skipped)
         if (self.user_features is None) != (self.item_features is None):
             raise ValueError("user_features and item_features come together, or not at all")
-        if self.user_features is not None and self.item_features is not None:
-            users = numbers("user_features", self.user_features, (*items.shape, "features"), empty=True, dtype=None, copy=False)
-            features = numbers("item_features", self.item_features, ("items", "features"))
+        if self.user_features is not None:
+            checked("user_features", numbers, (*items.shape, "features"), empty=True, dtype=None, copy=False)
+            features = checked("item_features", numbers, ("items", "features"))
             if items.size and items.max() >= len(features):
                 raise ValueError(f"items has entries up to {items.max()}; item_features has {len(features)} rows")
-            object.__setattr__(self, "user_features", users)
-            object.__setattr__(self, "item_features", features)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -293,6 +284,13 @@ class ItemPositionLog:
             raise ValueError("the log has no features of users and items")
         users = np.broadcast_to(self.user_features[display], (len(self.item_features), self.user_features.shape[1]))
         return np.hstack([users, self.item_features]) / self._norm
+
+
+def set_checked(record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Set a field of a frozen record to what a check makes of it, and return that."""
+    value = check(name, getattr(record, name), *arguments, **keywords)
+    object.__setattr__(record, name, value)
+    return value
 
 
 def _part(log: Any, rows: Any, *names: str) -> Any:

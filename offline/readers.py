@@ -13,7 +13,7 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,7 @@ from ..core.checks import unknown
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
-from .rows import begins_as_table
+from .rows import begins_as_table, read_table
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -39,7 +39,6 @@ from .tables import (
     positive_probability,
     read_blocks,
     read_lines,
-    read_table,
     split_lines,
     whole_number,
 )
@@ -67,11 +66,7 @@ class _Pages:
     def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
         """Add a list."""
         index = self.item_index
-        try:  # most lists hold no new item
-            numbers = list(map(index.__getitem__, items))
-        except KeyError:
-            numbers = [index.setdefault(item, len(index)) for item in items]
-        self.items.extend(numbers)
+        self.items.extend([index.setdefault(item, len(index)) for item in items])
         self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
         self.clicks.extend(clicks)
 
@@ -131,10 +126,13 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
     path = Path(path)
     sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
     items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
-    n_positions = 0  # of the first query that is regular: almost always that of all
     whole = True
 
     def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
+        if block.fault:
+            raise block.fault
+        match = FIRST_QUERY.search(block.text)  # which has as many URLs as all others, almost always
+        n_positions = match[1].count(b"\t") if match else 0
         if not 0 < n_positions <= MOST_POSITIONS:
             return None
         most = block.text.count(b"\n")
@@ -143,14 +141,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
         n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, query_keys, clicks)
         return None if n_pages < 0 else (n_positions, off_list, query_keys[:n_pages], urls[:n_pages], clicks[:n_pages])
 
-    def blocks() -> Iterator[_Block]:
-        nonlocal n_positions
-        for block in _blocks_of_sessions(path):
-            if not n_positions and (match := FIRST_QUERY.search(block.text)):
-                n_positions = match[1].count(b"\t")
-            yield block
-
-    for block, parsed in _ahead(parse, blocks()):
+    for block, parsed in _ahead(parse, _blocks_of_sessions(path)):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
         if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
             sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
@@ -171,11 +162,13 @@ class _Block(NamedTuple):
         first: number of the first line.
         text: whole lines.
         whole: whether a session ends with them, and another begins below; whatever a malformed line may have meant.
+        fault: what ends the file here, if that is not its end.
     """
 
     first: int
     text: bytes
     whole: bool
+    fault: ValueError | None = None
 
 
 def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
@@ -193,7 +186,7 @@ def _blocks_of_sessions(path: Path) -> Iterator[_Block]:
     if rest:
         yield _Block(first, rest, True)
     if fault:
-        raise fault
+        yield _Block(first, b"", True, fault)
 
 
 def _last_session(text: bytes) -> int:
@@ -216,22 +209,14 @@ Output = TypeVar("Output")
 
 def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
     """Each input and its output, in order; worked out by as many threads as there are processors."""
-    n_threads, fault = n_processors(), None
+    n_threads = n_processors()
     with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque[tuple[Input, Future[Output]]] = deque()
-        while fault is None or waiting:
-            while fault is None and len(waiting) <= n_threads:
-                try:
-                    one = next(inputs)
-                except (StopIteration, ValueError) as error:
-                    fault = error
-                else:
-                    waiting.append((one, pool.submit(work, one)))
-            if waiting:
-                one, result = waiting.popleft()
-                yield one, result.result()
-    if isinstance(fault, ValueError):
-        raise fault
+        tasks = ((one, pool.submit(work, one)) for one in inputs)
+        waiting = deque(islice(tasks, n_threads))
+        while waiting:
+            one, result = waiting.popleft()
+            waiting.extend(islice(tasks, 1))
+            yield one, result.result()
 
 
 def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
@@ -449,8 +434,7 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    options: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-    return ClickLog(**read_rows(Path(path), split, **options))
+    return ClickLog(**read_rows(Path(path), split, columns or {}, duplicates, strict, max_memory))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -481,56 +465,51 @@ def read_open_bandit(
     path = Path(path)
     skipped = Skipped(path, strict)
     column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
-    items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
+    displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(Path(item_context))
-    at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
-    if item_features is not None and not at_words:
+    n_items = math.inf if item_features is None else len(item_features)
+    words = _Words(column, "" if item_features is None else USER_WORDS)
+    if item_features is not None and not words.places:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
-    words, n_items = _Words(len(at_words)), math.inf if item_features is None else len(item_features)
     for number, fields in rows:
         try:
-            item, position, click, propensity = _display(fields, column)
-            if item >= n_items:
-                raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
+            display = _display(fields, column, n_items)
         except Fault as fault:
             skipped.add(fault, number)
             continue
-        words.add([fields[at] for at in at_words])
-        items.append(item)
-        positions.append(position - 1)
-        clicks.append(click)
-        propensities.append(propensity)
-    if not items:
+        words.add(fields)
+        for values, value in zip(displays, display, strict=True):
+            values.append(value)
+    if not displays[0]:
         raise ValueError(f"{path}: no row in the file")
-    return ItemPositionLog(
-        np.frombuffer(items, np.int32),
-        np.frombuffer(positions, np.int32),
-        np.frombuffer(clicks, np.int8),
-        np.frombuffer(propensities),
-        None if item_features is None else words.indicators(),
-        item_features,
-        dict(skipped),
-    )
+    users = None if item_features is None else words.indicators()
+    items, positions, clicks, propensities = map(np.asarray, displays)
+    return ItemPositionLog(items, positions, clicks, propensities, users, item_features, dict(skipped))
 
 
-def _display(fields: Sequence[str], column: Mapping[str, int]) -> tuple[int, int, int, float]:
-    """Item, position, click and propensity of a row."""
+def _display(fields: Sequence[str], column: Mapping[str, int], n_items: float) -> tuple[int, int, int, float]:
+    """Item, position from 0, click and propensity of a row."""
     item, position = (whole_number(name, fields[column[name]], least) for name, least in (("item_id", 0), ("position", 1)))
     click = fields[column["click"]]
     if click not in ("0", "1"):
         raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
-    return item, position, int(click), positive_probability("propensity_score", fields[column["propensity_score"]])
+    propensity = positive_probability("propensity_score", fields[column["propensity_score"]])
+    if item >= n_items:
+        raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
+    return item, position - 1, int(click), propensity
 
 
 class _Words:
-    """Columns of words, to become a 0 or 1 for every word of a column."""
+    """Columns of words, those whose names have a pattern, to become a 0 or 1 for every word of a column."""
 
-    def __init__(self, n_columns: int) -> None:
-        self.index: list[dict[str, int]] = [{} for _ in range(n_columns)]
+    def __init__(self, column: Mapping[str, int], pattern: str) -> None:
+        self.places = [place for name, place in column.items() if re.fullmatch(pattern, name)]
+        self.index: list[dict[str, int]] = [{} for _ in self.places]
         self.codes = array("i")
 
-    def add(self, words: Sequence[str]) -> None:
-        self.codes.extend(index.setdefault(word, len(index)) for index, word in zip(self.index, words, strict=True))
+    def add(self, fields: Sequence[str]) -> None:
+        words = zip(self.index, self.places, strict=True)
+        self.codes.extend(index.setdefault(fields[place], len(index)) for index, place in words)
 
     def indicators(self) -> np.ndarray:
         """``(rows, words)``, the words of each column in order of appearance."""
@@ -542,8 +521,7 @@ def _item_features(path: Path) -> np.ndarray:
     """The item context of the Open Bandit Dataset: ``(items, features)``."""
     skipped = Skipped(path, strict=True)
     column, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
-    at_words = [at for name, at in column.items() if re.fullmatch(ITEM_WORDS, name)]
-    words, numbers = _Words(len(at_words)), array("d")
+    words, numbers = _Words(column, ITEM_WORDS), array("d")
     for number, fields in rows:
         try:
             if fields[column["item_id"]] != str(len(numbers)):
@@ -551,12 +529,12 @@ def _item_features(path: Path) -> np.ndarray:
             numbers.append(finite_number("item_feature_0", fields[column["item_feature_0"]]))
         except Fault as fault:
             skipped.add(fault, number)
-        words.add([fields[at] for at in at_words])
+        words.add(fields)
     if not numbers:
         raise ValueError(f"{path}: no row in the file")
     values = np.frombuffer(numbers)
     standard = (values - values.mean()) / (values.std() or 1.0)
-    return np.hstack([standard[:, None], *([words.indicators()] if at_words else [])])
+    return np.hstack([standard[:, None], *([words.indicators()] if words.places else [])])
 
 
 # ------------------------------------------------------------------------------------------------------------ any format

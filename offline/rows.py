@@ -1,4 +1,4 @@
-"""Rows of tidy tables as columns of text, block by block: from text files, Parquet files and data frames."""
+"""Rows of tables as columns of text, block by block: from text files, Parquet files and data frames."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +18,26 @@ import polars as pl
 
 from ..core.checks import unknown
 from ..core.files import check_file, parse_json, reading
-from .tables import ROWS, Fault, check_kept, find_columns, parquet_sizes, read_blocks, split_lines
+from .tables import ROWS, Fault, Skipped, check_kept, parquet_sizes, read_blocks, read_lines, split_lines
 
-__all__ = ["COLUMNS", "CONTEXT", "Block", "FrameTable", "TextTable", "begins_as_table", "parquet_table"]
+__all__ = [
+    "COLUMNS",
+    "CONTEXT",
+    "Block",
+    "FrameTable",
+    "begins_as_table",
+    "parquet_table",
+    "read_table",
+    "roles_of",
+    "tidy_text",
+]
 
 COLUMNS = ("session", "query", "position", "item", "clicked")
 """The columns of a tidy table; without ``query`` all sessions are of one query."""
 OTHERS = ("region", "propensity", "list_propensity", "split")
 CONTEXT = re.compile("feature_[1-9][0-9]*")
 NEEDED = tuple(name for name in COLUMNS if name != "query")
+DAMAGED = "is not a Parquet table, or damaged", "take a copy of it"
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 
 
@@ -67,7 +80,7 @@ def _check_roles(roles: Iterable[str]) -> None:
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
 
 
-def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:
+def roles_of(source: object, columns: Mapping[str, str], split: str | None, header: list[str]) -> dict[str, str]:
     """The name of the column of each role that the table has."""
     _check_roles(columns)
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
@@ -87,31 +100,30 @@ def _roles(source: object, header: list[str], columns: Mapping[str, str], split:
     return names
 
 
+def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str, int]:
+    """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
+    for name in wanted:
+        if name not in header:
+            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
+    for name, times in Counter(header).items():
+        if times > 1:
+            raise ValueError(f"{path}: two columns {name!r}")
+    return {name: index for index, name in enumerate(header)}
+
+
 class TextTable:
     """A table as text, gzipped or not.
 
-    Attributes:
-        names: of the columns, by their roles.
+    Args:
+        path: the file.
+        mark: the separator; ``{}`` stands for JSON lines.
+        header: the columns.
+        names: of the columns that are read, by their roles.
     """
 
-    def __init__(self, path: Path, columns: Mapping[str, str], split: str | None, notes: list[str]) -> None:
-        self.path = path
-        first = next((line for number, block in read_blocks(path) for _, line in split_lines(path, number, block)), b"")
-        try:
-            headers = _headers(first)
-        except ValueError as error:
-            raise ValueError(f"{path}, line 1: not CSV in UTF-8, nor a JSON object; {error}") from None
-        wanted = {columns.get(role, role) for role in NEEDED}
-        # The separator that finds most of the columns; where none finds any, the comma.
-        self.mark = max(headers, key=lambda mark: len(wanted.intersection(headers[mark])))
-        header = headers[self.mark]
-        self.width = len(header)
-        self.names = _roles(path, header, columns, split)
-        self.at = {role: header.index(name) for role, name in self.names.items()}
-        if self.mark == "{}":
-            notes.append("the log is taken for JSON lines")
-        elif self.mark != ",":
-            notes.append(f"the columns are taken to be separated by {SEPARATORS[self.mark]}")
+    def __init__(self, path: Path, mark: str, header: list[str], names: dict[str, str]) -> None:
+        self.path, self.mark, self.width, self.names = path, mark, len(header), names
+        self.at = {role: header.index(name) for role, name in names.items()}
 
     def __call__(self) -> Iterator[Block]:
         for number, text in read_blocks(self.path):
@@ -198,6 +210,31 @@ def same_width(text: bytes, mark: str, width: int) -> bool:
     return bool(ends[width - 1 :: width].all()) and int(ends.sum()) * width == len(ends)
 
 
+def tidy_text(path: Path, columns: Mapping[str, str], split: str | None, notes: list[str]) -> TextTable:
+    """A tidy table as text; ``notes`` gets a line for what was guessed."""
+    try:
+        headers = _headers(_first_line(path))
+    except ValueError as error:
+        raise ValueError(f"{path}, line 1: not CSV in UTF-8, nor a JSON object; {error}") from None
+    wanted = {columns.get(role, role) for role in NEEDED}
+    # The separator that finds most of the columns; where none finds any, the comma.
+    mark = max(headers, key=lambda mark: len(wanted.intersection(headers[mark])))
+    names = roles_of(path, columns, split, headers[mark])
+    if mark == "{}":
+        notes.append("the log is taken for JSON lines")
+    elif mark != ",":
+        notes.append(f"the columns are taken to be separated by {SEPARATORS[mark]}")
+    return TextTable(path, mark, headers[mark], names)
+
+
+def _first_line(path: Path) -> bytes:
+    return next(read_lines(path), (1, b""))[1]
+
+
+Choose = Callable[[list[str]], dict[str, str]]
+"""From a header the names of the columns that are read, by their roles."""
+
+
 class FrameTable:
     """A table that Polars holds, or reads from Parquet; rows are numbered from 1.
 
@@ -205,12 +242,10 @@ class FrameTable:
         names: of the columns, by their roles.
     """
 
-    def __init__(
-        self, source: object, table: pl.LazyFrame, columns: Mapping[str, str], split: str | None, max_memory: int
-    ) -> None:
+    def __init__(self, source: object, table: pl.LazyFrame, choose: Choose, max_memory: int = sys.maxsize) -> None:
         self.source, self.table, self.max_memory = source, table, max_memory
         schema = table.collect_schema()
-        self.names = _roles(source, list(schema), columns, split)
+        self.names = choose(list(schema))
         # A truth value is written as a word, unless it is a number.
         flags = [pl.col(name).cast(pl.Int8) for name in schema if schema[name] == pl.Boolean]
         self.texts = table.with_columns(flags).select(
@@ -226,15 +261,58 @@ class FrameTable:
             yield Block(_numbered(rows, first + 1), {})
 
 
-def parquet_table(path: Path, columns: Mapping[str, str], split: str | None, max_memory: int) -> FrameTable:
+def parquet_table(path: Path, choose: Choose, max_memory: int = sys.maxsize) -> FrameTable:
     """The table of a Parquet file, if what the file says of its size is no more than allowed."""
-    with reading(path, "is not a Parquet table, or damaged", "take a copy of it"):
+    with reading(path, *DAMAGED):
         check_file(path)
         n_rows, groups = parquet_sizes(path)
         table = pl.scan_parquet(path, glob=False)  # a name may have brackets
         table.collect_schema()
-    frames = FrameTable(path, table, columns, split, max_memory)
+    frames = FrameTable(path, table, choose, max_memory)
     check_kept(path, 5 * n_rows, max_memory, f"its {n_rows:,} rows")
     unpacked = sum(group.get(name, 0) for group in groups for name in frames.names.values())
     check_kept(path, unpacked, max_memory, "its values, unpacked,")
     return frames
+
+
+Rows = Iterator[tuple[int, list[str]]]
+
+
+def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = "") -> tuple[dict[str, int], Rows]:
+    """Read a table, CSV in UTF-8, gzipped or not, or Parquet.
+
+    Args:
+        path: the file.
+        skipped: counts rows of the wrong width, which are left out.
+        wanted: the columns that it must have.
+        others: which it may have, as a regular expression; only Parquet leaves the rest out.
+
+    Returns:
+        Where each column stands, in their order; and the rows with their numbers, missing values ``""``.
+
+    Raises:
+        ValueError: naming the file and the column that is missing, or there twice.
+    """
+
+    def choose(header: list[str]) -> dict[str, str]:
+        return {name: name for name in header if name in wanted or re.fullmatch(others, name)}
+
+    if path.suffix == ".parquet":
+        frames = parquet_table(path, choose)
+        return find_columns(path, list(frames.names), wanted), _fields(frames, skipped, reading(path, *DAMAGED))
+    try:
+        header = next(csv.reader([_first_line(path).decode("utf-8-sig")], strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
+    column = find_columns(path, header, wanted)
+    return column, _fields(TextTable(path, ",", header, dict(zip(header, header, strict=True))), skipped, nullcontext())
+
+
+def _fields(table: TextTable | FrameTable, skipped: Skipped, guard: AbstractContextManager[None]) -> Rows:
+    with guard:
+        for rows, faults in table():
+            for *fields, number in rows.iter_rows():
+                if number in faults:
+                    skipped.add(faults[number], number)
+                else:
+                    yield number, fields

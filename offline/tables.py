@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import math
@@ -13,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ..core.checks import check_count, check_flag
-from ..core.files import check_file, in_bytes, reading
+from ..core.files import in_bytes
 
 __all__ = [
     "LONGEST",
@@ -28,13 +25,11 @@ __all__ = [
     "check_kept",
     "check_size",
     "excerpt",
-    "find_columns",
     "finite_number",
     "parquet_sizes",
     "positive_probability",
     "read_blocks",
     "read_lines",
-    "read_table",
     "split_lines",
     "whole_number",
 ]
@@ -160,68 +155,6 @@ def excerpt(line: bytes) -> str:
     return repr(line[:80].decode(errors="backslashreplace"))
 
 
-Rows = Iterator[tuple[int, list[str]]]
-
-
-def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = "") -> tuple[dict[str, int], Rows]:
-    """Read a table, CSV in UTF-8, gzipped or not, or Parquet.
-
-    Args:
-        path: the file.
-        skipped: counts rows of the wrong width, which are left out.
-        wanted: the columns that it must have.
-        others: which it may have, as a regular expression; only Parquet leaves the rest out.
-
-    Returns:
-        Where each column stands, in their order; and the rows with their numbers, missing values ``""``.
-
-    Raises:
-        ValueError: naming the file and the column that is missing, or there twice.
-    """
-    rows = _parquet(path, wanted, others) if path.suffix == ".parquet" else _csv(path, skipped)
-    _, header = next(rows, (0, []))
-    return find_columns(path, header, wanted), rows
-
-
-def _csv(path: Path, skipped: Skipped) -> Rows:
-    """The header, numbered 1, then the rows."""
-    width = 0
-    for number, line in read_lines(path):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            if "\r" in text:
-                raise csv.Error("a carriage return within the line")
-            fields = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
-        except (UnicodeDecodeError, csv.Error) as error:
-            if number == 1:
-                raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
-            skipped.add(Fault("not CSV in UTF-8", f"not CSV in UTF-8; {error}"), number)
-            continue
-        if number == 1:
-            width = len(fields)
-        elif len(fields) != width:
-            skipped.add(Fault("wrong number of fields", f"{len(fields)} fields; expected {width}, as in the header"), number)
-            continue
-        yield number, fields
-
-
-def _parquet(path: Path, wanted: list[str], others: str) -> Rows:
-    """The header, then the rows, numbered from 1."""
-    with reading(path, "is not a Parquet table, or damaged", "take a copy of it"):
-        check_file(path)
-        table = pl.scan_parquet(path, glob=False)  # a name may have brackets
-        schema = table.collect_schema()
-        names = [name for name in schema if name in wanted or re.fullmatch(others, name)]
-        yield 1, names
-        # A truth value is written as a word, unless it is a number.
-        flags = [pl.col(name).cast(pl.Int8) for name in names if schema[name] == pl.Boolean]
-        texts = table.with_columns(flags).select(pl.col(name).cast(pl.String).fill_null("") for name in names)
-        n_rows = table.select(pl.len()).collect().item()
-        for first in range(0, n_rows, ROWS):
-            block = texts.slice(first, ROWS).collect()
-            yield from enumerate(map(list, block.iter_rows()), first + 1)
-
-
 def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
     """What the end of a Parquet file says of it: the rows, and of each group of rows the bytes of each column, unpacked."""
     with path.open("rb") as file:
@@ -241,14 +174,7 @@ def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
     return end[3], groups
 
 
-BOOLEANS, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (
-    (1, 2),
-    (3, 4, 5, 6),
-    7,
-    8,
-    (9, 10),
-    12,
-)  # types of Thrift's compact protocol
+BOOLEANS, STRUCT = (1, 2), 12  # types of Thrift's compact protocol
 
 
 def _thrift(file: io.BytesIO, kind: int) -> Any:
@@ -260,16 +186,16 @@ def _thrift(file: io.BytesIO, kind: int) -> Any:
             number = number + (head >> 4) if head >> 4 else _zigzag(file)
             fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
         return fields
-    if kind in INTEGERS:
+    if kind in (3, 4, 5, 6):  # integers
         return _zigzag(file)
-    if kind in LISTS:
+    if kind in (9, 10):  # a list or a set
         head = file.read(1)[0]
         return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
-    if kind == BINARY:
+    if kind == 8:  # bytes
         return file.read(_varint(file))
     if kind in (*BOOLEANS, 0):
         return file.read(1)
-    if kind == DOUBLE:
+    if kind == 7:  # a float
         return file.read(8)
     raise ValueError(f"its description has an unknown type {kind}")
 
@@ -285,17 +211,6 @@ def _varint(file: io.BytesIO) -> int:
         value |= (byte & 127) << shift
         shift += 7
     return value | byte << shift
-
-
-def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str, int]:
-    """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
-    for name in wanted:
-        if name not in header:
-            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
-    for name, times in Counter(header).items():
-        if times > 1:
-            raise ValueError(f"{path}: two columns {name!r}")
-    return {name: index for index, name in enumerate(header)}
 
 
 def whole_number(name: str, text: str, least: int) -> int:

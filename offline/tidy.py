@@ -7,8 +7,10 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +20,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import unknown
 from ..core.files import writing
-from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table
+from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table, roles_of, tidy_text
 from .tables import (
-    MAX_MEMORY,
     NUMBER,
     ROWS,
     Fault,
@@ -45,6 +46,11 @@ SPILL = 4_000_000
 NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
 REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES = range(5)  # faults of sessions; the least is reported
 FAULTS = {
+    REPEATED: (
+        "a position twice in a session",
+        "has the position {twice} twice; duplicates 'first' keeps the first of repeated rows",
+    ),
+    INCOMPLETE: ("an incomplete session", "does not have each position from {base} to {last} exactly once"),
     TWO_QUERIES: ("two queries in a session", "has two queries"),
     ITEM_TWICE: ("an item twice in a session", "shows an item twice"),
     TWO_PROPENSITIES: ("two list propensities in a session", "has two list propensities"),
@@ -71,20 +77,14 @@ class Checked(NamedTuple):
 
 
 def read_rows(
-    path: Path,
-    split: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    strict: bool = True,
-    max_memory: int | str = MAX_MEMORY,
+    path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, strict: bool, max_memory: int | str
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
     limit, notes = check_size("max_memory", max_memory), list[str]()
     sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
     if path.suffix == ".parquet":
-        return sessions.read(parquet_table(path, columns or {}, split, limit))
-    return sessions.read(TextTable(path, columns or {}, split, notes))
+        return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))
+    return sessions.read(tidy_text(path, columns, split, notes))
 
 
 def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> dict[str, Any]:
@@ -95,9 +95,9 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
         table = pl.DataFrame([_series(str(name), frame[name]) for name in frame.columns]).lazy()
     else:
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
-    name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
-    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), limit, [])
-    return sessions.read(FrameTable(name, table, columns or {}, None, limit))
+    name = "the frame"
+    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), sys.maxsize, [])
+    return sessions.read(FrameTable(name, table, partial(roles_of, name, columns or {}, None)))
 
 
 def _series(name: str, column: Any) -> pl.Series:
@@ -190,7 +190,8 @@ class _Sessions:
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
-        ranks, clicks = _by_text(rows["position"], _rank, pl.Int32), _by_text(rows["clicked"], _click, pl.Int8)
+        ranks = _by_text(rows["position"], _rank, pl.Int32)
+        clicks = _by_text(rows["clicked"], lambda text: TRUTH.get(text.lower(), -1), pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
         key, query = pl.col("session"), pl.col("query") if "query" in self.names else pl.lit(ONE_QUERY)
@@ -352,21 +353,14 @@ class _Sessions:
 
     def _refuse(self, rows: pl.DataFrame) -> None:
         """Count a session that is left out, or refuse it."""
-        base, label, fault = self.base, rows["key"][0], rows["fault"][0]
+        ranks, (reason, words) = rows["rank"], FAULTS[rows["fault"][0]]
         number, near = rows["number"].max(), "near "
-        if base and rows["rank"][0] == 0:
+        if self.base and ranks[0] == 0:
             number, near, reason = rows["number"][0], "", "position is not a whole number from 1"
             message = "position is '0'; expected a whole number from 1, as in the first session"
-        elif fault == INCOMPLETE:
-            reason = "an incomplete session"
-            message = f"session {label} does not have each position from {base} to {rows['rank'][-1]} exactly once"
-        elif fault == REPEATED:
-            twice = rows.filter(pl.col("rank").is_duplicated())["rank"][0]
-            reason = "a position twice in a session"
-            message = f"session {label} has the position {twice} twice; duplicates 'first' keeps the first of repeated rows"
         else:
-            reason, words = FAULTS[fault]
-            message = f"session {label} {words}"
+            twice = ranks.filter(ranks.is_duplicated()).first()
+            message = f"session {rows['key'][0]} {words.format(twice=twice, base=self.base, last=ranks[-1])}"
         self.skipped.add(Fault(reason, message), number, rows.height, near)  # type: ignore[arg-type]
 
     def _numbers(self, index: dict[str, int], labels: pl.Series) -> pl.Series:
@@ -437,11 +431,6 @@ def _rank(text: str) -> int:
         return -1
 
 
-def _click(text: str) -> int:
-    """A click, or -1."""
-    return TRUTH.get(text.lower(), -1)
-
-
 def _by_text(texts: pl.Series, value: Callable[[str], int], dtype: type[pl.DataType]) -> pl.Series:
     """The value of each text, of which there are few different ones."""
     codes, distinct = _coded(texts)
@@ -456,10 +445,9 @@ def _coded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 def _renumbered(numbers: pl.Series, index: dict[str, int]) -> tuple[pl.Series, dict[str, int]]:
     """Labels numbered in the order in which they come."""
-    labels, distinct = list(index), numbers.unique(maintain_order=True)
-    new = np.zeros(len(labels), np.int32)
-    new[distinct.to_numpy()] = np.arange(len(distinct))
-    return pl.Series(new[numbers.to_numpy()]), {labels[old]: number for number, old in enumerate(distinct)}
+    labels, distinct = list(index), numbers.unique(maintain_order=True).to_list()
+    new = {labels[old]: number for number, old in enumerate(distinct)}
+    return numbers.replace_strict(distinct, list(new.values()), return_dtype=pl.Int32), new
 
 
 def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -62,31 +62,22 @@ def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
         raise ValueError(f"{source} is not the file of the 60 queries: {error}") from None
     except KeyError as error:
         raise ValueError(f"{source} is not the file of the 60 queries: it has no {error}") from None
-    return [
-        _convert(source, query, parameters, examination, termination, np.roll(browsing, 1, axis=-1), chain)
-        for query, parameters in queries.items()
-    ]
+    shared = {"examination": examination, "termination": termination, "browsing": np.roll(browsing, 1, axis=-1), "chain": chain}
+    return [_convert(f"{source}, query {query}", query, parameters, shared) for query, parameters in queries.items()]
 
 
-def _convert(
-    source: str | PathLike[str],
-    query: str,
-    parameters: dict[str, Any],
-    examination: Any,
-    termination: Any,
-    browsing: Any,
-    chain: dict[str, Any],
-) -> Instance:
+def _convert(where: str, query: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
+    n_positions = len(shared["examination"])
     try:
         models: list[ClickModel] = [
-            CascadeModel(parameters["CM"], len(examination)),
-            PositionBasedModel(parameters["PBM"], examination),
-            DependentClickModel(parameters["DCM"], termination),
-            UserBrowsingModel(parameters["UBM"], browsing),
-            DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=len(examination)),
+            CascadeModel(parameters["CM"], n_positions),
+            PositionBasedModel(parameters["PBM"], shared["examination"]),
+            DependentClickModel(parameters["DCM"], shared["termination"]),
+            UserBrowsingModel(parameters["UBM"], shared["browsing"]),
+            DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions),
         ]
-        if chain:
-            models.append(ClickChainModel(parameters["CCM"], n_positions=len(examination), **chain))
+        if shared["chain"]:
+            models.append(ClickChainModel(parameters["CCM"], n_positions=n_positions, **shared["chain"]))
         return Instance(
             name=f"yandex60-{query}",
             models={model.kind: model for model in models},
@@ -96,6 +87,6 @@ def _convert(
             initial_ranking=np.arange(len(parameters["CM"])),
         )
     except KeyError as error:
-        raise ValueError(f"{source}, query {query}: no {error}") from None
+        raise ValueError(f"{where}: no {error}") from None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{source}, query {query}: {error}") from None
+        raise ValueError(f"{where}: {error}") from None

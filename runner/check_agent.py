@@ -32,6 +32,7 @@ PRODUCTION = np.array([2, 3, 0, 4, 1])
 THETA = np.array([0.7, 0.2])
 ORDERS = {"of rising attraction": np.argsort(ATTRACTION), "of falling attraction": np.argsort(-ATTRACTION)}
 SIZES = ((5, 3), (2, 2), (1, 1))
+HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
 SHORT = 10
 """A horizon that an agent is told, and that is passed: the algorithm may be finished by then, but ranks on."""
 SESSIONS = 300
@@ -153,25 +154,17 @@ class _Trial:
         """Seeds."""
         for seed in (3, np.random.SeedSequence(3)):
             first, second = (self.play([self.make(seed=copy.deepcopy(seed))], 100)[0] for _ in range(2))
-            expect(
-                first == second,
-                f"two agents of one seed ({type(seed).__name__}) show different lists; draw only from "
-                "numpy.random.default_rng(seed)",
-            )
+            expect(first == second, f"two agents of one seed ({type(seed).__name__}) show different lists; {HOW_TO_DRAW}")
 
     def company(self) -> None:
         """Agents side by side."""
         generators = np.random.get_state(), random.getstate()  # noqa: NPY002 (whether it is left alone)
         (alone,) = self.play([self.make()], 100)
         now = np.random.get_state(), random.getstate()  # noqa: NPY002
-        expect(
-            all(np.array_equal(a, b) for a, b in zip(generators[0], now[0], strict=True)) and generators[1] == now[1],
-            "it draws from the global generator of numpy or random; draw only from numpy.random.default_rng(seed)",
-        )
-        beside = self.play([self.make(), self.make()], 100)
-        expect(
-            beside == [alone, alone], "two agents disturb one another; keep what changes in self, not in the class or module"
-        )
+        same = all(np.array_equal(a, b) for a, b in zip(generators[0], now[0], strict=True)) and generators[1] == now[1]
+        expect(same, f"it draws from the global generator of numpy or random; {HOW_TO_DRAW}")
+        alike = self.play([self.make(), self.make()], 100) == [alone, alone]
+        expect(alike, "two agents disturb one another; keep what changes in self, not in the class or module")
 
     def inputs(self) -> None:
         """What it is given."""
@@ -301,14 +294,12 @@ class _Trial:
         """Wrong arguments."""
         made: Any = self.maker
         right = {**self.first.filled_in, **self.given}
-        wrong: dict[str, list[Any]] = {"n_items": [0, 2.5], "n_positions": [0]}
-        for name, parameter in self.parameters.items():
-            if name not in ("n_items", "n_positions", "seed") and parameter.kind not in (parameter.VAR_KEYWORD,):
-                wrong[name] = [object()]
-        for name, values in wrong.items():
-            for value in values:
-                shown = "object()" if type(value) is object else repr(value)
-                _expect_refusal(f"the constructor takes {name}={shown}", name, made, **right | {name: value, "seed": 0})
+        own = [name for name, parameter in self.parameters.items() if parameter.kind is not parameter.VAR_KEYWORD]
+        wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
+        wrong += [(name, object()) for name in own if name not in ("n_items", "n_positions", "seed")]
+        for name, value in wrong:
+            text = "object()" if type(value) is object else repr(value)
+            _expect_refusal(f"the constructor takes {name}={text}", name, made, **right | {name: value, "seed": 0})
         if all(np.ndim(value) == 0 for value in right.values()):  # an array would be refused for its size first
             _expect_refusal("the constructor takes n_positions=6", "n_positions", made, **right | {"n_positions": 6, "seed": 0})
 

@@ -11,10 +11,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import polars
-import rich.progress
 from rich.console import Console
 from rich.text import Text
 
@@ -50,7 +49,7 @@ class Progress(Callback):
         self._lock = threading.Lock()
         self._trials, self._finished = 0, 0
         self._bar = progress_bar(console)
-        self._task: rich.progress.TaskID | None = None
+        self._task: Any = None  # until the bar begins
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._listener = False, Compiling(self._compile)
 
@@ -91,11 +90,11 @@ class Progress(Callback):
         self._console.print(text, soft_wrap=True)
 
     def sessions(self, count: int) -> None:
-        self._advance(count)
+        self._bar.advance(self._task, count)
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         if not counted:
-            self._advance(self._horizon)
+            self.sessions(self._horizon)
         with self._lock:
             self._finished += 1
             frames = self._frames[trial[:3]]
@@ -120,30 +119,25 @@ class Progress(Callback):
         elif self.drawn and not self._console.is_jupyter:  # where rich needs ipywidgets for it
             self._before.start() if going_on else self._before.stop()
 
-    def _advance(self, count: int) -> None:
-        assert self._task is not None
-        self._bar.advance(self._task, count)
-
     def _describe(self) -> None:
-        assert self._task is not None
         run = f"run {min(self._finished + 1, self._trials)} of {self._trials}"
         self._bar.update(self._task, description=COMPILING if self._compiling else run, refresh=True)
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
-        row = summary(frame, frame.unique("run"), by).row(0, named=True)
+        runs = frame.unique("run")
+        row = summary(frame, runs, by).row(0, named=True)
         return [
             *(row[name] for name in by),
             f"regret {regret_text(row['regret'], row['regret_ci95'])}"
             if row["regret"] is not None
             else f"reward {row['reward']:.4f} / session",
-            f"{frame.unique('run')['seconds'].sum():.1f} s",
-            *self._trained(frame),
+            f"{runs['seconds'].sum():.1f} s",
+            *self._training(*runs.select("training_sessions", "training_seconds").sum().row(0)),
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
         ]
 
     @staticmethod
-    def _trained(frame: polars.DataFrame) -> list[str]:
-        sessions, seconds = frame.unique("run").select("training_sessions", "training_seconds").sum().row(0)
+    def _training(sessions: int, seconds: float) -> list[str]:
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []

@@ -5,6 +5,7 @@ The configuration is a list of parts, each the arguments of one sweep and what i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -30,7 +31,6 @@ from ..core.files import (
     remove_drafts,
     sealed,
     write_whole,
-    writing,
 )
 
 __all__ = [
@@ -103,9 +103,8 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
         for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
             if f"{env} {instance}" in part["models"]:
                 runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
-    places = [{name: place for place, name in enumerate(_union(parts, key))} for key in ("envs", "instances", "agents")]
-    pairs = sorted(runs, key=lambda pair: [place[name] for place, name in zip(places, pair, strict=True)])
-    return [Trial(*pair, index) for pair in pairs for index in range(runs[pair])]
+    pairs = itertools.product(_union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents"))
+    return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
 
 
 def by_default(config: Part) -> bool:
@@ -169,7 +168,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
         if not _is_among(part, parts):
             _warn_of_versions(out, parts, part)
             _write_config(out, [*parts, part])
-        _make_trials(out)
+        make_folder(out / TRIALS)
     return done
 
 
@@ -213,18 +212,11 @@ def _in_parquet(frame: polars.DataFrame) -> bytes:
     return sealed(frame, clickgym_format=str(FORMAT))
 
 
-def _make_trials(out: Path) -> None:
-    with writing(out / TRIALS):
-        (out / TRIALS).mkdir(exist_ok=True)
-
-
 def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
     """Write many trials, all or none."""
     draft = draft_of(out / TRIALS)
     try:
-        with writing(draft):
-            draft.mkdir()
-        _make_trials(draft)
+        make_folder(draft / TRIALS)
         for trial, frame in frames.items():
             write_trial(draft, trial, frame)
         (draft / TRIALS).rename(out / TRIALS)
@@ -289,11 +281,9 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
 
 def _is_there(path: Path, content: polars.DataFrame) -> bool:
     """Whether a table is written already; a damaged one is not, for it is made of the trials."""
-    try:
-        with reading(path, "is damaged", ""):
-            return _read(path).equals(content)
-    except (ValueError, FileNotFoundError):
-        return False
+    with contextlib.suppress(ValueError, FileNotFoundError), reading(path, "is damaged", ""):
+        return _read(path).equals(content)
+    return False
 
 
 def _complete(parts: Iterable[Part], trials: Mapping[Trial, Any]) -> list[Part]:
@@ -443,7 +433,7 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
         _write_config(out, parts)
     elif not _is_of(out, parts, frames):
         raise ValueError(f"{out} holds something already; choose another folder")
-    _make_trials(out)
+    make_folder(out / TRIALS)
     for trial, frame in frames.items():
         if not (out / TRIALS / trial.file).exists():
             write_trial(out, trial, frame)
@@ -460,21 +450,16 @@ def _collected(folders: Iterable[Path]) -> tuple[list[Part], dict[Trial, polars.
         own = read_parts(folder / CONFIG)
         for part in parts:
             check_agreement(str(folder), own, part)
-        for trial, frame in _read_all(folder, own).items():
+        finished = _read_finished(folder, trials_of(own), own)
+        if len(_complete(own, finished)) < len(own):
+            raise ValueError(f"{folder} {UNFINISHED}")
+        for trial, frame in finished.items():
             both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
             if not both[0].equals(both[1]):
                 raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
             origin.setdefault(trial, folder)
         parts += [part for part in own if not _is_among(part, parts)]
     return parts, frames
-
-
-def _read_all(folder: Path, parts: Sequence[Part]) -> dict[Trial, polars.DataFrame]:
-    """The tables of all trials of a folder."""
-    finished = _read_finished(folder, trials_of(parts), parts)
-    if len(_complete(parts, finished)) < len(parts):
-        raise ValueError(f"{folder} {UNFINISHED}")
-    return finished
 
 
 def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:

@@ -183,49 +183,36 @@ def run(
     """
     # Who is told of the progress says what there is to say.
     note = CompilationNote() if on_chunk is None else nullcontext()
-    with note, endless(make_env(env)) as stream:  # an episode would be a unit of account only, and cost time
-        return _run(agent, stream, horizon, seed, checkpoints, engine, metrics, on_chunk, tensorboard)
-
-
-def _run(
-    agent: Agent | Learner | AgentLike,
-    env: gym.Env,
-    horizon: int,
-    seed: int | None,
-    checkpoints: ArrayLike | None,
-    engine: Engine,
-    metrics: Sequence[str],
-    on_chunk: OnChunk | None,
-    tensorboard: str | os.PathLike[str] | None,
-) -> Result:
-    measured = Metrics(metrics)
-    horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-    steps = checkpoint_steps(horizon, checkpoints)
-    if not isinstance(agent, (Agent, Learner)):
-        agent = make_agent(agent, env, horizon=horizon, seed=seed)
-    used = choose_engine(agent, env, engine, type(agent).__name__, "this pair")
-    if tensorboard is not None:
-        if not isinstance(agent, Learner):
-            raise ValueError(f"tensorboard={tensorboard!r}, but {type(agent).__name__} has nothing to log: it is no Learner")
-        check_tensorboard()
-    _check_sizes(agent, env)
-    meter = measured.meter(steps, agent, env.unwrapped)
-    observation, _ = env.reset(seed=seed)
-    measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
-    training_sessions, training_seconds = 0, 0.0
-    if isinstance(agent, Learner):
-        log = None if tensorboard is None else Path(tensorboard)
-        training_sessions, training_seconds, seconds = _play_learner(agent, env, meter, measured, on_chunk, log)
-    elif isinstance(agent, CompiledAgent) and used == "compiled":
-        seconds = play_compiled(agent, env, meter, measured, on_chunk)
-    else:
-        before = time.perf_counter()
-        play_python(agent, env, meter, measured, observation, on_chunk)
-        seconds = time.perf_counter() - before
+    with note, endless(make_env(env)) as env:  # an episode would be a unit of account only, and cost time
+        measured = Metrics(metrics)
+        horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
+        steps = checkpoint_steps(horizon, checkpoints)
+        if not isinstance(agent, (Agent, Learner)):
+            agent = make_agent(agent, env, horizon=horizon, seed=seed)
+        name = type(agent).__name__
+        used = choose_engine(agent, env, engine, name, "this pair")
+        if tensorboard is not None:
+            if not isinstance(agent, Learner):
+                raise ValueError(f"tensorboard={tensorboard!r}, but {name} has nothing to log: it is no Learner")
+            check_tensorboard()
+        _check_sizes(agent, env)
+        meter = measured.meter(steps, agent, env.unwrapped)
+        observation, _ = env.reset(seed=seed)
+        measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
+        training_sessions, training_seconds = 0, 0.0
+        if isinstance(agent, Learner):
+            log = None if tensorboard is None else Path(tensorboard)
+            training_sessions, training_seconds, seconds = _play_learner(agent, env, meter, measured, on_chunk, log)
+        elif isinstance(agent, CompiledAgent) and used == "compiled":
+            seconds = play_compiled(agent, env, meter, measured, on_chunk)
+        else:
+            before = time.perf_counter()
+            play_python(agent, env, meter, measured, observation, on_chunk)
+            seconds = time.perf_counter() - before
     return Result(
         env=name_of(env),
         instance=instance_of(env),
-        agent=type(agent).__name__,
+        agent=name,
         seed=seed,
         steps=meter.steps,
         regret=meter.regret,
@@ -310,13 +297,6 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
         steps = np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]).round().astype(np.int64)
         steps = np.maximum(steps, 1)
     else:
-        steps = integers(
-            "checkpoints",
-            [checkpoints] if np.isscalar(checkpoints) else checkpoints,
-            (None,),
-            1,
-            horizon + 1,
-            empty=True,
-            whole=True,
-        )
+        values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
+        steps = integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
     return np.unique(np.append(steps, horizon))

@@ -72,9 +72,8 @@ def average(table: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
         polars.when(col("regret").null_count() == 0).then(col("regret").std()).alias("regret_ci95"),
         col("reward").mean(),
     )
-    counts = groups["runs"].unique()
-    halves = polars.DataFrame({"runs": counts}).with_columns(half=counts.map_elements(half_width, polars.Float64))
-    return groups.join(halves, on="runs", maintain_order="left").with_columns(col("regret_ci95") * col("half")).drop("half")
+    halves = {n: half_width(n) for n in groups["runs"].unique()}
+    return groups.with_columns(col("regret_ci95") * col("runs").replace_strict(halves, return_dtype=polars.Float64))
 
 
 def _of_runs(table: polars.DataFrame, by: Sequence[str], *means: polars.Expr) -> polars.DataFrame:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -49,6 +49,7 @@ from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
 from .progress import Progress
 from .results import (
+    SHARED,
     TABLE,
     TIMED,
     Trial,
@@ -137,8 +138,7 @@ def sweep(
         (8, 8)
     """
     check_workers(n_jobs)
-    settings = _Settings(horizon, seed, checkpoints, engine, metrics, tensorboard)
-    job = _prepare(envs, agents, runs, instances, settings)
+    job = _prepare(envs, agents, runs, instances, _checked(horizon, seed, checkpoints, engine, metrics, tensorboard))
     with _listener(progress, callback) as listener:
         if out is not None:
             return _into(Path(out), job, n_jobs, listener)
@@ -171,8 +171,8 @@ def sweep_again(
     for part in read_parts(Path(config)):
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
-        settings = _Settings(**{name: part[name] for name in _Settings._fields[:-1]}, tensorboard=tensorboard)
-        jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, settings))
+        work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
+        jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
         _into(Path(out), job, n_jobs, callback)
@@ -181,11 +181,11 @@ def sweep_again(
 def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
     """Play what is not done, write it, and return the table of all that was asked for."""
     if not (out / TABLE).exists():
-        check_disk(out / TABLE, ON_DISK * len(job.plan.players) * len(job.work.checkpoints))
+        check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
     done = open_folder(out, job.part)
-    _play_all(job.plan, done, replace(job.work, cast=job.plan.cast), out, n_jobs, callback)
+    _play_all(job, done, out, n_jobs, callback)
     frames = write_tables(out)
-    return table_of([frames[trial] for trial in job.plan.players], job.work.metrics)
+    return table_of([frames[trial] for trial in job.players], job.work.metrics)
 
 
 def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
@@ -205,20 +205,9 @@ def _listener(progress: bool | None, callback: Callback | None) -> AbstractConte
 # ------------------------------------------------------------------------------------------------- before any work starts
 
 
-class _Settings(NamedTuple):
-    """What every trial shares, as it was passed."""
-
-    horizon: int
-    seed: int
-    checkpoints: ArrayLike | None
-    engine: Engine
-    metrics: Sequence[str]
-    tensorboard: str | os.PathLike[str] | None
-
-
 @dataclass(frozen=True)
 class _Work:
-    """What every trial shares, checked; it goes to other processes."""
+    """What every trial shares; it goes to other processes."""
 
     horizon: int
     seed: int
@@ -237,22 +226,12 @@ class _Player(NamedTuple):
     learner: bool
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """A sweep, ready to be played."""
 
     work: _Work
-    plan: _Plan
+    players: dict[Trial, _Player]  # in the order of the table
     part: dict[str, Any]  # of the configuration
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is played."""
-
-    players: dict[Trial, _Player] = field(default_factory=dict)  # in the order of the table
-    cast: Cast = field(default_factory=Cast)
-    models: dict[str, str] = field(default_factory=dict)  # the digests of click models, by environment and instance
 
 
 def _prepare(
@@ -260,18 +239,17 @@ def _prepare(
     agents: Iterable[AgentLike] | Mapping[str, AgentLike],
     runs: int,
     instances: Sequence[Any] | None,
-    settings: _Settings,
+    work: _Work,
 ) -> _Job:
     """Check all arguments, and make everything once."""
-    work = _checked(settings)
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     instances = [None] if instances is None else list(instances)
     _check_size(len(envs) * len(instances) * len(agents) * runs, work)
-    plan = _plan(envs, instances, agents, runs, work)
-    return _Job(work, plan, _configuration(plan, agents, runs, work))
+    players, models = _plan(envs, instances, agents, runs, work)
+    return _Job(work, players, _configuration(players, models, agents, runs, work))
 
 
 def _check_size(trials: int, work: _Work) -> None:
@@ -293,8 +271,7 @@ def check_workers(n_jobs: int) -> None:
         )
 
 
-def _checked(settings: _Settings) -> _Work:
-    horizon, seed, checkpoints, engine, metrics, tensorboard = settings
+def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> _Work:
     horizon = check_horizon(horizon)
     if tensorboard is not None:
         check_tensorboard()
@@ -304,28 +281,33 @@ def _checked(settings: _Settings) -> _Work:
 
 def _plan(
     envs: Mapping[str, EnvLike], instances: Sequence[Any], agents: Mapping[str, AgentLike], runs: int, work: _Work
-) -> _Plan:
-    """Make every environment and every agent once, to see that they fit, and list the trials."""
-    plan, measured = _Plan(), Metrics(work.metrics)
-    plan.cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
+) -> tuple[dict[Trial, _Player], dict[str, str]]:
+    """Make every environment and every agent once, to see that they fit.
+
+    Returns:
+        The trials; and the digests of click models, by environment and instance.
+    """
+    players: dict[Trial, _Player] = {}
+    models: dict[str, str] = {}
+    cast, measured = work.cast, Metrics(work.metrics)
+    cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
     for env_label, env_like in envs.items():
-        plan.cast.envs[env_label] = env_maker(env_like)
+        cast.envs[env_label] = env_maker(env_like)
         for instance in instances:
-            env = make_env(plan.cast.envs[env_label], instance)
-            users: Any = env.unwrapped
-            measured.contexts(users)
+            env = make_env(cast.envs[env_label], instance)
+            measured.contexts(env.unwrapped)
             name = instance_of(env)
-            if f"{env_label} {name}" in plan.models:
+            if f"{env_label} {name}" in models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            plan.models[f"{env_label} {name}"] = _version(env_label, env_like, env)
+            models[f"{env_label} {name}"] = _version(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
-            plan.cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for agent_label, player in _players(plan.cast.agents, env, env_label, work, measured):
+            cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
+            for agent_label, player in _players(cast.agents, env, env_label, work, measured):
                 for index in range(runs):
-                    plan.players[Trial(env_label, name, agent_label, index)] = player
-    if not plan.players:
+                    players[Trial(env_label, name, agent_label, index)] = player
+    if not players:
         raise ValueError("no instance was named")
-    return plan
+    return players, models
 
 
 def _players(
@@ -345,17 +327,19 @@ def _version(env_label: str, env_like: EnvLike, env: gym.Env) -> str:
     return users if env_label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
 
 
-def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work: _Work) -> dict[str, Any]:
+def _configuration(
+    players: Mapping[Trial, _Player], models: dict[str, str], agents: Mapping[str, AgentLike], runs: int, work: _Work
+) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
-    if any(player.learner for player in plan.players.values()):
+    if any(player.learner for player in players.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
     return {
         "clickgym": version("clickgym"),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "envs": list(plan.cast.envs),
-        "instances": list(plan.cast.instances),
-        "given": {name: file for name, file in plan.cast.instances.items() if isinstance(file, str) and file != name},
+        "envs": list(work.cast.envs),
+        "instances": list(work.cast.instances),
+        "given": {name: file for name, file in work.cast.instances.items() if isinstance(file, str) and file != name},
         "agents": list(agents),
         "horizon": work.horizon,
         "runs": runs,
@@ -363,7 +347,7 @@ def _configuration(plan: _Plan, agents: Mapping[str, AgentLike], runs: int, work
         "checkpoints": work.checkpoints.tolist(),
         "engine": work.engine,
         "metrics": list(work.metrics),
-        "models": plan.models,
+        "models": models,
         "sources": dict(_sources(agents)),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
     }
@@ -382,18 +366,17 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------------------------------------------- playing
 
 
-def _play_all(
-    plan: _Plan, done: Mapping[Trial, polars.DataFrame], work: _Work, out: Path, n_jobs: int, callback: Callback | None
-) -> None:
+def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback | None) -> None:
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
+    work, players, _ = job
     listener = Callback() if callback is None else callback
-    listener.start(list(plan.players), done, work.horizon)
-    due = [trial for trial in plan.players if trial not in done]
+    listener.start(list(players), done, work.horizon)
+    due = [trial for trial in players if trial not in done]
     if callback is not None:  # to find out what learners cost takes seconds, which nobody should wait for unheard
-        learners = [trial for trial in due if plan.players[trial].learner]
+        learners = [trial for trial in due if players[trial].learner]
         _report_costs(learners, work, joblib.effective_n_jobs(n_jobs), listener)
     for compiled, prefer in ((True, "threads"), (False, "processes")):
-        trials = [trial for trial in due if plan.players[trial].compiled == compiled]
+        trials = [trial for trial in due if players[trial].compiled == compiled]
         if trials:
             _play_some(trials, work, out, n_jobs, prefer, listener)
 

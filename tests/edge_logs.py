@@ -30,13 +30,13 @@ from clickgym.envs import (
 )
 from clickgym.offline import (
     ClickLog,
+    DCMEstimator,
     ListPolicy,
     Policy,
     UniformPolicy,
     contributions,
     evaluate,
 )
-from clickgym.offline.estimation import DCMEstimator
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS, EMEstimator, Estimator
 
 PROBABILITIES = (0.0, 1.0, 1e-300, 1e-12, 0.5, 1 - 1e-12, 1 - 2**-53)

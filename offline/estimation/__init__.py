@@ -1,22 +1,5 @@
-"""Estimation of click models from logs, one file per family of models."""
+"""Estimation of click models from logs, one file per family of models; each registers its estimators."""
 
-from .browsing import PBMEstimator, UBMEstimator
-from .cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
-from .click_chain import CCMEstimator
-from .click_through import DCTREstimator, RCMEstimator, RCTREstimator
-from .estimator import ConvergenceWarning, Estimator
+from . import browsing, cascading, click_chain, click_through
 
-__all__ = [
-    "CCMEstimator",
-    "CMEstimator",
-    "ConvergenceWarning",
-    "DBNEstimator",
-    "DCMEstimator",
-    "DCTREstimator",
-    "Estimator",
-    "PBMEstimator",
-    "RCMEstimator",
-    "RCTREstimator",
-    "SDBNEstimator",
-    "UBMEstimator",
-]
+__all__ = ["browsing", "cascading", "click_chain", "click_through"]

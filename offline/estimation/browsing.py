@@ -7,7 +7,7 @@ context) cell, and one EM algorithm serves both.
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,12 +30,8 @@ class _BrowsingEstimator(EMEstimator):
 
     offers_per_query = True
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Self:
-        return cls(iterations, tol, per_query)
-
     def __init__(self, iterations: int = 50, tol: float | None = None, per_query: bool = False) -> None:
-        self._set_steps(iterations, tol)
+        super().__init__(iterations, tol)
         self.per_query = check_flag("per_query", per_query)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
@@ -73,7 +69,7 @@ class _BrowsingEstimator(EMEstimator):
 
     def _layout(self, γ: Floats) -> Floats:
         """The context probabilities as the click model holds them."""
-        raise NotImplementedError
+        return γ
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         result = np.empty(pairs.shape)
@@ -88,9 +84,9 @@ class _BrowsingEstimator(EMEstimator):
         """The examination probabilities, ``(rows, contexts)``; a single row if all queries share them."""
         return self.examination_.reshape(-1, self.n_positions_ ** (2 if self.after_click else 1))
 
-    def _examination(self, query: int) -> Floats:
-        """Those of one query, as the click model holds them."""
-        return self.examination_[query] if self.per_query else self.examination_
+    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
+        model: Callable[..., ClickModel] = self.model_class
+        return model(self.attraction_[pairs], self.examination_[query] if self.per_query else self.examination_)
 
 
 @kernel
@@ -172,14 +168,8 @@ class PBMEstimator(_BrowsingEstimator):
     model_class = PositionBasedModel
     after_click = False
 
-    def _layout(self, γ: Floats) -> Floats:
-        return γ
-
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         return self._conditional(queries, pairs, clicks)
-
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
-        return PositionBasedModel(self.attraction_[pairs], self._examination(query))
 
 
 class UBMEstimator(_BrowsingEstimator):
@@ -219,6 +209,3 @@ class UBMEstimator(_BrowsingEstimator):
         last = np.empty(self.n_positions_ + 1)
         browsing_marginal(self._rows(queries), pairs, self.attraction_, self._flat(), last, result)
         return result
-
-    def _click_model(self, query: int, pairs: Indices) -> ClickModel:
-        return UserBrowsingModel(self.attraction_[pairs], self._examination(query))

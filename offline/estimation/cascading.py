@@ -250,16 +250,11 @@ class DCMEstimator(_ScanningEstimator):
 
     model_class = DependentClickModel
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> DCMEstimator:
-        """By exact EM, for the last-click estimator is biased."""
-        return cls("em", iterations, tol)
-
     def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
         if method not in ("last_click", "em"):
             raise ValueError(f"method is {method!r}; expected 'last_click' or 'em'")
         self.method = method
-        self._set_steps(iterations, tol)
+        super().__init__(iterations, tol)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         if self.method == "em":
@@ -329,9 +324,6 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     """
 
     model_class = DynamicBayesianModel
-
-    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
-        self._set_steps(iterations, tol)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_ = self._em(pairs, clicks)

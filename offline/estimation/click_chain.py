@@ -53,9 +53,6 @@ class CCMEstimator(EMEstimator):
     continue_after_click_: float
     continue_after_relevant_: float
 
-    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
-        self._set_steps(iterations, tol)
-
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_sessions, n_positions = pairs.shape
         last = np.empty(n_sessions, np.int32)

@@ -16,7 +16,7 @@ class _ClickThroughEstimator(Estimator):
     rate_: Floats
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return np.tile(self.rate_, (len(pairs), 1))
+        return np.full(pairs.shape, self.rate_)
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         return self._marginal(queries, pairs, clicks)
@@ -65,9 +65,6 @@ class RCMEstimator(_ClickThroughEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.rate_ = smoothed(np.array([clicks.sum(dtype=np.int64)]), (pairs >= 0).sum())
-
-    def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return np.full(pairs.shape, self.rate_[0])
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return RandomClickModel(float(self.rate_[0]), len(pairs), self.n_positions_)

@@ -71,13 +71,14 @@ class Estimator(ABC):
 
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
-        """The estimator as the commands use it.
+        """The estimator as the commands use it; where there are several methods, by exact EM.
 
         Args:
             iterations, tol: of EM; in closed form they mean nothing.
             per_query: position parameters of each query by itself, where they are offered.
         """
-        return cls()
+        options: dict[str, Any] = {"method": "em", "iterations": iterations, "tol": tol, "per_query": per_query}
+        return cls(**{name: options[name] for name in inspect.signature(cls).parameters if name in options})
 
     def __repr__(self) -> str:
         settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
@@ -267,13 +268,8 @@ def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # 
                 code = np.int64(query) * len(pair_of) + item
                 pair = pair_of[item]
                 if codes[pair] != code:
-                    pair, end = first_pair[query], first_pair[query + 1]
-                    while pair < end:
-                        middle = (pair + end) // 2
-                        if codes[middle] < code:
-                            pair = middle + 1
-                        else:
-                            end = middle
+                    first = first_pair[query]
+                    pair = first + np.searchsorted(codes[first : first_pair[query + 1]], code)
                     if pair == first_pair[query + 1] or codes[pair] != code:
                         pair = len(codes)
             pairs[session, k] = pair
@@ -319,8 +315,6 @@ class EMEstimator(Estimator):
     Scandinavian Journal of Statistics 2008, scheme S3, kept inside (0, 1) and from falling.
     """
 
-    iterations: int
-    tol: float | None
     n_iter_: int
     log_posterior_: list[float]
     converged_: bool | None = None
@@ -328,11 +322,7 @@ class EMEstimator(Estimator):
     _start: EMEstimator | None = None
     _estimates: list[Floats] | None = None
 
-    @classmethod
-    def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
-        return cls(iterations, tol)  # type: ignore[call-arg]
-
-    def _set_steps(self, iterations: Any, tol: Any) -> None:
+    def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 

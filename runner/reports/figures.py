@@ -16,6 +16,7 @@ import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from ...core.colours import COLOURS
 from ...core.files import write_whole
@@ -73,23 +74,15 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     rows = reward_for_regret(run.filter(polars.col("step") * ZOOM >= horizon))
     curves = rows.with_columns(regret_ci95=polars.lit(None, polars.Float64))
     number = len(axes.get_lines())
-    before = _ends(axes) if number else None
+    before = axes.viewLim.frozen() if number else None
     measure = words.measure_of([env], without)
     _draw(axes, curves, [agent], measure, first_look=number)
     if before is not None:  # what was drawn before stays in sight
-        (left, right), (low, high) = (
-            (min(then[0], now[0]), max(then[1], now[1])) for then, now in zip(before, _ends(axes), strict=True)
-        )
-        axes.set_xlim(left, right)
-        axes.set_ylim(low, high)
-    axes.set_xlabel("sessions")
-    axes.set_ylabel(f"cumulative {measure.removeprefix('total ')}")
+        both = Bbox.union([before, axes.viewLim])
+        axes.set(xlim=both.intervalx, ylim=both.intervaly)
+    axes.set(xlabel="sessions", ylabel=f"cumulative {measure.removeprefix('total ')}")
     axes.legend(frameon=False, fontsize=9)
     return axes
-
-
-def _ends(axes: Axes) -> tuple[tuple[float, float], tuple[float, float]]:
-    return axes.get_xlim(), axes.get_ylim()
 
 
 def regret_figure(
@@ -108,15 +101,17 @@ def regret_figure(
     """
     places, without, curves = words.places_of(config), without_regret(table), _curves(table, config, log)
     bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
-    by_label = {curve.label: curve for _, curve in bounds}
-    labels = {label: "\n".join(textwrap.wrap(label, 26, break_long_words=False)) for label in by_label}
-    figure, panels = _grid(config, [*config["agents"], *(line for label in labels.values() for line in label.split("\n"))])
+    by_label = {"\n".join(textwrap.wrap(curve.label, 26, break_long_words=False)): curve for _, curve in bounds}
+    figure, panels = _grid(config, [*config["agents"], *"\n".join(by_label).split("\n")])
     for panel, place in zip(panels, places, strict=False):
         _draw_place(panel, place, curves, config, without, [curve for where, curve in bounds if where == place], log)
     for panel in panels[len(places) :]:
         panel.remove()
     figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
-    handles = [*_handles_of_agents(curves, config["agents"], log), *_handles_of_bounds(by_label, labels, config["agents"])]
+    handles = _handles_of_agents(curves, config["agents"], log)
+    handles += [
+        Line2D([], [], **_look_of_bound(config["agents"], by_label[label]), label=_literal(label)) for label in by_label
+    ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
     source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
     if source:
@@ -157,8 +152,7 @@ def _draw_place(
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-    panel.set_xlabel("sessions")
-    panel.set_ylabel(f"cumulative {words.amount_of(env, without)}")
+    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(env, without)}")
 
 
 def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
@@ -166,11 +160,6 @@ def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -
     final = dict(curves.group_by("agent").agg(polars.col("regret").max()).iter_rows())
     order = sorted(agents, key=lambda agent: -final[agent])
     return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
-
-
-def _handles_of_bounds(by_label: dict[str, BoundCurve], labels: dict[str, str], agents: list[str]) -> list[Line2D]:
-    looks = {label: _look_of_bound(agents, curve) for label, curve in by_label.items()}
-    return [Line2D([], [], **look, label=_literal(labels[label])) for label, look in looks.items()]
 
 
 def _commands(config: dict[str, Any], bounds: bool, figure: Figure) -> list[str]:
@@ -245,10 +234,10 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     Returns:
         The two files.
     """
-    files = [path.with_name(f"{path.name}.{kind}") for kind in METADATA]
-    for kind, file in zip(METADATA, files, strict=True):
+    files = {path.with_name(f"{path.name}.{kind}"): kind for kind in METADATA}
+    for file, kind in files.items():
         write_whole(file, drawn(figure, kind))
-    return files
+    return list(files)
 
 
 def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
@@ -268,18 +257,18 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
 def _draw(
     panel: Axes, curves: polars.DataFrame, agents: list[str], measure: str, *, log: bool = True, first_look: int = 0
 ) -> None:
-    panel.set_xscale("log" if log else "linear")
-    panel.set_yscale("log" if log else "linear")
-    floor = FLOOR if log else -math.inf
-    by_agent = {agent: rows for (agent,), rows in curves.group_by("agent", maintain_order=True)}
-    for number, agent in enumerate(agents, first_look):
-        if agent in by_agent:
-            curve = by_agent[agent].filter(polars.col("regret") > floor)
-            _draw_curve(panel, curve, agent, _look_at(number), floor)
-    _name_faultless(panel, {agent: by_agent[agent] for agent in agents if agent in by_agent}, floor, measure)
+    scale, floor = ("log", FLOOR) if log else ("linear", -math.inf)
+    panel.set(xscale=scale, yscale=scale)
+    by_agent = {agent: rows for agent in agents if len(rows := curves.filter(agent=agent))}
+    for agent, rows in by_agent.items():
+        look = _look_at(first_look + agents.index(agent))
+        _draw_curve(panel, rows.filter(polars.col("regret") > floor), agent, look, floor)
+    _name_faultless(panel, by_agent, floor, measure)
     if limits := _limits(curves, log):
         panel.set_ylim(*limits)
-    _limit_steps(panel, curves, log)
+    first, last = curves["step"].to_numpy()[[0, -1]]
+    if first < last:
+        panel.set_xlim(first if log else 0, last)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
@@ -291,12 +280,6 @@ def _name_faultless(panel: Axes, by_agent: dict[str, polars.DataFrame], floor: f
     if faultless:
         names = _literal(", ".join(faultless))
         panel.text(0.98, 0.03, f"no {measure}: {names}", transform=panel.transAxes, ha="right", fontsize=8)
-
-
-def _limit_steps(panel: Axes, curves: polars.DataFrame, log: bool) -> None:
-    first, last = curves["step"].to_numpy()[[0, -1]]
-    if first < last:
-        panel.set_xlim(first if log else 0, last)
 
 
 def _draw_curve(panel: Axes, curve: polars.DataFrame, agent: str, look: dict[str, Any], floor: float) -> None:

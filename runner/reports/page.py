@@ -60,44 +60,30 @@ def to_html(
     return pages.get_template("page.html").render(
         config=config,
         agents=agents,
-        index={name: index for index, name in enumerate(config["agents"])},
         views=views,
         bounds=bounds,
         about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in theory.notes]),
         instances=words.averaged(config),
         separate=words.separate(config),
-        panels=[view for view in views if words.separate(config) or not view["i"]],
         axes="log" if log else "linear",
         words=words,
         without=without,
         timings=timings,
         level=f"{LEVEL:.0%}",
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
-        data=_data(views, agents, bounds, theory, config, without),
+        data={
+            "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
+            "agents": agents,
+            "steps": config["checkpoints"],
+            "separate": bool(words.separate(config)),
+            "start": config["horizon"] / ZOOM,
+            "floor": FLOOR,
+            "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
+            "bounds": bounds,
+            "promises": _promises(theory, config) if theory.curves else {},
+        },
         plotly=_plotly(),
     )
-
-
-def _data(
-    views: list[dict[str, Any]],
-    agents: list[Any],
-    bounds: list[Any],
-    theory: Theory,
-    config: dict[str, Any],
-    without: list[str],
-) -> dict[str, Any]:
-    """What the script draws."""
-    return {
-        "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
-        "agents": agents,
-        "steps": config["checkpoints"],
-        "separate": bool(words.separate(config)),
-        "start": config["horizon"] / ZOOM,
-        "floor": FLOOR,
-        "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
-        "bounds": bounds,
-        "promises": _promises(theory, config) if theory.curves else {},
-    }
 
 
 def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> list[dict[str, Any]]:

@@ -105,20 +105,11 @@ class Results:
         """
         by = words.columns_of(self._config(per_instance))
         rows, without = ranked(self.frame, self.timings, by), without_regret(self.frame)
-        names = rows.select(*by, alike="place", other="agent")
-        ties = (
-            rows.select(*by, "agent", "alike")
-            .explode("alike")
-            .join(names, on=[*by, "alike"], how="left", maintain_order="left")
-            .group_by(*by, "agent", maintain_order=True)
-            .agg(tied_with=col("other").drop_nulls())
-        )
+        by_place = col("agent").sort_by("place").over(by, mapping_strategy="join")
+        ties = by_place.list.gather(col("alike").fill_null([]) - 1)
+        rows = rows.with_columns(tied_with=polars.when(col("runs") > 1).then(ties))
+        rows = rows.sort(*(col(name).cast(polars.Enum(self.config[f"{name}s"])) for name in by), "place")
         hidden = col("env").is_in(without)
-        rows = (
-            rows.join(ties, on=[*by, "agent"], how="left", maintain_order="left")
-            .sort(*(col(name).cast(polars.Enum(self.config[f"{name}s"])) for name in by), "place")
-            .with_columns(tied_with=polars.when(col("runs") > 1).then("tied_with"))
-        )
         measures = ["regret", "regret_ci95"]
         if without:
             measures += ["total_reward", "total_reward_ci95"]

@@ -325,10 +325,8 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
             f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
             "regret does not count: it was told more than the others."
         )
-    places: dict[tuple[str, str], set[str]] = {}
-    for env, agent, instance in timings.select("env", "agent", "instance").unique().iter_rows():
-        places.setdefault((env, agent), set()).add(instance)
-    if any(where != places[other] for (env, _), where in places.items() for other in places if other[0] == env):
+    instances = timings.group_by("env", "agent").agg(polars.col("instance").unique().sort().str.join("\n"))
+    if instances.n_unique(["env", "instance"]) > instances.n_unique("env"):
         notes.append("Not all agents were run on the same instances: those on others are not compared.")
     return " ".join(notes)
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -51,11 +50,52 @@ CASCADE_REWARDS = ("clicks", "any_click")  # there is at most one click
 
 Problem = ClickModel | gym.Env[Any, Any]
 Values = NDArray[np.float64]
+Function = TypeVar("Function", bound=Callable[..., NDArray[np.float64]])
+
+
+class Bound(NamedTuple):
+    """A bound on the cumulative regret.
+
+    Attributes:
+        source: who proved it, and the theorem's number.
+        kind: ``"lower"`` or ``"upper"``.
+        agents: names of the agents it is about; empty if it is about every agent that learns on all models of the kind.
+        models: the ``kind`` of the click models it is about. Of other kinds, some may satisfy what an upper bound assumes.
+        value: ``value(model or environment, steps, **hyperparameters) -> regret``; a ValueError says why it does not apply.
+        remark: how to read it beside a curve, if it is not a plain bound on the regret.
+    """
+
+    source: str
+    kind: Literal["lower", "upper"]
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    value: Callable[..., Values]
+    remark: str = ""
+
+
+BOUNDS: dict[str, Bound] = {}
+"""The bounds by name."""
+
+CHANGING = ("PiecewiseStationaryModel of CM", "CM")
+LEARNABLE = ("CM", "PBM")
+
+
+def _bound(
+    source: str, kind: Literal["lower", "upper"], models: tuple[str, ...], agents: tuple[str, ...] = (), remark: str = ""
+) -> Callable[[Function], Function]:
+    """Decorator that takes a bound into `BOUNDS`."""
+
+    def register(value: Function) -> Function:
+        BOUNDS[value.__name__] = Bound(source, kind, agents, models, value, remark)
+        return value
+
+    return register
 
 
 # --------------------------------------------------------------------------------------------------------- lower bounds
 
 
+@_bound("Kveton et al. 2015, Theorem 4", "lower", ("CM",), remark="asymptotic")
 def cascade_lower(model: Problem, steps: ArrayLike) -> Values:
     """The least regret of any consistent agent in a cascade model, to first order in log n.
 
@@ -94,6 +134,7 @@ def cascade_lower(model: Problem, steps: ArrayLike) -> Values:
     return math.prod(1.0 - attraction[: n_positions - 1]) * cost * np.log(_horizons(steps))
 
 
+@_bound("Lagrée et al. 2016, Theorem 6", "lower", ("PBM",), remark="asymptotic")
 def pbm_lower(model: Problem, steps: ArrayLike) -> Values:
     """The least regret of any uniformly efficient agent that knows χ in a position-based model, to first order in log n.
 
@@ -138,6 +179,7 @@ def pbm_lower(model: Problem, steps: ArrayLike) -> Values:
 # --------------------------------------------------------------------------------------------------------- upper bounds
 
 
+@_bound("Zoghi et al. 2017, Theorem 1", "upper", LEARNABLE, agents=("BatchRank",))
 def batch_rank_upper(model: Problem, steps: ArrayLike) -> Values:
     """BatchRank: ``192 K³L / ((1 - α_1) Δ_min) · log n + 4KL (3e + K)``, ``Δ_min = min_{k≤K} α_k - α_{k+1}``.
 
@@ -174,6 +216,7 @@ def batch_rank_upper(model: Problem, steps: ArrayLike) -> Values:
     return np.where(horizons < 5, np.inf, bound)
 
 
+@_bound("Li et al. 2019, Theorem 1", "upper", LEARNABLE, agents=("BubbleRank",))
 def bubble_rank_upper(
     model: Problem, steps: ArrayLike, *, initial: ArrayLike | None = None, delta: float | None = None
 ) -> Values:
@@ -229,6 +272,7 @@ def bubble_rank_upper(
     return _times(rate, log_delta) + np.exp(-0.5 * log_delta) * n_positions**3 * horizons**2
 
 
+@_bound("Li and de Rijke 2019, Theorem 1", "upper", CHANGING, agents=("CascadeDUCB",))
 def cascade_ducb_upper(model: Problem, steps: ArrayLike, *, gamma: float | None = None, epsilon: float = 0.5) -> Values:
     """CascadeDUCB: ``L Υ_n ln((1-γ) ε) / ln γ + ⌈n (1-γ)⌉ ln(1/(1-γ)) Σ_a C(γ, a)``.
 
@@ -261,22 +305,23 @@ def cascade_ducb_upper(model: Problem, steps: ArrayLike, *, gamma: float | None 
         >>> float(cascade_ducb_upper(CascadeModel([0.5, 0.25], n_positions=1), 100, gamma=0.75, epsilon=0.75).round(1))
         10881.8
     """
-    epochs, horizons = _cascade_epochs(model, "CascadeDUCB's regret bound"), _horizons(steps)
+    until, horizons = _cascade_epochs(model, "CascadeDUCB's regret bound"), _horizons(steps)
     deviation = _deviation(epsilon)
     if gamma is not None and not 0.5 < check_at_least("gamma", gamma, 0) < 1:
         raise ValueError(f"gamma is {gamma!r}; the theorem is about numbers in (1/2, 1)")
 
     def bound(n: float) -> float:
         g = discounted_gamma(n) if gamma is None else gamma
-        n_changes, gaps = epochs.until(n)
+        n_changes, gaps = until(n)
         biased = len(gaps) * n_changes * math.log((1 - g) * epsilon) / math.log(g)
         constants = 4 / (1 - 1 / math.e) * len(gaps) * _ratio(1.0, deviation)
         constants += sum(_ratio(32 * epsilon, gap * g ** (1 / (1 - g))) for gap in gaps)
         return biased + constants * math.ceil(n * (1 - g)) * math.log(1 / (1 - g))
 
-    return _each(bound, horizons)
+    return np.vectorize(bound, otypes=[float])(horizons)
 
 
+@_bound("Li and de Rijke 2019, Theorem 2", "upper", CHANGING, agents=("CascadeSWUCB",))
 def cascade_swucb_upper(model: Problem, steps: ArrayLike, *, tau: int | None = None, epsilon: float = 0.5) -> Values:
     """CascadeSWUCB: ``L Υ_n τ + L ln² τ / c + Σ_a (2 ⌈ln τ / c⌉ n / τ + 8 ε ⌈n / τ⌉ ln τ / Δ_a)``.
 
@@ -303,7 +348,7 @@ def cascade_swucb_upper(model: Problem, steps: ArrayLike, *, tau: int | None = N
         >>> float(cascade_swucb_upper(CascadeModel([0.5, 0.25], n_positions=1), 100, tau=20, epsilon=0.75).round(1))
         434.5
     """
-    epochs, horizons = _cascade_epochs(model, "CascadeSWUCB's regret bound"), _horizons(steps)
+    until, horizons = _cascade_epochs(model, "CascadeSWUCB's regret bound"), _horizons(steps)
     deviation = _deviation(epsilon)
     if tau is not None:
         tau = math.ceil(check_at_least("tau", tau, 1))  # as the agent
@@ -313,14 +358,15 @@ def cascade_swucb_upper(model: Problem, steps: ArrayLike, *, tau: int | None = N
         if window < 2 or deviation == 0:
             return math.inf
         log_window = math.log(window)
-        n_changes, gaps = epochs.until(n)
+        n_changes, gaps = until(n)
         result = len(gaps) * (n_changes * window + log_window**2 / deviation)
         result += 2 * len(gaps) * math.ceil(log_window / deviation) * n / window
         return result + sum(_ratio(8 * epsilon * math.ceil(n / window) * log_window, gap) for gap in gaps)
 
-    return _each(bound, horizons)
+    return np.vectorize(bound, otypes=[float])(horizons)
 
 
+@_bound("Lagrée et al. 2016, Theorem 9", "upper", ("PBM",), agents=("PBMUCB",), remark="up to a constant")
 def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> Values:
     """PBM-UCB: ``16 (1+ε) C(χ) (K / Δ + Σ_{k>K} 1 / (χ_K (α_K - α_k))) log n``, to first order in log n.
 
@@ -364,53 +410,6 @@ def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> 
     return _times(16.0 * (1.0 + epsilon) * spread * difficulty, np.log(_horizons(steps)))
 
 
-class Bound(NamedTuple):
-    """A bound on the cumulative regret.
-
-    Attributes:
-        source: who proved it, and the theorem's number.
-        kind: ``"lower"`` or ``"upper"``.
-        agents: names of the agents it is about; empty if it is about every agent that learns on all models of the kind.
-        models: the ``kind`` of the click models it is about. Of other kinds, some may satisfy what an upper bound assumes.
-        value: ``value(model or environment, steps, **hyperparameters) -> regret``; a ValueError says why it does not apply.
-        remark: how to read it beside a curve, if it is not a plain bound on the regret.
-    """
-
-    source: str
-    kind: Literal["lower", "upper"]
-    agents: tuple[str, ...]
-    models: tuple[str, ...]
-    value: Callable[..., Values]
-    remark: str = ""
-
-
-CHANGING = ("PiecewiseStationaryModel of CM", "CM")
-LEARNABLE = ("CM", "PBM")
-
-_LOWER, _UPPER = partial(Bound, kind="lower", agents=(), remark="asymptotic"), partial(Bound, kind="upper")
-
-BOUNDS: dict[str, Bound] = {
-    "cascade_lower": _LOWER("Kveton et al. 2015, Theorem 4", models=("CM",), value=cascade_lower),
-    "pbm_lower": _LOWER("Lagrée et al. 2016, Theorem 6", models=("PBM",), value=pbm_lower),
-    "batch_rank_upper": _UPPER("Zoghi et al. 2017, Theorem 1", agents=("BatchRank",), models=LEARNABLE, value=batch_rank_upper),
-    "bubble_rank_upper": _UPPER("Li et al. 2019, Theorem 1", agents=("BubbleRank",), models=LEARNABLE, value=bubble_rank_upper),
-    "cascade_ducb_upper": _UPPER(
-        "Li and de Rijke 2019, Theorem 1", agents=("CascadeDUCB",), models=CHANGING, value=cascade_ducb_upper
-    ),
-    "cascade_swucb_upper": _UPPER(
-        "Li and de Rijke 2019, Theorem 2", agents=("CascadeSWUCB",), models=CHANGING, value=cascade_swucb_upper
-    ),
-    "pbm_ucb_upper": _UPPER(
-        "Lagrée et al. 2016, Theorem 9",
-        agents=("PBMUCB",),
-        models=("PBM",),
-        value=pbm_ucb_upper,
-        remark="up to a constant",
-    ),
-}
-"""The bounds by name."""
-
-
 # ------------------------------------------------------------------------------------------------------ shared workings
 
 
@@ -448,27 +447,22 @@ def _pbm(model: Problem, what: str) -> PositionBasedModel:
     return problem
 
 
-class _CascadeEpochs(NamedTuple):
-    """Cascade models that follow one another."""
-
-    starts: NDArray[np.int64]  # (E,)
-    gaps: Values  # (E, L): α_K - α_a, infinite for the K best
-
-    def until(self, n: float) -> tuple[int, Values]:
-        """How often the users have changed before the end of step n, and each item's least gap so far."""
-        n_epochs = int(np.searchsorted(self.starts, n))
-        return n_epochs - 1, self.gaps[:n_epochs].min(axis=0)
-
-
-def _cascade_epochs(model: Problem, what: str) -> _CascadeEpochs:
-    problem = _problem(model, what, CASCADE_REWARDS)
-    gaps = []
+def _cascade_epochs(model: Problem, what: str) -> Callable[[float], tuple[int, Values]]:
+    """How often the users have changed before the end of step n, and each item's least gap ``α_K - α_a`` so far, infinite for
+    one that was always among the K best.
+    """
+    problem, gaps = _problem(model, what, CASCADE_REWARDS), []
     for epoch in problem.epochs:
         attraction = _cascade(epoch, what).attraction
         best = np.argsort(-attraction, kind="stable")[: problem.n_positions]
         gaps.append(attraction[best[-1]] - attraction)
         gaps[-1][best] = np.inf
-    return _CascadeEpochs(np.asarray(problem.starts), np.array(gaps))
+
+    def until(n: float) -> tuple[int, Values]:
+        n_epochs = int(np.searchsorted(problem.starts, n))
+        return n_epochs - 1, np.min(gaps[:n_epochs], axis=0)
+
+    return until
 
 
 def _deviation(epsilon: float) -> float:
@@ -504,10 +498,6 @@ def _horizons(steps: ArrayLike) -> Values:
     if not np.all(horizons >= 1):  # also refuses NaN
         raise ValueError(f"steps is {steps!r}; expected numbers of at least 1")
     return horizons
-
-
-def _each(bound: Callable[[float], float], horizons: Values) -> Values:
-    return np.array([bound(n) for n in horizons.flat]).reshape(horizons.shape)
 
 
 def _sorted(values: Values) -> Values:

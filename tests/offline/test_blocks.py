@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clickgym.offline import read_yandex_personalized, read_yandex_relevance, readers, tables
-from clickgym.offline.blocks import Numbers, regular_key
+from clickgym.offline.blocks import Numbers
 from clickgym.offline.readers import _parse_relevance, _YandexSessions
 from clickgym.offline.tables import check_size, read_lines
 
@@ -119,7 +119,8 @@ def test_numbers_of_labels_grow_with_the_dictionary():
      (b"3-2", True, 3 * 2**31 + 2), (b"3", True, None), (b"3-02", True, None), (b"2147483648-0", True, None)],
 )  # fmt: skip
 def test_which_labels_are_keys(label, pair, key):
-    assert regular_key(label, pair) == key
+    keys = np.array([0, 3, 3 * 2**31, 3 * 2**31 + 2, 10**18 - 1])
+    assert keys[Numbers({label: 0}, pair).of(keys) == 0].tolist() == ([] if key is None else [key])
 
 
 # ----------------------------------------------------------------------------------------------------------------- limits
