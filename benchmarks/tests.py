@@ -44,7 +44,7 @@ class Compiling(event.Listener):
     def on_end(self, event: event.Event) -> None:
         start, total = self.starts.pop()
         self.total = total + time.thread_time() - start
-        if not self.starts:
+        if not self.starts and event.data:  # tests of what is shown while compiling trigger events without data
             function = event.data["dispatcher"].py_func
             self.functions.append((self.total - total, f"{function.__module__}.{function.__qualname__}"))
 

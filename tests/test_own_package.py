@@ -269,9 +269,9 @@ def test_a_saved_agent_is_found_by_its_module(shop, monkeypatch):
         CompiledAgent.load(shop / "work" / "own.npz")
     monkeypatch.syspath_prepend(shop / "lib")
     agent = CompiledAgent.load(shop / "work" / "own.npz")
-    forget()
     assert type(agent).__module__ == "ownpkg.agents"
     assert len(set(agent.rank().tolist())) == 2
+    forget()
 
 
 @pytest.mark.usefixtures("printed")

@@ -291,12 +291,12 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("spec", "actions"),
     [
-        ("stable_baselines3:PPO:n_steps=8,batch_size=8", "codes"),
+        ("stable_baselines3:PPO:n_steps=8,batch_size=64", "codes"),
         ("stable_baselines3:DQN:learning_starts=16", "items"),
         ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
         ("sb3_contrib:QRDQN:learning_starts=16", "items"),
-        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=8", "items"),
-        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=8", "codes"),
+        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64", "items"),
+        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64", "codes"),
         ("sb3_contrib:ARS", "items"),
     ],
 )
