@@ -203,10 +203,22 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"clickgym {version('clickgym')}\n"
 
 
+def asking(words):
+    """What a shell tells the program that it asks for completions."""
+    return {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+
+
+def test_a_shell_asks_the_program_for_names():
+    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asking("clickgym st"), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["study"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("clickgym st", ["study"]),
         ("clickgym run PBM", ["PBMRank-v0"]),
         ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
         ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
@@ -216,13 +228,12 @@ def test_the_version(capsys):
         ("clickgym show optimal", ["optimal_lists"]),
     ],
 )
-def test_shells_complete_names(words, wanted):
-    asked = {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.stdout.split() == wanted, done.stderr
+def test_shells_complete_names(words, wanted, monkeypatch, capsys):
+    for name, value in asking(words).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == wanted
 
 
 def test_help_of_the_program_is_tidy(capsys):
