@@ -222,7 +222,7 @@ def forget():
 
 
 @pytest.fixture
-def command(shop, capsys, monkeypatch):
+def command(shop, undrawn, capsys, monkeypatch):
     """The command line where the package can be imported, but is not yet; workers have it too: the script tries that."""
     monkeypatch.chdir(shop / "work")
     monkeypatch.syspath_prepend(shop / "lib")

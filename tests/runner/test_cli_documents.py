@@ -65,6 +65,7 @@ def test_list_in_json_names_what_there_is(document):
     assert list(document("list", "studies")) == ["studies"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tmp_path):
     out = tmp_path / "out"
     words = ["run", "PBMRank-v0", "--agents", "TopRank", "Random", "--instance", "yandex-9", "yandex-990", "--horizon", 500]
@@ -79,6 +80,7 @@ def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tm
     assert played["results"][0]["ndcg"] == pytest.approx(first["ndcg"].mean())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_unknown_is_null(document, tmp_path):
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", 100, "--runs", 1, "--out", tmp_path / "out"]
     assert document(*words)["results"][0]["regret_ci95"] is None
@@ -136,6 +138,7 @@ class Mine(clickgym.agents.TopRank):
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, capsys):
     (tmp_path / "there" / "queries").mkdir(parents=True)
     (tmp_path / "there" / "mine.py").write_text(MINE)

@@ -28,7 +28,6 @@ from clickgym.lab.commands import show
 from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, write_tidy
 from clickgym.runner.progress import Progress
-from clickgym.runner.reports import figures
 from clickgym.runner.results import Trial
 from clickgym.runner.theory.describe import describe_instance
 
@@ -120,9 +119,8 @@ def test_a_sentence_breaks_between_words_only():
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def quick(undrawn, monkeypatch):
     """What is not printed is not drawn, and an instance is described once."""
-    monkeypatch.setattr(figures, "drawn", lambda figure, kind: b"")
     monkeypatch.setattr(show, "describe_instance", lambda instance, positions: described(instance.name, positions))
 
 
