@@ -695,7 +695,7 @@ def read_mutated(path, text, n_inputs, reader, slow, content_of, refusals):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("n_inputs", [300, pytest.param(26_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_inputs", [750, pytest.param(26_000, marks=pytest.mark.slow)])
 def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name, n_inputs):
     reader, slow, content_of, text = FORMATS[name]
     path = tmp_path / "log.csv"
@@ -710,7 +710,7 @@ def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name,
 
 
 @pytest.mark.parametrize("name", STRICT_FORMATS)
-@pytest.mark.parametrize("n_inputs", [300, pytest.param(26_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_inputs", [750, pytest.param(26_000, marks=pytest.mark.slow)])
 def test_mutated_judgements_are_read_rightly_or_refused_with_the_line(tmp_path, name, n_inputs):
     reader, slow, content_of, text = STRICT_FORMATS[name]
     (tmp_path / "documents").write_text("1 1:1\n" * 5)
