@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,22 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from browsing import started  # loads selenium, which most tests do not need
 
     yield from started(tmp_path_factory.mktemp("profile"))
+
+
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # no worker processes but where a test asks for them by a number of jobs
+gc.set_threshold(10_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made, but their files are empty: for tests of commands that say nothing of pictures."""
+    from clickgym.runner.reports import figures  # loads matplotlib, which most tests do not need
+
+    monkeypatch.setattr(figures, "drawn", lambda figure, kind: b"")
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import tomllib
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -77,7 +78,12 @@ class Import:
 
 def imports(module, file, known):
     """The imports of a file from the package, and the names of other packages that its functions import."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return imports_of(module, file.read_text(encoding="utf-8"), frozenset(known))
+
+
+@cache
+def imports_of(module, text, known):
+    tree = ast.parse(text)
     package = ["clickgym", *module.split(".")[:-1]]
     top = set(map(id, tree.body))
     guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
@@ -98,7 +104,7 @@ def imports(module, file, known):
             stem = ".".join([*base, *(node.module or "").split(".")]).removeprefix("clickgym").strip(".")
             for alias in node.names:
                 full = f"{stem}.{alias.name}".strip(".")
-                target = full if {full, f"{full}.__init__"} & set(known) else stem
+                target = full if {full, f"{full}.__init__"} & known else stem
                 target = f"{target}.__init__".strip(".") if f"{target}.__init__".strip(".") in known else target
                 own.append(Import(target, later, id(node) in typing))
     return own, others

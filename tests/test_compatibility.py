@@ -128,6 +128,7 @@ def test_all_kinds_stand_in_one_file():
     [(V01 / "sweep", "0.1.0", 3 * 3 * 2, 2000), (V10 / "sweep" / "results", "1.0.0", 2 * 3 * 2, 1000)],
     ids=VERSIONS,
 )
+@pytest.mark.usefixtures("undrawn")
 def test_results_give_the_table_of_then(tmp_path, folder, version, n_trials, horizon):
     copy = shutil.copytree(folder, tmp_path / "sweep")
     table, timings, config = read_results(copy)
@@ -140,6 +141,7 @@ def test_results_give_the_table_of_then(tmp_path, folder, version, n_trials, hor
     assert now.select(then.columns).equals(then)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_sweep_is_resumed_from_its_trials(tmp_path, monkeypatch):
     """All were finished, so that none is played: not even the seconds that they took change."""
     monkeypatch.chdir(shutil.copytree(V10 / "sweep", tmp_path / "sweep"))
@@ -152,6 +154,7 @@ def test_a_sweep_is_resumed_from_its_trials(tmp_path, monkeypatch):
         assert now.equals(then)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_sweep_plays_what_is_missing_and_ends_with_the_same_table(tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(V10 / "sweep", tmp_path / "sweep"))
     for file in sorted(Path("results", "cells").iterdir())[::4]:
@@ -162,6 +165,7 @@ def test_a_sweep_plays_what_is_missing_and_ends_with_the_same_table(tmp_path, mo
     assert read_results("results")[0].equals(read_results(V10 / "sweep" / "results")[0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_experiment_file_gives_the_table_of_then(tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(V10 / "sweep", tmp_path / "sweep"))
     assert main(["run", "experiment.toml", "--out", "again", "--jobs", "1"]) == 0

@@ -1,10 +1,8 @@
-"""What others wrote works here unchanged: Gymnasium's wrappers and vector environments, a loop of CleanRL's style, skrl."""
+"""What others wrote works here unchanged: Gymnasium's wrappers and vector environments, and the code of docs/wrappers.md."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -284,37 +282,7 @@ def test_gymnasiums_observation_wrappers_of_streams_want_next_step():
         vector.FlattenObservation(gym.make_vec("PBMRank-v0", 3, autoreset_mode="SameStep"))
 
 
-# other people's algorithms -------------------------------------------------------------------------------------------------
-
-
-def python(arguments, folder):
-    """What a Python of its own prints: the libraries set global things."""
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_loop_of_cleanrls_style_learns(tmp_path):
-    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not learn, and loses what they
-    lose, within 2 %. With seeds 0 to 11 it lost 38 % to 53 % (mean 43 %, standard deviation 4 %): where it does learn, the rule
-    fails with a probability below 1e-4 should torch come to draw other numbers; as it is, the seed fixes them."""
-    pytest.importorskip("torch")
-    printed = python([ROOT / "examples" / "cleanrl_style_ppo.py", "--sessions", "1e4", "--seed", "0"], tmp_path)
-    ppo, random = (float(number.replace(",", "")) for number in re.findall(r"regret +([\d,]+)", printed))
-    assert "in 9,984 sessions" in printed
-    assert ppo < 0.6 * random
-
-
-def test_skrl_learns(tmp_path):
-    """The example of the page as it stands. Rule and null as above, with 75 %; with seeds 0 to 5 it lost 54 % to 60 % (standard
-    deviation 2 %)."""
-    pytest.importorskip("skrl")
-    (code,) = (code for code in CODE if "skrl" in code)
-    lost, sessions = re.search(r"lost ([\d,]+) clicks in ([\d,]+) sessions", python(["-c", code], tmp_path)).groups()
-    assert sessions == "10,048"
-    env = gym.make("PBMRank-v0")
-    random = clickgym.run(clickgym.make_agent("Random", env, horizon=10_048, seed=0), env, 10_048, seed=0)
-    assert int(lost.replace(",", "")) < 0.75 * random.regret[-1]
+# other people's algorithms; that they learn is tested by tests/lab/test_examples.py -------------------------------------------
 
 
 @pytest.fixture

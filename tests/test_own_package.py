@@ -15,6 +15,9 @@ from pathlib import Path
 import polars
 import pytest
 
+from clickgym.agents import CompiledAgent
+from clickgym.command_line import main
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
 
@@ -149,27 +152,22 @@ if __name__ == "__main__":
     assert gym.make("OwnRank-v0", instance="own.json").unwrapped.model == users
     agent.save("own.npz")
 
+    out, jobs = sys.argv[1], int(sys.argv[2])
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
-    table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=sys.argv[1], n_jobs=2)
+    table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=out, n_jobs=jobs)
     last = table.filter(table["step"] == 200).sort("agent", "run")
     told["sweep"] = [last["agent"].to_list(), last["regret"].to_list()]
     # Environments of one's own: by Gymnasium's own notation, and one of another kind; the folder grows.
-    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=sys.argv[1], n_jobs=2)
+    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=out, n_jobs=jobs)
     told["shop"] = more.filter(more["step"] == 200)["regret"].to_list()
-    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=sys.argv[1], instances=["own.json"], n_jobs=2)
+    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=out, instances=["own.json"], n_jobs=jobs)
     told["own"] = own.filter(own["step"] == 200)["regret"].to_list()
     assert clickgym.run("ownpkg.agents:Optimist", users, 200, seed=0).engine == "compiled"
     print(json.dumps(told))
 """
 
-AGAIN = """
-from clickgym.agents import CompiledAgent
-agent = CompiledAgent.load("own.npz")
-print(type(agent).__module__, agent.rank().tolist())
-"""
-
 STRANGER = """
-import sys, warnings
+import contextlib, warnings
 warnings.simplefilter("error")
 import gymnasium as gym
 import clickgym
@@ -179,6 +177,11 @@ for id in ("NonStationaryPBMRank-v0", "ContextualPBMRank-v0"):
     envs = gym.make_vec(id, 2)
     envs.reset(seed=0)
     envs.step(envs.action_space.sample())
+
+from clickgym.command_line import main
+with contextlib.redirect_stderr(None):  # progress
+    words = "run PBMRank-v0 --agents TopRank CascadeUCB1 --horizon 200 --runs 2 --out seven"
+    assert main(words.split()) == 0
 """
 
 
@@ -213,15 +216,32 @@ def python(shop, *words, with_package=True, exit_code=0):
     return done
 
 
-def command(shop, *words, **arguments):
-    return python(shop, "-c", "import sys; from clickgym.command_line import main; sys.exit(main())", *words, **arguments)
+def forget():
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ownpkg"]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def command(shop, undrawn, capsys, monkeypatch):
+    """The command line where the package can be imported, but is not yet; workers have it too: the script tries that."""
+    monkeypatch.chdir(shop / "work")
+    monkeypatch.syspath_prepend(shop / "lib")
+    forget()
+
+    def run(*words, exit_code=0):
+        assert main([*words, "--jobs", "1"] if words[0] == "run" else words) == exit_code
+        return capsys.readouterr()
+
+    yield run
+    forget()
 
 
 @pytest.fixture(scope="module")
 def printed(shop):
-    """What the script prints with an empty and with a filled cache."""
+    """What the script prints with an empty cache and two workers, and with a filled cache and one."""
     (shop / "everything.py").write_text(EVERYTHING, encoding="utf-8")
-    return [python(shop, "-W", "error", shop / "everything.py", out).stdout for out in ("one", "two")]
+    words = ["-W", "error", shop / "everything.py"]
+    return [python(shop, *words, out, jobs).stdout for out, jobs in (("one", "2"), ("two", "1"))]
 
 
 def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
@@ -244,34 +264,38 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
 
 
 @pytest.mark.usefixtures("printed")
-def test_a_saved_agent_is_found_by_its_module(shop):
-    assert python(shop, "-c", AGAIN).stdout.startswith("ownpkg.agents [")
-    assert "No module named 'ownpkg'" in python(shop, "-c", AGAIN, with_package=False, exit_code=1).stderr
+def test_a_saved_agent_is_found_by_its_module(shop, monkeypatch):
+    with pytest.raises(ValueError, match="No module named 'ownpkg'"):
+        CompiledAgent.load(shop / "work" / "own.npz")
+    monkeypatch.syspath_prepend(shop / "lib")
+    agent = CompiledAgent.load(shop / "work" / "own.npz")
+    assert type(agent).__module__ == "ownpkg.agents"
+    assert len(set(agent.rank().tolist())) == 2
+    forget()
 
 
 @pytest.mark.usefixtures("printed")
-def test_the_command_line_runs_own_agents_by_name(shop):
+def test_the_command_line_runs_own_agents_by_name(shop, command):
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
-    words = ["run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out"]
-    shown = command(shop, *words, "three").stdout
-    assert all(name in shown for name in names)
+    printed = command("run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three").out
+    assert all(name in printed for name in names)
     script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "three"))
     script = script.filter(polars.col("env") == "PBMRank-v0")
     assert line["regret"].to_list() == script["regret"].to_list()
 
 
 @pytest.mark.usefixtures("printed")
-def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(shop):
+def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(shop, command):
     words = ["run", "ownpkg:OwnRank-v0", "--instance", "own.json", "--agents", "TopRank", "ownpkg.agents:TopRank"]
-    shown = command(shop, *words, "--horizon", "200", "--runs", "2", "--out", "five").stdout
-    assert "ownpkg:OwnRank-v0" in shown
+    printed = command(*words, "--horizon", "200", "--runs", "2", "--out", "five").out
+    assert "ownpkg:OwnRank-v0" in printed
     script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "five"))
     own = script.filter(polars.col("env") == "ownpkg:OwnRank-v0")
     assert line["regret"].to_list() == own["regret"].to_list()
     words = ["run", "ownpkg:Shop-v0:tells=false", "--agents", "ownpkg.agents:TopRank", "--horizon", "200", "--runs", "2"]
-    shown = command(shop, *words, "--out", "six").stdout
-    assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in shown
-    assert "reward" in command(shop, "report", "six", "--markdown").stdout
+    printed = command(*words, "--out", "six").out
+    assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in printed
+    assert "reward" in command("report", "six", "--markdown").out
 
 
 NOTEBOOK = """
@@ -311,9 +335,9 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
 
 
 @pytest.mark.usefixtures("printed")
-def test_a_kernel_that_allocates_is_told_in_one_line(shop):
+def test_a_kernel_that_allocates_is_told_in_one_line(command):
     words = ["run", "PBMRank-v0", "--agents", "ownpkg.agents:Sorting", "--horizon", "200", "--runs", "2", "--out", "four"]
-    told = command(shop, *words, exit_code=2).stderr.splitlines()
+    told = command(*words, exit_code=2).err.splitlines()
     assert re.fullmatch(
         r"clickgym: kernel ownpkg\.agents:sort: line \d+ of .*agents\.py, .*np\.argsort.*, makes an array, list or string, "
         r"but a kernel allocates nothing: its working memory is an argument",
@@ -326,8 +350,6 @@ def test_a_kernel_that_allocates_is_told_in_one_line(shop):
 @pytest.mark.usefixtures("printed")
 def test_who_does_not_have_the_package_does_not_need_it(shop):
     assert python(shop, "-c", STRANGER, with_package=False).stderr == ""
-    out = ["--horizon", "200", "--runs", "2", "--out", "five"]
-    command(shop, "run", "PBMRank-v0", "--agents", "TopRank", "CascadeUCB1", *out, with_package=False)
     kept = [file for file in (shop / "cache").rglob("*") if file.is_file()]
     assert kept
     assert not [file for file in kept if b"ownpkg" in file.read_bytes()]

@@ -97,17 +97,17 @@ def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | N
         raise ValueError(f"the users of {model} change; check each model of its epochs")
     if isinstance(model, ContextualModel):
         raise ValueError(f"the candidates of {model} change from session to session; the assumptions are about items that stay")
-    _, cutoff = model.check_reward(reward, cutoff)
+    code, cutoff = model.check_reward(reward, cutoff)
     n_lists = math.perm(model.n_items, model.n_positions)
     if n_lists > MAX_LISTS:
         raise ValueError(
             f"{model} has {n_lists:.3g} lists, more than the {MAX_LISTS} that are tried; take fewer items or positions "
             f"(model.with_positions)"
         )
-    lists = _Lists(model)
+    lists = _Lists(model.epochs[0])
     decreasing, scaling, least = _worst(lists.decreasing()), _worst(lists.scaling()), _worst(lists.least_examined())
     same_item, any_item = _worst(lists.order(own_item=True)), _worst(lists.order(own_item=False))
-    best = _worst(lists.sorted_is_best(np.array([model.expected_reward(r, reward, cutoff) for r in lists.lists])))
+    best = _worst(lists.sorted_is_best(lists.rewards(code, cutoff)))
     exchange = "exchanging k and l where α(R(k)) ≤ α(R(l)): χ(R, l) ≥ χ(R', l)"
     return [
         _finding("Zoghi 2017 Assumption 3", "same items above k, same item at k: same examination of k", same_item),
@@ -139,13 +139,22 @@ class _Lists:
     """All lists of a model in lexicographic order, their examination probabilities, and the comparisons between them."""
 
     def __init__(self, model: ClickModel) -> None:
-        self.n_items = model.n_items
+        self.model, self.n_items = model, model.n_items
         self.lists = np.array(list(itertools.permutations(range(model.n_items), model.n_positions)))  # (N, K)
-        self.chi = np.array([model.examination_probabilities(ranking) for ranking in self.lists])  # (N, K)
+        self.scratch = np.empty(model.n_positions + 1)
+        self.chi, clicks = np.empty((2, *self.lists.shape))  # (N, K)
+        # The kernels themselves, for these lists need no check: it takes most of the time of `examination_probabilities`.
+        for ranking, chi, chances in zip(self.lists, self.chi, clicks, strict=True):
+            model.marginals_kernel(model.parameters, ranking, chi, chances, self.scratch)
         self.alpha = model.attraction[self.lists]  # (N, K)
         self.pairs = list(itertools.combinations(range(model.n_positions), 2))
         ideal = np.sort(model.attraction)[::-1][: model.n_positions]
         self.sorted_rows = np.flatnonzero((self.alpha == ideal).all(axis=1))
+
+    def rewards(self, code: int, cutoff: int) -> NDArray[np.float64]:
+        """The expected reward of each list."""
+        model = self.model
+        return np.array([model.expected_kernel(model.parameters, each, code, cutoff, self.scratch) for each in self.lists])
 
     def decreasing(self) -> Iterator[Comparison]:
         for k, below in self.pairs:

@@ -35,6 +35,10 @@ from clickgym.envs import CascadeModel, PositionBasedModel
 FALSE_ALARM = 1e-5
 
 
+long_play = pytest.mark.slow
+"""Of references that play by themselves: what they test are the references, which an edit of the package does not change."""
+
+
 def state_of(reference, **drawn):
     """What an agent's state would hold."""
     return SimpleNamespace(**{name: np.asarray(value) for name, value in (reference.holds() | drawn).items()})
@@ -159,6 +163,7 @@ def test_a_leader_is_shown_the_first_time_and_every_gamma_th():
     assert not all(map(all, times.values()))
 
 
+@long_play
 @pytest.mark.parametrize("horizon", [None, 1000])
 def test_each_other_reading_of_grab_is_told_apart(horizon):
     def references(kind, readings):
@@ -173,6 +178,7 @@ def test_each_other_reading_of_grab_is_told_apart(horizon):
     assert not agreed
 
 
+@long_play
 @pytest.mark.parametrize("kind", [GRABReference, SGRABReference])
 def test_grab_finds_the_best_list(kind):
     model = PositionBasedModel([0.1, 0.9, 0.5], [0.4, 1.0])
@@ -316,6 +322,7 @@ def test_parts_by_number():
     assert parts_of([1, 0, 1, 3, -1]) == (frozenset([1]), frozenset([0, 2]), frozenset([3]))
 
 
+@long_play
 def test_each_other_reading_of_unirank_is_told_apart():
     agreed = set(UNIRANK_READINGS)
     for seed, (model, sessions) in enumerate([(MODELS["PBM"], 500), (MODELS["CM"], 500)]):
@@ -330,6 +337,7 @@ def test_readings_of_unirank_with_a_horizon_are_told_apart():
     assert not agreed
 
 
+@long_play
 @pytest.mark.parametrize("kind", ["CM", "PBM"])
 def test_unirank_orders_the_items(kind):
     attraction = [0.1, 0.9, 0.5]
@@ -340,6 +348,7 @@ def test_unirank_orders_the_items(kind):
     assert reference.leader() == (frozenset([1]), frozenset([2]), frozenset([0]))
 
 
+@long_play
 @pytest.mark.parametrize("at_last_place", [True, False])
 def test_with_one_position_the_further_item_is_all_exploration_there_is(at_last_place):
     """Why a part that starts at position K gets one: else whoever leads first stays there."""
@@ -445,6 +454,7 @@ def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5
     return CascadeModel(second if session // 100 % 2 else first, n_positions=3)
 
 
+@long_play
 @pytest.mark.parametrize("kind", ["UCB1", "KL"])
 def test_each_other_reading_of_the_detection_is_told_apart(kind):
     agreed = set(GLR_READINGS)
@@ -533,6 +543,7 @@ def test_a_grid_posterior_of_one_item_and_position_is_a_beta():
     assert mass[0] == pytest.approx(middles**2 * (1 - middles) ** 3 * 60 / 100, abs=1e-5)
 
 
+@long_play
 @pytest.mark.parametrize(("fix_first", "sigma"), [(True, 0.6), (True, 1000.0), (False, 1.0)])
 def test_sweeps_sample_the_posterior(fix_first, sigma):
     """Null: a thinned chain has the marginals of the grid posterior; its correlation is small beside the steps between."""
@@ -540,6 +551,7 @@ def test_sweeps_sample_the_posterior(fix_first, sigma):
     assert min(marginal_p_values(reference, reference, sigma)) > FALSE_ALARM
 
 
+@long_play
 @pytest.mark.parametrize("reading", [{"correction": 0}, {"correction": -1}, {"prior": 0.5}])
 def test_sweeps_of_another_reading_do_not_sample_the_posterior(reading):
     assert min(marginal_p_values(small_posterior(**reading), small_posterior(), 0.4, n_samples=4000, thin=5)) < FALSE_ALARM

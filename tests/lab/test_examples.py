@@ -200,3 +200,31 @@ def test_links_lead_somewhere(page):
     file = ROOT / page
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8")):
         assert (file.parent / link).exists(), link
+
+
+# other people's algorithms learn: in processes of their own, for the libraries set global things
+
+
+def test_a_loop_of_cleanrls_style_learns(tmp_path):
+    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not learn, and loses what they
+    lose, within 2 %. With seeds 0 to 11 it lost 38 % to 53 % (mean 43 %, standard deviation 4 %): where it does learn, the rule
+    fails with a probability below 1e-4 should torch come to draw other numbers; as it is, the seed fixes them."""
+    pytest.importorskip("torch")
+    printed = example("cleanrl_style_ppo.py", "--sessions", "1e4", "--seed", "0", cwd=tmp_path)
+    ppo, random = (float(number.replace(",", "")) for number in re.findall(r"regret +([\d,]+)", printed))
+    assert "in 9,984 sessions" in printed
+    assert ppo < 0.6 * random
+
+
+def test_skrl_learns(tmp_path):
+    """The example of the page as it stands. Rule and null as above, with 75 %; with seeds 0 to 5 it lost 54 % to 60 % (standard
+    deviation 2 %)."""
+    pytest.importorskip("skrl")
+    page = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
+    (code,) = (code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "skrl" in code)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    lost, sessions = re.search(r"lost ([\d,]+) clicks in ([\d,]+) sessions", done.stdout).groups()
+    assert sessions == "10,048"
+    env = gym.make("PBMRank-v0")
+    random = clickgym.run(clickgym.make_agent("Random", env, horizon=10_048, seed=0), env, 10_048, seed=0)
+    assert int(lost.replace(",", "")) < 0.75 * random.regret[-1]

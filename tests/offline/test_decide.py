@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from dataclasses import replace
@@ -106,7 +108,7 @@ def test_what_is_best_already_is_kept():
     assert found.headline == "Keep the list in production"
 
 
-@pytest.mark.parametrize(("reward", "cutoff"), [("any_click", None), ("clicks", 2), ("satisfaction", None)])
+@pytest.mark.parametrize(("reward", "cutoff"), [("any_click", 2), ("satisfaction", None)])
 def test_other_rewards_and_fewer_positions(log, reward, cutoff):
     found = decide(log, reward=reward, cutoff=cutoff, **QUICK)
     assert len(found.proposal.labels) == (cutoff or 3)
@@ -120,7 +122,8 @@ def test_other_rewards_and_fewer_positions(log, reward, cutoff):
 
 
 def test_the_seed_decides(log):
-    first, again, other = (decide(log, seed=seed, **QUICK) for seed in (1, 1, 2))
+    first, again, other = (decide(log[:2000], seed=seed, **QUICK) for seed in (1, 1, 2))
+    assert len(first.believed) > 1
     assert json.dumps(to_dict(first)) == json.dumps(to_dict(again)) != json.dumps(to_dict(other))
 
 
@@ -187,13 +190,13 @@ def test_a_change_over_time_is_told(decision, log):
 
 
 def test_one_query_of_several_is_told(log):
-    other = log_of(ALL, 500, seed=2, query="hats")
+    log, other = log[:1200], log_of(ALL, 100, seed=2, query="hats")
     both = ClickLog(
-        np.vstack([log.items, other.items]), np.vstack([log.clicks, other.clicks]), np.r_[np.zeros(6000), np.ones(500)],
+        np.vstack([log.items, other.items]), np.vstack([log.clicks, other.clicks]), np.r_[np.zeros(1200), np.ones(100)],
         log.item_labels, ("shoes", "hats"),
     )  # fmt: skip
     found = decide(both, **QUICK)
-    assert (found.query, found.n_of_query, found.n_queries) == ("shoes", 6000, 2)
+    assert (found.query, found.n_of_query, found.n_queries) == ("shoes", 1200, 2)
     assert "query shoes alone, 92.3% of the log's sessions" in found.against["One query"]
 
 
@@ -210,19 +213,26 @@ def test_recorded_propensities_are_used(log):
 
 # ----------------------------------------------------------------------------------------------------- command and page
 
-WORDS = ["--agents", "TopRank", "--horizon", "2e3", "--runs", "1"]
+
+@pytest.fixture(scope="module")
+def file(log, tmp_path_factory):
+    file = tmp_path_factory.mktemp("logged") / "log.csv"
+    write_tidy(log, file)
+    return file
 
 
-@pytest.fixture
-def file(log, tmp_path):
-    write_tidy(log, tmp_path / "log.csv")
-    return tmp_path / "log.csv"
+@pytest.fixture(scope="module")
+def written(file):
+    """The folder that the command wrote, and what it printed."""
+    out, printed = file.parent / "written", io.StringIO()
+    words = ["--agents", "TopRank", "EpsilonGreedy:epsilon=0.2", "--horizon", "2e3", "--runs", "1", "--out", str(out)]
+    with contextlib.redirect_stdout(printed):
+        assert main(["decide", str(file), "--query", "shoes", *words]) == 0
+    return out, printed.getvalue()
 
 
-def test_the_command_writes_a_page_and_what_it_rests_on(file, capsys):
-    out = file.parent / "out"
-    assert main(["decide", str(file), "--query", "shoes", *WORDS, "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
+def test_the_command_writes_a_page_and_what_it_rests_on(written):
+    out, printed = written
     assert "Show the proposed list (query shoes)" in printed
     assert "List: d, c, b" in printed
     assert "The log does not say with which probability" in printed
@@ -231,7 +241,8 @@ def test_the_command_writes_a_page_and_what_it_rests_on(file, capsys):
     assert load_instance(out / "instance.json").estimation["items"] == ["a", "b", "c", "d"]
     found = json.loads((out / "decision.json").read_text(encoding="utf-8"))
     assert found["recommended"] == ["d", "c", "b"]
-    assert found["command"] == "clickgym decide log.csv --query shoes --agents TopRank --horizon 2000 --runs 1 --out DIR"
+    agents = "EpsilonGreedy:epsilon=0.2 TopRank"
+    assert found["command"] == f"clickgym decide log.csv --query shoes --agents {agents} --horizon 2000 --runs 1 --out DIR"
     page = (out / "decision.html").read_text(encoding="utf-8")
     assert "<h1>Show the proposed list</h1>" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
@@ -242,18 +253,15 @@ def test_the_command_writes_a_page_and_what_it_rests_on(file, capsys):
 
 
 def test_labels_are_no_markup(log):
-    odd = ClickLog(log.items, log.clicks, log.queries, ("<b>", "$x$", "&", "{{d}}"), ("<i>",))
+    odd = ClickLog(log.items[:2000], log.clicks[:2000], log.queries[:2000], ("<b>", "$x$", "&", "{{d}}"), ("<i>",))
     page = to_html(decide(odd, **QUICK))
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page
 
 
-def test_an_agent_with_arguments(file, capsys):
-    assert (
-        main(["decide", str(file), "--agents", "EpsilonGreedy:epsilon=0.2", *WORDS[2:], "--out", str(file.parent / "out")]) == 0
-    )
-    assert "epsilon=0.2" in (file.parent / "out" / "decision.html").read_text(encoding="utf-8")
+def test_an_agent_with_arguments(written):
+    assert "epsilon=0.2" in (written[0] / "decision.html").read_text(encoding="utf-8")
 
 
 WRONG = {

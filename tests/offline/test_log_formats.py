@@ -188,8 +188,8 @@ def test_frames_of_pandas():
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
     rng = np.random.default_rng(0)
-    known = {"propensities": rng.random((3000, 4)), "list_propensities": rng.random(3000), "context": rng.random((3000, 4, 2))}
-    log = log_of(3000, **known)
+    known = {"propensities": rng.random((900, 4)), "list_propensities": rng.random(900), "context": rng.random((900, 4, 2))}
+    log = log_of(900, **known)
     frame = log.to_frame().with_columns(query=pl.lit("q") + (pl.col("session") % 7).cast(pl.String))
     frame = frame.filter((pl.col("session") % 3 > 0) | (pl.col("position") < 3))
     expected = ClickLog.from_frame(frame)
@@ -213,7 +213,7 @@ def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
 
 def test_blocks_change_nothing(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
-    write_tidy(log_of(500), path)
+    write_tidy(log_of(120), path)
     expected = read_log(path)
     for size in (30, 100, 1000):
         monkeypatch.setattr(tables, "BLOCK", size)

@@ -65,6 +65,7 @@ def test_list_in_json_names_what_there_is(document):
     assert list(document("list", "studies")) == ["studies"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tmp_path):
     out = tmp_path / "out"
     words = ["run", "PBMRank-v0", "--agents", "TopRank", "Random", "--instance", "yandex-9", "yandex-990", "--horizon", 500]
@@ -79,6 +80,7 @@ def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tm
     assert played["results"][0]["ndcg"] == pytest.approx(first["ndcg"].mean())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_unknown_is_null(document, tmp_path):
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", 100, "--runs", 1, "--out", tmp_path / "out"]
     assert document(*words)["results"][0]["regret_ci95"] is None
@@ -136,6 +138,7 @@ class Mine(clickgym.agents.TopRank):
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, capsys):
     (tmp_path / "there" / "queries").mkdir(parents=True)
     (tmp_path / "there" / "mine.py").write_text(MINE)
@@ -203,10 +206,22 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"clickgym {version('clickgym')}\n"
 
 
+def asking(words):
+    """What a shell tells the program that it asks for completions."""
+    return {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+
+
+def test_a_shell_asks_the_program_for_names():
+    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asking("clickgym st"), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["study"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("clickgym st", ["study"]),
         ("clickgym run PBM", ["PBMRank-v0"]),
         ("clickgym run PBMRank-v0 --agents TopR", ["TopRank"]),
         ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
@@ -216,13 +231,12 @@ def test_the_version(capsys):
         ("clickgym show optimal", ["optimal_lists"]),
     ],
 )
-def test_shells_complete_names(words, wanted):
-    asked = {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    code = "import sys; from clickgym.command_line import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.stdout.split() == wanted, done.stderr
+def test_shells_complete_names(words, wanted, monkeypatch, capsys):
+    for name, value in asking(words).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == wanted
 
 
 def test_help_of_the_program_is_tidy(capsys):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
+from clickgym.command_line import main
 from clickgym.core.kernels import cause, kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
@@ -311,31 +310,26 @@ def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, a
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2
 
 
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command: Callable[..., Any] = subprocess.run
-    words = [sys.executable, "-m", "clickgym", *arguments]
-    return command(words, capture_output=True, text=True, check=False, timeout=300)
-
-
 @pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
-def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when):
+def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys):
     arguments = ["PBMRank-v0", "--agents", "Random", f"{own}:{name}", "--horizon", "200", "--runs", "2", "--jobs", "1"]
-    done = run_command("run", *arguments, "--out", "out")
-    assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if line.startswith("clickgym: ")]
+    assert main(["run", *arguments, "--out", "out"]) == 1
+    errors = capsys.readouterr().err
+    said = [line for line in errors.splitlines() if line.startswith("clickgym: ")]
     assert len(said) == 1
     assert said[0].startswith(f"clickgym: {name} in PBMRank-v0, {when}: ZeroDivisionError: ")
     if name == "Plain":  # compiled code does not tell where
         assert re.search(r" \(own_faults\.py:\d+ in update: '100 // self\.left'\); ", said[0])
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in errors
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
 
 
-def test_the_command_line_names_a_click_model(own, tmp_path):
+@pytest.mark.usefixtures("own")
+def test_the_command_line_names_a_click_model(tmp_path, capsys):
     arguments = ["own_users:sturdy", "own_users:fragile", "--agents", "Random", "--horizon", "1000", "--runs", "1"]
-    done = run_command("run", *arguments, "--jobs", "1", "--out", "out")
-    assert done.returncode == 1
-    (said,) = (line for line in done.stderr.splitlines() if line.startswith("clickgym: "))
+    assert main(["run", *arguments, "--jobs", "1", "--out", "out"]) == 1
+    errors = capsys.readouterr().err
+    (said,) = (line for line in errors.splitlines() if line.startswith("clickgym: "))
     assert re.match(r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ", said)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in errors
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 1

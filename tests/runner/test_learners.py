@@ -49,7 +49,7 @@ def quick(name: str, **arguments: Any) -> StableBaselines:
 def test_same_seed_same_regret(name: str) -> None:
     def measured(agent_seed: int, env_seed: int) -> tuple[list[float], list[float]]:
         np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
-        result = clickgym.run(quick(name, seed=agent_seed), ClickEnv(SMALL), 120, seed=env_seed)
+        result = clickgym.run(quick(name, seed=agent_seed), ClickEnv(SMALL), 72, seed=env_seed)
         return result.regret.tolist(), result.reward.tolist()
 
     first = measured(1, 2)
@@ -174,7 +174,8 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 # -------------------------------------------------------------------------------------------------- in sweeps, and cost
 
 
-def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])  # two workers load torch for 10 s
+def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -> None:
     class Costs(Callback):
         def __init__(self) -> None:
             self.told: list[tuple[str, float, int, int]] = []
@@ -184,8 +185,8 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path) -> None:
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 300, 2, out=tmp_path / "a", n_jobs=1, callback=costs)
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 300, 2, out=tmp_path / "b", n_jobs=2)
+    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs)
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs)
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
     assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
@@ -229,6 +230,7 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_line_tells_the_cost_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "PBMRank-v0", "--agents", "A2C:n_envs=8", "--horizon", "200", "--runs", "2", "--jobs", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
@@ -291,12 +293,12 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("spec", "actions"),
     [
-        ("stable_baselines3:PPO:n_steps=8,batch_size=8", "codes"),
+        ("stable_baselines3:PPO:n_steps=8,batch_size=64", "codes"),
         ("stable_baselines3:DQN:learning_starts=16", "items"),
         ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
         ("sb3_contrib:QRDQN:learning_starts=16", "items"),
-        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=8", "items"),
-        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=8", "codes"),
+        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64", "items"),
+        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64", "codes"),
         ("sb3_contrib:ARS", "items"),
     ],
 )

@@ -22,6 +22,7 @@ from scipy.stats import binom, ttest_1samp, ttest_ind
 import clickgym
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
+from clickgym.runner.reports import figures
 from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
@@ -172,6 +173,7 @@ def test_the_statement_says_null_samples_and_level():
     assert "over the 1 pair of" in what_is_tested(config | {"agents": ["a", "b"]})
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_some_agents_were_told_is_said(tmp_path):
     pytest.importorskip("stable_baselines3")
     agents = ["TopRank", "Oracle", "PPO:protocol=meta,train_sessions=512,episode=8,n_envs=32"]
@@ -359,6 +361,7 @@ def test_who_is_told_the_optimum_has_not_won(agents, says, tmp_path):
     assert re.match(f"PBMRank-v0: {says}", " ".join(re.sub("<.*?>", "", item).split()))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_environments_with_instances_of_their_own_are_not_averaged(tmp_path, capsys):
     own = "PBMRank-v0:attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
     for out, envs in (("several", ["PBMRank-v0", "ContextualPBMRank-v0", own]), ("custom", [own])):
@@ -398,6 +401,7 @@ def test_one_run_is_reported_as_one(tmp_path):
 # ---------------------------------------------------------------------------------------------------------- command line
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_writes_what_is_asked_for_beside_the_results(tmp_path, capsys):
     clickgym.sweep(["PBMRank-v0"], ["TopRank", "Random"], 100, 2, out=tmp_path / "out")
     plain = {"results.parquet", "timings.parquet", "config.json", "cells", "summary.csv", "regret.png", "regret.svg"}
@@ -430,6 +434,7 @@ def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
     assert {"regret.png", "regret.svg"} <= {file.name for file in folder.iterdir()}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_that_cannot_be_written_is_an_error_in_one_line(tmp_path, capsys):
     clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "out")
     (tmp_path / "out" / "report.md").mkdir()
@@ -437,6 +442,7 @@ def test_a_report_that_cannot_be_written_is_an_error_in_one_line(tmp_path, capsy
     assert "report.md" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_says_metrics_and_engine(tmp_path):
     clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 1, out=tmp_path / "one", metrics=["any_click"], engine="python")
     table, _, config = read_results(tmp_path / "one")
@@ -446,6 +452,7 @@ def test_the_command_says_metrics_and_engine(tmp_path):
     assert read_results(tmp_path / "two")[0].equals(table)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_over_an_old_one_is_whole(tmp_path):
     clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "out")
     (tmp_path / "out" / "report.md").write_text("old")
@@ -476,6 +483,7 @@ def report(folder, out, *words):
     return {file.name: file.read_text() for file in out.iterdir() if file.suffix != ".png"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_chosen_holds_for_table_figure_and_all_forms(plain, tmp_path, capsys):
     words = ["--agents", "Random", "--environments", "CMRank-v0"]
     texts = report(plain, tmp_path / "deep" / "out", *words)
@@ -496,6 +504,7 @@ def test_what_is_chosen_holds_for_table_figure_and_all_forms(plain, tmp_path, ca
     assert read_results(tmp_path / "again")[0].equals(chosen.frame)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
     texts = report(plain, tmp_path, "--per-instance")
     printed = capsys.readouterr().out
@@ -518,7 +527,9 @@ def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
     assert "over the 1 pair of an environment and instance" in page
 
 
-def test_linear_axes_hold_for_figure_and_page(plain, tmp_path):
+def test_linear_axes_hold_for_figure_and_page(plain, tmp_path, monkeypatch):
+    drawn = figures.drawn
+    monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")
     pages = {axes: report(plain, tmp_path / axes, f"--{axes}") for axes in ("log", "linear")}
     for axes, texts in pages.items():
         checked = re.findall(r'name="[xy]" value="(\w+)" form="controls" checked', texts["report.html"])

@@ -136,6 +136,7 @@ def test_a_finished_sweep_is_not_written_again(whole, capsys):
     assert "another configuration (checkpoints: " in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_folder_that_may_only_be_read_is_reported(tmp_path, monkeypatch, capsys):
     words = ["run", *ENVS, "--agents", *AGENTS, "--horizon", "300", "--runs", "2", "--out", str(tmp_path / "out")]
     assert main(words) == 0
@@ -183,6 +184,7 @@ def test_another_query_of_the_same_name_is_refused(tmp_path):
     assert_frame_equal(read_results(tmp_path / "again")[0], read_results(tmp_path / "out")[0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "50", "--out", str(tmp_path / "out"), "--runs"]
     assert main([*words, "1"]) == 0
@@ -281,6 +283,7 @@ def test_a_damaged_trial_is_named_with_the_cure(tmp_path, damage, message):
 # ----------------------------------------------------------------------------------------------------- again, and merging
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, capsys):
     config = str(mixed / "config.json")
     assert main(["run", config, "--out", str(tmp_path / "again"), "--jobs", "1"]) == 0
@@ -370,6 +373,7 @@ def test_what_cannot_be_compared_is_not(tmp_path):
     assert "are not compared; they count as tied" in to_html(table, timings, config)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_reports_speak_of_all_parts(mixed, capsys):
     table, timings, config = read_results(mixed)
     commands = commands_of(config)

@@ -44,15 +44,22 @@ class Rotate(Agent):
 """
 
 
-@pytest.fixture
-def own_agent(tmp_path, monkeypatch):
-    """Work in a folder with a module ``rotating`` that holds an agent ``Rotate``; its name."""
-    (tmp_path / "rotating.py").write_text(ROTATE)
-    monkeypatch.chdir(tmp_path)
-    yield "rotating:Rotate"
-    # Neither this process nor joblib's idle workers may keep a module that the next test writes anew.
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a module ``rotating`` that holds an agent ``Rotate``: one, so that the tests share worker processes."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "rotating.py").write_text(ROTATE)
+    yield folder
+    # Neither this process nor joblib's idle workers may keep the module.
     sys.modules.pop("rotating", None)
     get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.fixture
+def own_agent(folder, monkeypatch):
+    """Work in that folder; the name of the agent."""
+    monkeypatch.chdir(folder)
+    return "rotating:Rotate"
 
 
 def ordered(table):
@@ -109,13 +116,13 @@ def test_seeds_come_from_names():
 # --------------------------------------------------------------------------------------------------------------- resuming
 
 
-def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(tmp_path, own_agent):
+def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
     arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.0002'], 300, 5, seed=5, n_jobs=2"
     code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
-    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')")
+    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1"))
     rng = np.random.default_rng(0)
     kills, progress = 0, []
-    for delay in [*rng.uniform(0.6, 2.2, size=4), 600]:
+    for delay in [*rng.uniform(0.6, 2.2, size=3), 600]:
         process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
         try:
             process.wait(delay)
@@ -123,7 +130,7 @@ def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(tmp_path, own
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             kills += 1
-        progress.append(len(list((tmp_path / "killed" / "cells").glob("*.parquet"))))
+        progress.append(len(list((folder / "killed" / "cells").glob("*.parquet"))))
     assert process.returncode == 0
     assert kills > 1
     assert progress == sorted(progress)
@@ -188,12 +195,12 @@ def test_a_sweep_over_no_instance_is_refused(tmp_path):
 
 
 def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference, tmp_path, own_agent):
-    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out="out", n_jobs=2)
+    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=2)
     assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out="alone", n_jobs=1)
+    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out=tmp_path / "alone", n_jobs=1)
     same = (polars.col("agent") == own_agent) & (polars.col("env") == "CMRank-v0") & (polars.col("run") == 0)
     assert_frame_equal(table.filter(same), alone)
-    _, timings, _ = read_results("out")
+    _, timings, _ = read_results(tmp_path / "out")
     assert dict(timings.select("agent", "engine").iter_rows()) == {
         own_agent: "python", "TopRank": "compiled", "Random": "compiled",
     }  # fmt: skip
@@ -203,17 +210,19 @@ def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference,
 def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, own_agent, n_jobs):
     agents = ["Random", own_agent, f"{own_agent}:bad_at=100"]
     with pytest.raises(clickgym.AgentError, match=r"Rotate, step 100: .* position 1 shows item"):
-        clickgym.sweep(["PBMRank-v0"], agents, 200, 2, out="out", n_jobs=n_jobs)
+        clickgym.sweep(["PBMRank-v0"], agents, 200, 2, out=tmp_path / "out", n_jobs=n_jobs)
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2 + (n_jobs == 1) * 2
     with pytest.raises(ValueError, match="unfinished sweep"):
-        read_results("out")
+        read_results(tmp_path / "out")
 
 
-def test_a_changed_agent_does_not_go_on_with_old_results(tmp_path, own_agent):
-    clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 1, out="out", n_jobs=1)
-    (tmp_path / "rotating.py").write_text(ROTATE + "\n# another version\n")
+def test_a_changed_agent_does_not_go_on_with_old_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "changing.py").write_text(ROTATE)
+    clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
+    (tmp_path / "changing.py").write_text(ROTATE + "\n# another version\n")
     with pytest.raises(ValueError, match=r"another configuration .*sources"):
-        clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 1, out="out", n_jobs=1)
+        clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
 
 
 # -------------------------------------------------------------------------------------------------------------- backends
@@ -244,7 +253,7 @@ def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
             self.uncounted += 0 if counted else 2000
 
     callback = Count()
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out="out", n_jobs=2, callback=callback)
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out=tmp_path / "out", n_jobs=2, callback=callback)
     assert callback.counted + callback.uncounted == 2 * 2 * 2000
     assert callback.counted >= 2 * 2000
 

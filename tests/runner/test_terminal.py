@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import sys
@@ -22,10 +23,13 @@ from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
+from clickgym.envs import load_instance
+from clickgym.lab.commands import show
 from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, write_tidy
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
+from clickgym.runner.theory.describe import describe_instance
 
 WIDTHS = (60, 80, 100, 140)
 
@@ -114,6 +118,18 @@ def test_a_sentence_breaks_between_words_only():
 # ---------------------------------------------------------------------------------------------------------- the commands
 
 
+@pytest.fixture
+def quick(undrawn, monkeypatch):
+    """What is not printed is not drawn, and an instance is described once."""
+    monkeypatch.setattr(show, "describe_instance", lambda instance, positions: described(instance.name, positions))
+
+
+@functools.cache
+def described(name, positions):
+    return describe_instance(load_instance(name), positions)
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
 def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, tmp_path, monkeypatch):
@@ -131,6 +147,7 @@ def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, 
     check(narrow, unlimited, width)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_at_eighty_columns_the_engine_is_there(width, printed, results):
     out = printed(["report", str(results)], width)
