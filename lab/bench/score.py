@@ -3,7 +3,7 @@
 *Score.* Regret on a logarithmic scale between two anchors that never change: 0 is what uniformly random lists lose, 1 what the
 best agent of the reference run lost on seeds of its own; a newcomer that is better has more than 1, one that is worse than
 random lists less than 0. ``score = log(random / loss) / log(random / best)``, and no loss counts as less than that of one
-session of random lists. (On a linear scale everything that learns at all is above 0.95.)
+session of random lists. (On a linear scale most agents that learn would lie between 0.95 and 1.)
 
 *Anchors.* An anchor is the interquartile mean over the runs of an agent. Agents that are told a list set none (`LISTED`):
 `Oracle` knows the best one, `Fixed` and `BubbleRank` begin with one that may be it; in ``safety``, which is about just that
