@@ -125,7 +125,7 @@ def describe_environment(env_id: str) -> Description:
 
 def _spaces(env_id: str) -> dict[str, str]:
     env = make_env(env_id)
-    return {"actions": str(env.action_space), "observations": _plain(str(env.observation_space))}
+    return {"actions": repr(env.action_space), "observations": _plain(str(env.observation_space))}
 
 
 def arguments(env_id: str) -> list[tuple[str, str, str]]:
