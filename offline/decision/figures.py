@@ -15,27 +15,29 @@ from matplotlib.ticker import MaxNLocator
 
 from ...runner.reports.figures import COLOURS, DASHES
 from .decide import JUDGES, Decision
+from .fit import PATTERNS
 from .words import UNITS
 
 __all__ = ["PANELS", "decision_figure", "panel_svg"]
 
 INKS = {"light": ("#1b1f24", "#d5dbe1"), "dark": ("#e8eaed", "#3a424b")}
 """Of text and of lines, as on the page."""
+MOST_GAINS = 12
 
 
 def decision_figure(decision: Decision) -> Figure:
     """All panels, on paper."""
-    figure = Figure(figsize=(10.5, 8), layout="constrained")
-    for (title, draw), axes in zip(PANELS.items(), figure.subplots(2, 2).flat, strict=True):
+    figure = Figure(figsize=(10.5, 12), layout="constrained")
+    for (title, draw), axes in zip(PANELS.items(), figure.subplots(3, 2).flat, strict=True):
         axes.set_title(title, fontsize=11)
         draw(decision, axes, "black")
         _tidy(axes, "0.9")
     return figure
 
 
-def panel_svg(decision: Decision, title: str, theme: str) -> str:
-    """One of the `PANELS` as SVG for a light or a dark page."""
-    ink, line = INKS[theme]
+def panel_svg(decision: Decision, title: str) -> dict[str, str]:
+    """One of the `PANELS` as SVG, for a light and a dark page: drawn once, with other inks."""
+    ink, line = INKS["light"]
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     style: dict[Any, Any] = {"svg.hashsalt": "clickgym", "legend.framealpha": 0.0} | dict.fromkeys(names, ink)
     with matplotlib.rc_context(style):
@@ -45,7 +47,9 @@ def panel_svg(decision: Decision, title: str, theme: str) -> str:
         _tidy(axes, line)
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return file.getvalue()
+    light = file.getvalue()
+    dark_ink, dark_line = INKS["dark"]
+    return {"light": light, "dark": light.replace(ink, dark_ink).replace(line, dark_line)}
 
 
 def _tidy(axes: Axes, line: str) -> None:
@@ -75,6 +79,53 @@ def _models(decision: Decision, axes: Axes, ink: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="position", ylabel="perplexity of clicks (1 is perfect)")
     axes.legend(title="log-likelihood per session", fontsize="small", title_fontsize="small")
+
+
+def _unexplained(decision: Decision, axes: Axes, ink: str) -> None:
+    """Observed beside predicted click rates of the best model, by the groups of each pattern."""
+    groups = decision.evidence.groups
+    if not groups:
+        return _nothing(axes, "no item was displayed often enough")
+    for place, pattern in enumerate(PATTERNS):
+        of_pattern = [group for name, group in groups if name == pattern]
+        if of_pattern:
+            predicted, observed, errors = np.array([(group.predicted, group.observed, group.error) for group in of_pattern]).T
+            colour = COLOURS[1:][place]
+            axes.errorbar(
+                predicted,
+                observed,
+                yerr=1.96 * errors,
+                fmt="os^"[place],
+                color=colour,
+                markersize=3,
+                linewidth=0.6,
+                label=pattern,
+            )
+    axes.axline((0.0, 0.0), slope=1, color=ink, linewidth=0.8)
+    axes.set(xlabel=f"click rate predicted by {decision.scores[0].model}", ylabel="held-out click rate, 95 %")
+    axes.legend(fontsize="small")
+
+
+def _grounds(decision: Decision, axes: Axes, ink: str) -> None:
+    """Gains on the list in production: of logged lists as measured, of the proposal by the models that fit."""
+    measured, judged = decision.evidence.measured[:MOST_GAINS], decision.evidence.judged
+    if not measured and not judged:
+        return _nothing(axes, "no other list can be judged")
+    rows = [(f"logged, {each.sessions:,} sessions", each.difference, each.interval, COLOURS[1]) for each in measured]
+    for each in judged:
+        ends = each.difference - 1.96 * each.standard_error, each.difference + 1.96 * each.standard_error
+        rows.append((f"proposed, by {each.model}", each.difference, ends, COLOURS[2]))
+    for place, (_, difference, ends, colour) in enumerate(rows):
+        axes.plot(ends, [place, place], color=colour, linewidth=1.5)
+        axes.plot([difference], [place], "o", color=colour, markersize=4)
+    axes.axvline(0.0, color=ink, linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [name for name, *_ in rows], fontsize="small")
+    axes.set(xlabel=f"gain on the list in production ({UNITS[decision.reward]})", ylim=(len(rows) - 0.5, -0.5))
+
+
+def _nothing(axes: Axes, words: str) -> None:
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes)
+    axes.set(xticks=[], yticks=[])
 
 
 def _agents(decision: Decision, axes: Axes, ink: str) -> None:
@@ -117,9 +168,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
 
 def _checks(decision: Decision, axes: Axes, ink: str) -> None:
     if not decision.checks:
-        axes.text(0.5, 0.5, "no lists were logged often enough", ha="center", va="center", transform=axes.transAxes)
-        axes.set(xticks=[], yticks=[])
-        return
+        return _nothing(axes, "no lists were logged often enough")
     earned, noise = np.array(decision.earned), np.array(decision.noise)
     axes.errorbar(earned, earned, xerr=1.96 * noise, color="#888888", fmt="none", label="earned, 95 %", linewidth=1)
     for check in decision.checks:
@@ -133,6 +182,8 @@ def _checks(decision: Decision, axes: Axes, ink: str) -> None:
 
 PANELS: dict[str, Callable[[Decision, Axes, str], None]] = {
     "Click models on held-out sessions": _models,
+    "What the best model leaves unexplained": _unexplained,
+    "Lists beside the one in production": _grounds,
     "Agents before the fitted users": _agents,
     "What lists would have earned": _lists,
     "Estimates of logged lists": _checks,
