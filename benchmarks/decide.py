@@ -1,26 +1,33 @@
 """Whether what `decide` recommends is better in truth: simulated logs of one query, whose users are known.
 
-A log is drawn by its seed: users of eight kinds, 5 to 10 items, lists of 3 to 6 positions (in a third of the logs of several
-lengths), 10³ to 10⁶ sessions, a list in production that is best, nearly best or poor, and one of four ways in which the lists
+A log is drawn by its seed: users of eight kinds, 5 to 11 items, lists of 3 to 6 positions (in a third of the logs of several
+lengths), 10³ to 10⁶ sessions, a list in production that is best, nearly best or poor, and one of five ways in which the lists
 vary. Counted are the logs on which a list was recommended, those of them on which it is worse in truth than the list in
 production, and, of the logs of 10⁵ sessions or more with at least 5 % to gain and users that a fitted model describes, the
 share on which a list was recommended.
 
-    python benchmarks/decide.py --logs 300 --seed 1 --out results.jsonl [--processes 1] [--verdicts-only]
+    python benchmarks/decide.py --logs 300 --seed 1 --out results.jsonl --processes 1
 
 One line of JSON per log; logs that the file has are not decided again, so that a run can be stopped and resumed.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
-from collections.abc import Callable, Sequence
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+import clickgym
 from clickgym.core.kernels import specialise
 from clickgym.envs import (
     CascadeModel,
@@ -32,19 +39,20 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 from clickgym.offline import ClickLog
+from clickgym.offline.decision.decide import AGENTS, Settings, weigh
+from clickgym.offline.decision.evidence import LEVEL, verdict
+from clickgym.offline.decision.models import Models
 
 USERS = ("CM", "PBM", "UBM", "DBN", "CCM", "trust bias", "neighbours", "two kinds")
 DESCRIBED = ("CM", "PBM", "UBM", "DBN", "CCM")
 """Users that one of the fitted models describes."""
 PRODUCTION = ("best", "nearly best", "poor")
-LOGGING = ("few lists", "swaps", "Plackett-Luce", "uniform")
-
-sample: Callable[..., Any]  # left open in the template below
+LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 
 
 def _draw(parameters, lists, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
     for session in range(len(lists)):
-        sample(parameters, lists[session], uniforms[session], clicks[session], examined[session])
+        sample(parameters, lists[session], uniforms[session], clicks[session], examined[session])  # noqa: F821  (left open)
 
 
 class Neighbours:
@@ -180,9 +188,10 @@ def simulate(seed: int) -> Simulated:
     """The log of a seed."""
     rng = np.random.default_rng([27, seed])
     kind, production, logging = (str(rng.choice(names)) for names in (USERS, PRODUCTION, LOGGING))
-    n_items = int(rng.integers(5, 12))
-    n_positions = int(rng.integers(3, min(n_items, 6) + 1))
-    n_sessions = round(10 ** rng.uniform(*[(3, 5), (5, 6)][int(rng.random() < 0.6)]))  # most logs have 10⁵ or more
+    n_positions = int(rng.integers(3, 7))
+    n_items = int(rng.integers(n_positions + 2, 12))
+    share = rng.random()  # half of the logs have 10⁵ sessions or more, most of them not many more
+    n_sessions = round(10 ** (3 + 2 * share if rng.random() < 0.5 else 5 + share**2))
     several = bool(rng.random() < 1 / 3)
     users = _users(kind, n_items, n_positions, rng)
     lengths = np.unique(rng.integers(2, n_positions + 1, 2)) if several else np.array([n_positions])
@@ -213,7 +222,7 @@ def simulate(seed: int) -> Simulated:
 
 def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.random.Generator) -> tuple[float, list[int]]:
     """The value of the best list, by a search that swaps items until no swap gains, from several lists; and that in production:
-    the best, one of 90 to 99 % of its value, or one drawn at random of less."""
+    the best, one of 90 to 98 % of its value, or one drawn at random of less."""
 
     def climb(ranking: list[int]) -> list[int]:
         while True:
@@ -227,7 +236,7 @@ def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.r
     top = value(tuple(best[:n_positions]))[0]
     if kind == "best":
         return top, best
-    low, high = {"nearly best": (0.9, 0.99), "poor": (0.0, 0.9)}[kind]
+    low, high = {"nearly best": (0.9, 0.98), "poor": (0.0, 0.9)}[kind]
     for _ in range(500):
         ranking = rng.permutation(n_items).tolist()
         if kind == "nearly best":
@@ -272,4 +281,88 @@ def _lists(kind: str, base: list[int], n: int, rng: np.random.Generator) -> NDAr
     lists = rng.permuted(
         np.tile(base, (n, 1)), axis=1
     )  # part of the sessions show a list drawn at random, the others production
-    return np.where(rng.random((n, 1)) < rng.uniform(0.1, 0.8), base, lists)
+    share = rng.uniform(0.1, 0.8) if kind == "part at random" else 0.02
+    return np.where(rng.random((n, 1)) < share, base, lists)
+
+
+# ------------------------------------------------------------------------------------------------------------ decisions
+
+
+def decided(seed: int) -> dict[str, Any]:
+    """What is decided from the log of a seed, and what that is worth."""
+    simulated = simulate(seed)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result, production, recommended = _verdict(simulated.log)
+    cost = time.process_time() - start
+    now = simulated.value(production)
+    gain = None if recommended is None else [new / old - 1 for new, old in zip(simulated.value(recommended), now, strict=True)]
+    return simulated.settings | {
+        "version": clickgym.__version__, "verdict": result, "to_gain": simulated.best / now[0] - 1, "gain": gain,
+        "seconds": round(cost, 2),
+    }  # fmt: skip
+
+
+def _verdict(log: ClickLog) -> tuple[str, Sequence[str], Sequence[str] | None]:
+    """The verdict, the list in production and the one that is recommended instead, if there is one."""
+    models = Models(log, "clicks", seed=0)
+    evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
+    result = verdict(evidence, LEVEL)
+    return result, evidence.production, evidence.proposal if result in ("better", "likely better") else None
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> str:
+    """The table, as Markdown: by kind of users, and of all."""
+    lines = [
+        "| users | logs | recommended | of them measured | worse in truth | worst | sure gains missed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in (*USERS, "all"):
+        lines.append(_line(kind, [row for row in rows if kind in ("all", row["users"])]))
+    return "\n".join(lines)
+
+
+def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
+    gains = [min(row["gain"]) for row in rows if row["gain"] is not None]
+    worse = [gain for gain in gains if gain < -1e-9]
+    measured = sum(row["verdict"] == "better" for row in rows)
+    promising = [row for row in rows if _promising(row)]
+    missed = sum(row["gain"] is None for row in promising)
+    worst = f"{min(worse):.1%}" if worse else "–"
+    share = f"{missed} of {len(promising)}" if promising else "–"
+    return f"| {kind} | {len(rows)} | {len(gains)} | {measured} | {len(worse)} | {worst} | {share} |"
+
+
+def _promising(row: dict[str, Any]) -> bool:
+    """Whether a list should be recommended: a long log, something to gain, users that a model describes."""
+    return row["sessions"] >= 100_000 and row["to_gain"] >= 0.05 and row["users"] in DESCRIBED
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def _missing(seeds: Iterable[int], rows: Sequence[dict[str, Any]]) -> list[int]:
+    done = {row["seed"] for row in rows}
+    return [seed for seed in seeds if seed not in done]
+
+
+def main() -> None:
+    """Decide the logs that the file lacks, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--logs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0, help="the logs have the seeds 1000 * seed, 1000 * seed + 1, ...")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("decide.jsonl"))
+    options = parser.parse_args()
+    seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
+    tasks = (joblib.delayed(decided)(seed) for seed in _missing(seeds, _rows(options.out)))
+    with options.out.open("a") as file:
+        for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
+            print(json.dumps(row), file=file, flush=True)
+    print(summary([row for row in _rows(options.out) if row["seed"] in seeds]))
+
+
+if __name__ == "__main__":
+    main()

@@ -114,19 +114,19 @@ class Correction:
         positions = np.arange(lists.shape[1])
         return np.vstack([np.where(positions < length, lists, -1) for length in self.lengths]).astype(np.int32)
 
-    def over_lengths(self, values: Floats) -> Floats:
+    def over_lengths(self, values: Floats, shares: Floats) -> Floats:
         """The mean over the lengths of what each list of `by_length` has, in the first axis."""
-        return np.tensordot(self.shares, values.reshape(len(self.shares), -1, *values.shape[1:]), axes=1)
+        return np.tensordot(shares, values.reshape(len(shares), -1, *values.shape[1:]), axes=1)
 
-    def contrasts(self, lists: Lists) -> tuple[Floats, Floats]:
+    def contrasts(self, lists: Lists, shares: Floats) -> tuple[Floats, Floats]:
         """Of each list's effects less those of the list in production ``(M, D)``, and the square of the effect that is all of the
         list's own ``(M,)``, where it has none in the log."""
         both = self.by_length(np.vstack([self.production, lists]))
-        effects = self.over_lengths(self._effects(both).toarray())
+        effects = self.over_lengths(self._effects(both).toarray(), shares)
         unknown = np.array([tuple(ranking) not in self.own for ranking in both.tolist()], float)
-        cut = both.reshape(len(self.shares), -1, both.shape[1])
+        cut = both.reshape(len(shares), -1, both.shape[1])
         differs = (cut[:, 1:] != cut[:, :1]).any(axis=2)
-        own = (self.shares[:, None] ** 2 * unknown.reshape(len(self.shares), -1)[:, 1:] * differs).sum(axis=0) / EFFECTS
+        own = (shares[:, None] ** 2 * unknown.reshape(len(shares), -1)[:, 1:] * differs).sum(axis=0) / EFFECTS
         return effects[1:] - effects[0], own
 
     def predict(self, estimator: Estimator, lists: Lists) -> Floats:
@@ -173,22 +173,24 @@ class Corrected:
         """τ: by how much the model is off for a list, typically."""
         return float(self.weights @ np.sqrt(self.variances))
 
-    def gains(self, lists: Lists, *, rough: bool = False) -> Gains:
+    def gains(self, lists: Lists, *, whole: bool = False, rough: bool = False) -> Gains:
         """What lists of the log's items would gain, each ``K`` items long.
 
         Args:
             lists: ``(M, K)``.
+            whole: in the sessions that show whole lists; else in sessions of all the lengths of the log.
             rough: leave out of the errors what the model's parameters are uncertain by, which costs more than the rest.
         """
         correction = self.correction
+        shares = (correction.lengths == correction.lengths.max()).astype(np.float64) if whole else correction.shares
         both = correction.by_length(np.vstack([correction.production, lists]))
 
         def gain(estimator: Estimator) -> Floats:
-            earned = correction.over_lengths(correction.predict(estimator, both))
+            earned = correction.over_lengths(correction.predict(estimator, both), shares)
             return earned[1:] - earned[0]
 
         predicted = gain(self.whole)
-        contrasts, own = correction.contrasts(lists)
+        contrasts, own = correction.contrasts(lists, shares)
         turned = contrasts @ correction.directions
         means = (turned * self.beyond) @ self.shrunk.T  # for each τ
         variances = turned**2 @ self.shrunk.T + np.outer(own, self.variances)

@@ -310,6 +310,7 @@ def conclude(
     truth: ClickModel | None = None,
     callback: Callback | None = None,
     on_step: Callable[[str], object] = lambda text: None,
+    n_jobs: int = -1,
 ) -> Decision:
     """The decision that follows from what was weighed, and what goes with it: agents, estimates of lists, and words.
 
@@ -320,6 +321,7 @@ def conclude(
         name: of the log.
         level, n_decided: see `Decision`.
         out, truth, callback, on_step: as for `decide`.
+        n_jobs: workers that play the agents.
     """
     sessions, estimators, evidence = weighed
     reward, cutoff, horizon = settings.reward, settings.cutoff, settings.horizon
@@ -331,7 +333,7 @@ def conclude(
         f"{len(evidence.fitting)} of {len(evidence.fits)} models fit; the log says: {result}"
     )
     arena = _Arena(instance, settings, out)
-    curves = arena.curves(callback)
+    curves = arena.curves(callback, n_jobs)
     regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
     winner = next(agent for agent in regret if agent in settings.agents)
     on_step(f"{winner} loses least to them in {horizon:,} sessions")
@@ -347,8 +349,8 @@ def conclude(
         horizon=horizon,
         runs=settings.runs,
         seed=settings.seed,
-        n_sessions=len(models.log),
-        n_queries=len(np.unique(models.log.queries)),
+        n_sessions=models.n_sessions,
+        n_queries=models.n_queries,
         n_of_query=len(sessions.own),
         n_held_out=len(sessions.test),
         evidence=evidence,
@@ -419,13 +421,13 @@ class _Arena:
         options = [f"reward={reward}"] * (reward != "clicks") + [f"cutoff={cutoff}"] * (cutoff is not None)
         self.env = ":".join([f"{_users(instance).short}Rank-v0", ",".join(options)]).rstrip(":")
 
-    def curves(self, callback: Callback | None) -> polars.DataFrame:
+    def curves(self, callback: Callback | None, n_jobs: int) -> polars.DataFrame:
         """Regret by agent and step, mean over runs."""
         settings = self.settings
         agents = [*dict.fromkeys(("Fixed", *settings.agents))]
         table = sweep(
             [self.env], agents, settings.horizon, settings.runs, seed=settings.seed, instances=[self.where], out=self.results,
-            callback=callback,
+            callback=callback, n_jobs=n_jobs,
         )  # fmt: skip
         return table.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
 

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from ...envs.click_model import MAX_SEARCH
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
-from .correction import Corrected, Correction
+from .correction import Corrected, Correction, Gains
 from .fit import Fit, Group, check_fit
 from .lists import DistinctLists, Lists, Measured, distinct, measure, production_list
-from .models import Models, QuerySessions
+from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = ["LEVEL", "Evidence", "Judged", "Score", "Verdict", "judge", "verdict"]
 
@@ -158,11 +158,11 @@ class _Judge:
         self.scores = sorted(scores, key=lambda score: -score.log_likelihood)
 
     def evidence(self) -> Evidence:
-        held_out, n_train = self.sessions.test, len(self.sessions.train)
+        n_train, n_test = len(self.sessions.train), len(self.sessions.test)
+        held_out = self.sessions.test[:: -(-n_test // MOST_SESSIONS)]
         lists = distinct(held_out.items)[:2]
         tests = {
-            score.model: check_fit(score.model, self.estimators[score.model], held_out, n_train, lists)
-            for score in self.scores
+            score.model: check_fit(score.model, self.estimators[score.model], held_out, n_train, lists) for score in self.scores
         }
         measured = self._measured()
         judged: tuple[Judged, ...] = ()
@@ -294,15 +294,26 @@ class _Judge:
     def _judged(self, fitting: Sequence[str], ranking: Lists) -> tuple[Judged, ...]:
         result = []
         for name in fitting:
-            gains = self._corrections[name].gains(ranking[None])
+            model = self._corrections[name]
+            gains = max((model.gains(ranking[None], whole=whole) for whole in _ways(model)), key=lambda each: _chance(each))
             predicted, mean, error = (float(values[0]) for values in gains)
-            p_value = NormalDist().cdf(-mean / error)
-            result.append(Judged(name, predicted, mean, error, self._corrections[name].error, p_value))
+            result.append(Judged(name, predicted, mean, error, model.error, _chance(gains)))
         return tuple(result)
+
+
+def _ways(model: Corrected) -> tuple[bool, ...]:
+    """Over which sessions a list has to gain: over those of all lengths, and over those that show whole lists."""
+    return (False, True) if len(model.correction.lengths) > 1 else (False,)
+
+
+def _chance(gains: Gains) -> float:
+    """The probability of no gain, of a single list."""
+    return NormalDist().cdf(-float(gains.means[0] / gains.errors[0]))
 
 
 def _lower(model: Corrected, lists: Lists, *, rough: bool = False) -> NDArray[np.float64]:
     """What lists gain at least, at `LEVEL`; 0 for the list in production."""
-    gains = model.gains(lists, rough=rough)
-    lower: NDArray[np.float64] = gains.means - NormalDist().inv_cdf(1 - LEVEL) * gains.errors
+    z = NormalDist().inv_cdf(1 - LEVEL)
+    ways = [model.gains(lists, whole=whole, rough=rough) for whole in _ways(model)]
+    lower: NDArray[np.float64] = np.min([gains.means - z * gains.errors for gains in ways], axis=0)
     return np.where((lists == model.correction.production).all(axis=1), 0.0, lower)

@@ -146,21 +146,22 @@ def measure(
     comparisons = [(row, gain) for row in rows if (gain := _gain(shown, shown.lists[row], production)) is not None]
     z = NormalDist().inv_cdf(1 - level / max(len(comparisons), 1))
     measured = []
-    for row, (difference, error, share) in comparisons:
+    for row, (difference, error, share, whole) in comparisons:
         ranking = shown.lists[row]
         labels = tuple(log.item_labels[item] for item in ranking.tolist())
-        p_value = min(1.0, len(comparisons) * NormalDist().cdf(-difference / error))
+        # A list that gains in sessions that show a part of it alone is not better.
+        p_value = min(1.0, len(comparisons) * NormalDist().cdf(-difference / error)) if whole > 0 else 1.0
         interval = difference - z * error, difference + z * error
         gain = Measured(labels, int(shown.counts[row]), share, float(shown.means[row]), difference, error, interval, p_value)
         measured.append((gain, ranking))
-    measured.sort(key=lambda pair: -pair[0].interval[0])
+    measured.sort(key=lambda pair: (pair[0].p_value > level, -pair[0].interval[0]))
     return tuple(gain for gain, _ in measured), tuple(ranking for _, ranking in measured)
 
 
-def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[float, float, float] | None:
-    """What a list earned more than that in production, the standard error, and the share of the sessions that tell; None where
-    lists of the full length do not."""
-    total = difference = variance = 0.0
+def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[float, float, float, float] | None:
+    """What a list earned more than that in production, the standard error, the share of the sessions that tell, and what it earned
+    more in sessions that show the whole list; None where these do not tell."""
+    total = difference = variance = whole = 0.0
     for length in np.unique(shown.lengths).tolist():
         sessions = float(shown.counts[shown.lengths == length].sum())
         if (ranking[:length] == production[:length]).all():
@@ -171,8 +172,9 @@ def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[floa
             if length == len(production):
                 return None
             continue
+        whole = float(shown.means[rows[0]] - shown.means[rows[1]])  # in the end of the longest lists
         total += sessions
         difference += sessions * float(shown.means[rows[0]] - shown.means[rows[1]])
         # A session more or less of another reward: no variance is 0 because a few sessions were alike.
         variance += sessions**2 * sum(float(shown.variances[row] + 1 / shown.counts[row]) / shown.counts[row] for row in rows)
-    return difference / total, variance**0.5 / total, total / float(shown.counts.sum())
+    return difference / total, variance**0.5 / total, total / float(shown.counts.sum()), whole

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +18,7 @@ from ..log import ClickLog
 from .correction import FOLDS
 from .lists import distinct, of_query
 
-__all__ = ["HELD_OUT", "Models", "QuerySessions"]
+__all__ = ["HELD_OUT", "MOST_SESSIONS", "Models", "QuerySessions"]
 
 SHARED = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
 """The click models that are fitted to all sessions."""
@@ -25,6 +27,8 @@ ALONE = ("PBM", "UBM")
 BY_QUERY = " by query"
 HELD_OUT = 0.3
 LEAST_ITEMS = 10
+MOST_SESSIONS = 100_000
+"""Of a query, that models are fitted to without a part of the lists, and on which they are tested."""
 
 Indices = NDArray[np.int64]
 
@@ -68,11 +72,13 @@ class Models:
         seed: of the held-out sessions.
 
     Attributes:
+        n_sessions, n_queries: of the log.
         fitted: by name, to the sessions of all queries that are not held out.
     """
 
     def __init__(self, log: ClickLog, reward: str, seed: int) -> None:
-        self.log = log
+        self.log, self.seed = log, seed
+        self.n_sessions, self.n_queries = len(log), len(np.unique(log.queries))
         self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}
         self.train, self.test = hold_out(log, HELD_OUT, seed)
         self._complete: dict[str, tuple[Estimator, list[Estimator]]] = {}
@@ -119,8 +125,8 @@ class Models:
 
     def of(self, sessions: QuerySessions) -> dict[str, Estimator]:
         """Every model that speaks of a query, fitted without the held-out sessions."""
-        several = len(self._rows) > 1  # a query that is alone has the log's examination for its own
-        alone = [name for name in ALONE if name in self.kinds and several]
+        # A query that is alone has the log's examination for its own.
+        alone = [name for name in ALONE if name in self.kinds and self.n_queries > 1]
         return self.fitted | {f"{name}{BY_QUERY}": CONVERGED.fit(self.kinds[name], sessions.train) for name in alone}
 
     def complete(self, name: str, sessions: QuerySessions) -> tuple[Estimator, list[Estimator]]:
@@ -136,6 +142,17 @@ class Models:
             self._complete[name] = self._fit_parts(name, self.log, self.parts)
         return self._complete[name]
 
+    def part(self, queries: Sequence[str]) -> Models:
+        """The same models, with the sessions of some queries only: what a worker needs for these."""
+        part = copy(self)
+        of_queries = [np.sort(np.concatenate([self._rows[query][i] for query in queries])) for i in range(3)]
+        part.log, part.train, part.test = (
+            log[rows] for log, rows in zip((self.log, self.train, self.test), of_queries, strict=True)
+        )
+        part.__dict__ |= {"fitted": self.fitted, "parts": self.parts[of_queries[0]]}
+        part.__dict__.pop("_rows", None)
+        return part
+
     def prepare(self) -> None:
         """Fit all that queries share, so that copies of this object need not."""
         for name in self.fitted:
@@ -145,5 +162,15 @@ class Models:
     def _fit_parts(self, name: str, log: ClickLog, parts: Indices) -> tuple[Estimator, list[Estimator]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            whole = CONVERGED.fit(self.kinds[name], log)
-            return whole, [CONVERGED.fit(self.kinds[name], log[parts != part]) for part in np.unique(parts)]
+            whole, few = CONVERGED.fit(self.kinds[name], log), self._few(log)
+            log, parts = log[few], parts[few]
+            return whole, [CONVERGED.fit(self.kinds[name], log[parts != part]) for part in range(parts.max() + 1)]
+
+    def _few(self, log: ClickLog) -> Indices:
+        """Sessions of each query, at most so many, drawn at random: what a model gets wrong shows in them as well."""
+        order = np.random.default_rng(self.seed).permutation(len(log))
+        queries = log.queries[order]
+        first = np.searchsorted(queries, queries, sorter=(by_query := np.argsort(queries, kind="stable")))
+        rank = np.empty(len(log), np.int64)
+        rank[by_query] = np.arange(len(log)) - first[by_query]
+        return np.sort(order[rank < MOST_SESSIONS])
