@@ -480,14 +480,20 @@ def _candidates(
     labels, reward, cutoff = instance.estimation["items"], settings.reward, settings.cutoff
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
-    estimate = _Estimates(log, estimators, FixedPolicy(items[lists["in production"]]), settings)
+    production = FixedPolicy(items[lists["in production"]])
+    estimate = _Estimates(log, estimators, production, settings)
+    results = {}  # several candidates may be one list
+    for name, ranking in lists.items():
+        key = tuple(ranking.tolist()), name != "in production"
+        if key not in results:
+            results[key] = estimate(FixedPolicy(items[ranking]), compare=key[1])
     return tuple(
         Candidate(
             name,
             tuple(labels[item] for item in ranking[:cutoff].tolist()),
             _users(instance).expected_reward(ranking, reward, cutoff),
             None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
-            *estimate(FixedPolicy(items[ranking]), compare=name != "in production"),
+            *results[tuple(ranking.tolist()), name != "in production"],
         )
         for name, ranking in lists.items()
     )

@@ -41,8 +41,10 @@ def panel_svg(decision: Decision, title: str) -> dict[str, str]:
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     style: dict[Any, Any] = {"svg.hashsalt": "clickgym", "legend.framealpha": 0.0} | dict.fromkeys(names, ink)
     with matplotlib.rc_context(style):
-        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-        axes = figure.subplots()
+        # The margins are given: to find them the figure would be drawn twice.
+        figure = Figure(figsize=(5.2, 4.0))
+        left, right = MARGINS.get(title, (0.13, 0.98))
+        axes = figure.subplots(gridspec_kw={"left": left, "right": right, "bottom": 0.13, "top": 0.97})
         PANELS[title](decision, axes, ink)
         _tidy(axes, line)
         file = io.StringIO()
@@ -137,33 +139,26 @@ def _agents(decision: Decision, axes: Axes, ink: str) -> None:
 
 
 def _lists(decision: Decision, axes: Axes, ink: str) -> None:
-    names = [name for name in JUDGES if any(name in candidate.estimates for candidate in decision.candidates)]
-    step = 0.8 / (len(names) + 2)
-    named: set[str] = set()
-
-    def once(label: str) -> str | None:
-        if label in named:
-            return None
-        named.add(label)
-        return label
-
-    for row, candidate in enumerate(decision.candidates):
-        top = row - 0.4 + step
-        if candidate.truth is not None:
-            axes.plot([candidate.truth], [top - step / 2], "*", color=ink, label=once("truth"))
-        axes.plot([candidate.predicted], [top], "x", color=ink, label=once(f"predicted by {decision.scores[0].model}"))
-        for place, name in enumerate(names, 1):
-            if name not in candidate.estimates:
-                continue
-            estimate, height, (colour, marker) = candidate.estimates[name], top + place * step, _mark(name, ink)
-            axes.plot(estimate.interval, [height, height], color=colour, linewidth=1.2)
-            axes.plot([estimate.value], [height], marker, color=colour, markersize=4, label=once(name))
+    candidates = decision.candidates
+    names = [name for name in JUDGES if any(name in candidate.estimates for candidate in candidates)]
+    step, rows = 0.8 / (len(names) + 2), np.arange(len(candidates))
+    truths = [candidate.truth for candidate in candidates]
+    if None not in truths:
+        axes.plot(truths, rows - 0.4 + step / 2, "*", color=ink, linestyle="", label="truth")
+    predicted = [candidate.predicted for candidate in candidates]
+    axes.plot(predicted, rows - 0.4 + step, "x", color=ink, linestyle="", label=f"predicted by {decision.scores[0].model}")
+    for place, name in enumerate(names, 1):
+        able = [row for row in rows.tolist() if name in candidates[row].estimates]
+        estimates = [candidates[row].estimates[name] for row in able]
+        values, (lows, highs) = [each.value for each in estimates], np.array([each.interval for each in estimates]).T
+        height, (colour, marker) = np.array(able) - 0.4 + (place + 1) * step, _mark(name, ink)
+        axes.hlines(height, lows, highs, color=colour, linewidth=1.2)
+        axes.plot(values, height, marker, color=colour, markersize=4, linestyle="", label=name)
     if decision.logged is not None:
         axes.axvline(decision.logged, color="#888888", linestyle=":", label="earned in the log")
-    names = [textwrap.fill(candidate.name, 13) for candidate in decision.candidates]
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel=UNITS[decision.reward], ylim=(len(names) - 0.5, -0.5))
-    axes.legend(fontsize="x-small", loc="best")
+    axes.set_yticks(rows, [textwrap.fill(candidate.name, 13) for candidate in candidates])
+    axes.set(xlabel=UNITS[decision.reward], ylim=(len(rows) - 0.5, -0.5))
+    axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
 def _checks(decision: Decision, axes: Axes, ink: str) -> None:
@@ -179,6 +174,9 @@ def _checks(decision: Decision, axes: Axes, ink: str) -> None:
     axes.set(xlabel=f"earned ({UNITS[decision.reward]})", ylabel="estimated from other sessions")
     axes.legend(title="mean error", fontsize="small", title_fontsize="small")
 
+
+MARGINS = {"Lists beside the one in production": (0.34, 0.98), "What lists would have earned": (0.21, 0.74)}
+"""Where the axes of a panel begin and end on the page, in shares of its width, where its labels are long."""
 
 PANELS: dict[str, Callable[[Decision, Axes, str], None]] = {
     "Click models on held-out sessions": _models,
