@@ -63,8 +63,8 @@ under Φ by the model's probability of leaving after a click.
 
 *Lists of unequal length.* How many results there are belongs to the session, as the query does: a policy is a law over lists
 given a length, and the propensities of a list, a prefix or an item-position are those among the sessions of its length. Nothing
-below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position below has the weight 1, and X
-counts the positions by the share of the query's sessions that have them.
+below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position below has the weight 1, and
+X counts the positions by the share of the query's sessions that have them.
 
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
 shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
@@ -169,8 +169,8 @@ class Evaluation:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What speaks against trusting the estimate, a sentence each: a mean weight from which 1 is farther than its interval, or
-        than 0.1, and an effective sample size below 100 sessions."""
+        """What speaks against trusting the estimate, a sentence each: a mean weight from which 1 is farther than its interval,
+        or than 0.1, and an effective sample size below 100 sessions."""
         sentences = []
         low, high = self.mean_weight_interval
         if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:

@@ -1,7 +1,7 @@
 """Ranking policies as probability distributions over lists, for off-policy evaluation.
 
-How many results there are is given to a policy, as the query is: a policy is a law over lists *given* a length (`of_length`). It
-shows its lists of this length; where it has none, the first items of its longer ones.
+How many results there are is given to a policy, as the query is: a policy is a law over lists *given* a length (`of_length`).
+It shows its lists of this length; where it has none, the first items of its longer ones.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Policy(ABC):
         """
 
     def of_length(self, length: int) -> Policy:
-        """The law of the lists of sessions that show so many items: the policy itself, unless its own lists differ in length."""
+        """The law of the lists of sessions that show so many items: the policy itself, unless its own lists differ in
+        length."""
         return self
 
     @cached_property

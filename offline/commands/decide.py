@@ -69,9 +69,9 @@ def decide(
 ) -> None:  # fmt: skip
     """Decide which list to show for a query, what it would gain, and what speaks against it.
 
-    A list is recommended if the log showed it often and it earned more than the list in production, or if every click model that
-    fits the held-out clicks says so after correction. Where the log tells neither, nothing is recommended. Agents learn to rank
-    for the best model; off-policy estimators say what lists would have earned, and are tried on logged lists.
+    A list is recommended if the log showed it often and it earned more than the list in production, or if every click model
+    that fits the held-out clicks says so after correction. Where the log tells neither, nothing is recommended. Agents learn to
+    rank for the best model; off-policy estimators say what lists would have earned, and are tried on logged lists.
 
     [bold]Examples[/]
 

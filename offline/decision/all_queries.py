@@ -1,9 +1,11 @@
-"""Decisions for many queries of a log: it is read once, click models are fitted once, and the verdicts hold against their number.
+"""Decisions for many queries of a log: it is read once, click models are fitted once, and the verdicts hold against their
+number.
 
-Each query is judged as `decide` judges it alone, which gives the probability of its list being recommended by chance. Of all queries
-those are recommended that the procedure of Benjamini and Hochberg keeps: with m queries and sorted probabilities p(1) ≤ … ≤ p(m) all
-up to the largest p(k) ≤ level k / m. So among the recommended lists, the expected share of those that are no better than the list in
-production is at most ``level``, as long as queries are independent or depend on one another in one direction.
+Each query is judged as `decide` judges it alone, which gives the probability of its list being recommended by chance. Of all
+queries those are recommended that the procedure of Benjamini and Hochberg keeps: with m queries and sorted probabilities p(1) ≤
+… ≤ p(m) all up to the largest p(k) ≤ level k / m. So among the recommended lists, the expected share of those that are no
+better than the list in production is at most ``level``, as long as queries are independent or depend on one another in one
+direction.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class QueryDecision:
         sessions: of the query in the log.
         verdict: as of `Decision`; ``"refused"`` where nothing could be decided.
         recommended: labels of the list to show instead of that in production; empty where it is kept, or nothing known.
-        difference, interval: the gain of the best list on that in production and its 95 % interval; None where no list stands out.
+        difference, interval: the gain of the best list on that in production and its 95 % interval; None where no list stands
+            out.
         p_value: of there being no gain; 1 where no list stands out.
         cautions: what speaks against it, by catchword; for a refused query why.
         page: its page, beside that of all queries; empty where there is none.
@@ -144,8 +147,8 @@ def decide_all(
         top: only so many of the most frequent queries; None takes all.
         agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
         pages: whether each query gets its page, for which agents play; without, only the verdicts are found.
-        n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another backend
-            (Dask).
+        n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
+            backend (Dask).
         on_step: is told what was done, in a line.
         on_progress: is told what is done for each query, of how many it is done, and of how many it is to be done.
 

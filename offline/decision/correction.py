@@ -1,10 +1,10 @@
 """What a list would gain by a click model, corrected by what the model gets wrong in the log.
 
-For a list that hardly anybody has seen a click model must speak. How far is it off? Each distinct list of the log is predicted by
-the model fitted to the sessions that showed *other* lists, and what it earned above the prediction is explained by where items
-stand, which items are neighbours, which stand anywhere above which, and the list itself. All these effects are drawn from normal
-laws around 0 (ridge regression), of which one number τ, the model's typical error of a list, is not known. Its posterior over a
-grid follows from the log in closed form. So the gain of any list over that in production has a posterior:
+For a list that hardly anybody has seen a click model must speak. How far is it off? Each distinct list of the log is predicted
+by the model fitted to the sessions that showed *other* lists, and what it earned above the prediction is explained by where
+items stand, which items are neighbours, which stand anywhere above which, and the list itself. All these effects are drawn from
+normal laws around 0 (ridge regression), of which one number τ, the model's typical error of a list, is not known. Its posterior
+over a grid follows from the log in closed form. So the gain of any list over that in production has a posterior:
 
 - where the log tells what the model gets wrong, the estimate is corrected, and need not rest on the model;
 - where it does not, the standard error holds the model's typical error, the larger the less the list is like the logged ones;
@@ -119,8 +119,8 @@ class Correction:
         return np.tensordot(shares, values.reshape(len(shares), -1, *values.shape[1:]), axes=1)
 
     def contrasts(self, lists: Lists, shares: Floats) -> tuple[Floats, Floats]:
-        """Of each list's effects less those of the list in production ``(M, D)``, and the square of the effect that is all of the
-        list's own ``(M,)``, where it has none in the log."""
+        """Of each list's effects less those of the list in production ``(M, D)``, and the square of the effect that is all of
+        the list's own ``(M,)``, where it has none in the log."""
         both = self.by_length(np.vstack([self.production, lists]))
         effects = self.over_lengths(self._effects(both).toarray(), shares)
         unknown = np.array([tuple(ranking) not in self.own for ranking in both.tolist()], float)

@@ -2,11 +2,11 @@
 
 1. Click models are fitted to a part of the sessions, scored on those of the query that were held out, and tested on them: does
    chance explain what each leaves unexplained? The best becomes the users.
-2. The verdict (`evidence.judge`): a logged list that measured better, or a list of which all models that fit say, corrected by what
-   they get wrong in the log, that it is better. No agent plays for it.
+2. The verdict (`evidence.judge`): a logged list that measured better, or a list of which all models that fit say, corrected by
+   what they get wrong in the log, that it is better. No agent plays for it.
 3. Agents that learn to rank meet the fitted users: how fast would they find such a list?
-4. The held-out sessions of the query, which neither models nor agents have seen, say by off-policy estimators what the lists would
-   have earned. Where the log does not say with which probability it showed what, that is counted in it.
+4. The held-out sessions of the query, which neither models nor agents have seen, say by off-policy estimators what the lists
+   would have earned. Where the log does not say with which probability it showed what, that is counted in it.
 5. Lists that the log shows often are taken out, estimated from the other sessions, and compared with what they did earn: which
    estimators come near?
 """

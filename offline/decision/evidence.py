@@ -2,10 +2,11 @@
 
 A list is recommended on one of two grounds:
 
-- **measured**: it was logged in at least 100 sessions, and earned more in them than the list in production did in its own, beyond
-  chance even as the best of all lists so compared. Nothing is assumed of users. A list with this ground comes before all others.
-- **models**: it was hardly shown, but every click model that fits the held-out clicks says that it gains, beyond chance, after it
-  has been corrected by what it gets wrong in the log (see `correction`). Where no model fits there is no such ground.
+- **measured**: it was logged in at least 100 sessions, and earned more in them than the list in production did in its own,
+  beyond chance even as the best of all lists so compared. Nothing is assumed of users. A list with this ground comes before all
+  others.
+- **models**: it was hardly shown, but every click model that fits the held-out clicks says that it gains, beyond chance, after
+  it has been corrected by what it gets wrong in the log (see `correction`). Where no model fits there is no such ground.
 
 | verdict | ground | advice |
 |---|---|---|

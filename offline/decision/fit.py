@@ -1,12 +1,12 @@
 """Whether a click model fits: held-out clicks beside its predictions, by patterns that it cannot have learned.
 
-A click model knows each item by one attraction (and satisfaction) and each position by its examination. So it cannot follow users
-for whom an item gains or loses by its neighbours, or by a position of its own. Clicks are therefore summed over all displays of an
-item at a position, of an item right below another, and of an item right above another. Under a model that fits, the sums of
-observed less predicted clicks differ from 0 by chance alone. Their squares in units of their standard errors are added up over the
-groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose scale and degrees of freedom come from the
-covariance of the groups, counted in the sessions. It also counts that the predictions were estimated: from n sessions, m held out,
-the variance is up to 1 + m / n times that of the clicks.
+A click model knows each item by one attraction (and satisfaction) and each position by its examination. So it cannot follow
+users for whom an item gains or loses by its neighbours, or by a position of its own. Clicks are therefore summed over all
+displays of an item at a position, of an item right below another, and of an item right above another. Under a model that fits,
+the sums of observed less predicted clicks differ from 0 by chance alone. Their squares in units of their standard errors are
+added up over the groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose scale and degrees of
+freedom come from the covariance of the groups, counted in the sessions. It also counts that the predictions were estimated:
+from n sessions, m held out, the variance is up to 1 + m / n times that of the clicks.
 """
 
 from __future__ import annotations

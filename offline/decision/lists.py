@@ -1,8 +1,8 @@
 """The lists of a query as the log shows them, what they earned, and what one earned more than another.
 
-Nothing is assumed of users here: a list is judged by the sessions that showed it, and of several lengths by those of each length.
-A list of K items is shown in short where a session has fewer results: its first ones. So what it earned more than the list in
-production is the mean over the lengths that tell of both, weighed by their shares of the sessions.
+Nothing is assumed of users here: a list is judged by the sessions that showed it, and of several lengths by those of each
+length. A list of K items is shown in short where a session has fewer results: its first ones. So what it earned more than the
+list in production is the mean over the lengths that tell of both, weighed by their shares of the sessions.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def measure(
 
 
 def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[float, float, float, float] | None:
-    """What a list earned more than that in production, the standard error, the share of the sessions that tell, and what it earned
-    more in sessions that show the whole list; None where these do not tell."""
+    """What a list earned more than that in production, the standard error, the share of the sessions that tell, and what it
+    earned more in sessions that show the whole list; None where these do not tell."""
     total = difference = variance = whole = 0.0
     for length in np.unique(shown.lengths).tolist():
         sessions = float(shown.counts[shown.lengths == length].sum())

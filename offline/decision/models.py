@@ -89,7 +89,8 @@ class Models:
 
     @cached_property
     def parts(self) -> Indices:
-        """``(N,)`` the part of each session: the lists of each query are dealt to the parts in turn, the most frequent first."""
+        """``(N,)`` the part of each session: the lists of each query are dealt to the parts in turn, the most frequent
+        first."""
         first, index, counts = distinct(np.column_stack([self.log.queries, self.log.items]))
         queries = self.log.queries[first]
         order = np.lexsort((-counts, queries))

@@ -83,7 +83,8 @@ def _no_ground(decision: Decision) -> Iterable[str]:
         if evidence.fitting:
             yield f"By no click model that fits ({and_(evidence.fitting)}) another list gains for sure."
         return
-    assert evidence.difference is not None and evidence.interval is not None
+    assert evidence.difference is not None
+    assert evidence.interval is not None
     low, high = evidence.interval
     source = "measured in the log" if evidence.ground == "measured" else f"by {and_(evidence.fitting)}, at the least"
     yield (
@@ -113,9 +114,9 @@ def _measured(decision: Decision) -> Iterable[str]:
     best, n = evidence.measured[0], len(evidence.measured)
     others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
-        f"The log showed this list in {best.sessions:,} sessions. It earned {_with_interval(best)} {UNITS[decision.reward]} more "
-        f"than the list in production{_relative(decision, best.difference)}{others}. The interval allows for the choice, and no "
-        f"click model is assumed."
+        f"The log showed this list in {best.sessions:,} sessions. It earned {_with_interval(best)} {UNITS[decision.reward]} "
+        f"more than the list in production{_relative(decision, best.difference)}{others}. The interval allows for the choice, "
+        "and no click model is assumed."
     )
     if best.share < COMPLETE:
         yield f"That is said of the {best.share:.0%} of sessions whose number of results lets both lists be measured."
@@ -126,19 +127,20 @@ def _measured(decision: Decision) -> Iterable[str]:
 def _modelled(decision: Decision) -> Iterable[str]:
     """What click models say of a list that the log hardly shows."""
     evidence = decision.evidence
-    assert evidence.difference is not None and evidence.interval is not None
+    assert evidence.difference is not None
+    assert evidence.interval is not None
     low, high = evidence.interval
-    models = and_(each.model for each in evidence.judged)
+    models, several = and_(each.model for each in evidence.judged), len(evidence.judged) > 1
     yield (
-        f"The log shows this list too rarely to measure it. {models} {'fit' if len(evidence.judged) > 1 else 'fits'} the held-out "
-        f"clicks, and at the least {'they say' if len(evidence.judged) > 1 else 'says'} that it earns {evidence.difference:+.3f} "
+        f"The log shows this list too rarely to measure it. {models} {'fit' if several else 'fits'} the held-out clicks. By "
+        f"{'the one of them that doubts it most' if several else 'this model'} it earns {evidence.difference:+.3f} "
         f"({low:+.3f} to {high:+.3f}) {UNITS[decision.reward]} more than the list in "
         f"production{_relative(decision, evidence.difference)}."
     )
     errors = _range(each.typical_error for each in evidence.judged)
     yield (
-        f"Each model is corrected by what it gets wrong about the logged lists, and its interval counts that it is off by about "
-        f"{errors} for a list that it has not seen."
+        f"Each model is corrected by what it gets wrong about the logged lists, and its interval counts that it is off by about"
+        f" {errors} for a list that it has not seen."
     )
     if decision.n_decided > 1:
         yield f"Without a gain this has a probability of {evidence.p_value:.2g}; {_threshold(decision)}."
@@ -289,8 +291,8 @@ def _optimism(decision: Decision) -> str:
     if promised <= np.mean(differences) or decision.proposal.labels == decision.production.labels:
         return ""
     return (
-        f"{decision.scores[0].model}, the model of the users, promises {promised:+.3f} for this list; the held-out sessions say "
-        f"{_range(differences, signed=True)}. A list that is best for a model takes advantage of its errors."
+        f"{decision.scores[0].model}, the model of the users, promises {promised:+.3f} for this list; the held-out sessions "
+        f"say {_range(differences, signed=True)}. A list that is best for a model takes advantage of its errors."
     )
 
 

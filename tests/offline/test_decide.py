@@ -167,8 +167,8 @@ def test_few_sessions_are_not_believed(decision):
 
 
 def test_every_verdict_has_its_words(decision):
-    for verdict in ("better", "likely better", "not better", "unknown"):
-        headline, summary = advice(replace(decision, verdict=verdict, checks=tried(pbm=9.0)))
+    for name in ("better", "likely better", "not better", "unknown"):
+        headline, summary = advice(replace(decision, verdict=name, checks=tried(pbm=9.0)))
         assert headline
         assert all(sentence.endswith(".") for sentence in summary)
 

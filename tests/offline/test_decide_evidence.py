@@ -155,7 +155,7 @@ def test_a_model_fits_its_own_users_and_no_others(plain):
     assert fit.fits
     assert len(fit.patterns) == 3
     assert sum(abs(group.deviation) > 3 for _, group in groups) <= 1
-    users = DynamicBayesianModel(USERS.attraction, [0.6] * 5, 0.9, n_positions=3)
+    users = DynamicBayesianModel([0.2, 0.5, 0.7, 0.9, 0.4], [0.8] * 5, 0.8, n_positions=3)
     rng = np.random.default_rng(9)
     clicks = np.array([users.sample(ranking, rng) for ranking in plain.items])
     other = replace(plain, clicks=clicks)
