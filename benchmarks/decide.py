@@ -315,7 +315,7 @@ def _verdict(log: ClickLog) -> tuple[str, Sequence[str], Sequence[str] | None]:
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """The table, as Markdown: by kind of users, and of all."""
     lines = [
-        "| users | logs | recommended | of them measured | worse in truth | worst | sure gains missed |",
+        "| users | logs | recommended | of them measured | worse in truth | worst | missed |",
         "|---|---|---|---|---|---|---|",
     ]
     for kind in (*USERS, "all"):

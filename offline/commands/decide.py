@@ -47,7 +47,7 @@ def decide(
     )] = -1,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/].",
-        show_default="BatchRank TopRank BubbleRank CascadeKLUCB EpsilonGreedy",
+        show_default=" ".join(AGENTS),
     )] = None,
     horizon: Annotated[str, typer.Option(
         metavar="T", help="Sessions per run of an agent, as [bold]100000[/] or [bold]1e5[/].",

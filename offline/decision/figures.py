@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from ...runner.reports.figures import COLOURS, DASHES
 from .decide import JUDGES, Decision
@@ -135,6 +135,9 @@ def _agents(decision: Decision, axes: Axes, ink: str) -> None:
         curve = decision.curves.filter(agent=agent)
         axes.plot(curve["step"], np.maximum(curve["regret"], 0.1), label=agent.replace("$", r"\$"), **look)
     axes.set(xlabel="session", ylabel=f"lost {UNITS[decision.reward].split(' per ')[0]}", xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):  # by default matplotlib typesets powers of ten as formulas, which takes long
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
     axes.legend(fontsize="small")
 
 
