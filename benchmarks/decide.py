@@ -47,6 +47,7 @@ USERS = ("CM", "PBM", "UBM", "DBN", "CCM", "trust bias", "neighbours", "two kind
 DESCRIBED = ("CM", "PBM", "UBM", "DBN", "CCM")
 """Users that one of the fitted models describes."""
 PRODUCTION = ("best", "nearly best", "poor")
+ROUNDING = 1e-9
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 
 
@@ -325,13 +326,12 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
 
 def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     gains = [min(row["gain"]) for row in rows if row["gain"] is not None]
-    worse = [gain for gain in gains if gain < -1e-9]
+    worse = [gain for gain in gains if gain < -ROUNDING]
     measured = sum(row["verdict"] == "better" for row in rows)
-    promising = [row for row in rows if _promising(row)]
-    missed = sum(row["gain"] is None for row in promising)
+    promising = [row["gain"] for row in rows if _promising(row)]
+    missed = f"{promising.count(None)} of {len(promising)}" if promising else "–"
     worst = f"{min(worse):.1%}" if worse else "–"
-    share = f"{missed} of {len(promising)}" if promising else "–"
-    return f"| {kind} | {len(rows)} | {len(gains)} | {measured} | {len(worse)} | {worst} | {share} |"
+    return f"| {kind} | {len(rows)} | {len(gains)} | {measured} | {len(worse)} | {worst} | {missed} |"
 
 
 def _promising(row: dict[str, Any]) -> bool:

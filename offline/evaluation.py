@@ -78,7 +78,7 @@ model*, WSDM 2022.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -93,7 +93,7 @@ from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
 from .estimation.estimator import Estimator
 from .log import ClickLog, ItemPositionLog
 from .model_weights import MODEL_BASED, ModelWeights
-from .policies import Policy, empirical_policies, sessions_by_query
+from .policies import Integers, Policy, empirical_policies, sessions_by_query
 from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
@@ -326,21 +326,34 @@ def contributions(
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
-    lengths, parts = log.lengths, []
-    for query, sessions in sessions_by_query(log):
-        policy = _policy("target", target, query, log)
-        logged = None if logging is None else _policy("logging", logging, query, log)
+    parts = []
+    for query, rows in sessions_by_query(log):
+        laws = _policy("target", target, query, log), None if logging is None else _policy("logging", logging, query, log)
         if estimator in MODEL_BASED:  # an item's attraction is the same in lists of every length
-            parts.append((sessions, *weigh(QuerySessions(log, query, sessions, policy, logged, earned[sessions]))))
-            continue
-        for length in np.unique(lengths[sessions]).tolist():
-            rows = sessions[lengths[sessions] == length]
-            laws = policy.of_length(length), None if logged is None else logged.of_length(length)
             parts.append((rows, *weigh(QuerySessions(log, query, rows, *laws, earned[rows]))))
-    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
-    for sessions, *of_query in parts:
-        values[sessions], weights[sessions] = of_query
+        else:
+            parts += [(part, *weigh(given)) for part, given in _by_length(log, query, rows, laws, earned)]
+    return _in_order(parts, len(log))
+
+
+def _in_order(parts: Sequence[tuple[Integers, Floats, Floats]], n_sessions: int) -> Contributions:
+    """Values and weights of some sessions after others, in the order of the log."""
+    values, weights = np.empty((2, n_sessions, parts[0][1].shape[1]))
+    for rows, *of_rows in parts:
+        values[rows], weights[rows] = of_rows
     return values, weights
+
+
+def _by_length(
+    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[np.int8]
+) -> Iterator[tuple[Integers, QuerySessions]]:
+    """The sessions of a query by the lengths of their lists, with the laws of these: the target's and the logging policy's."""
+    lengths = log.lengths[rows]
+    for length in np.unique(lengths).tolist():
+        part = rows[lengths == length]
+        target, logging = laws
+        given = target.of_length(length), None if logging is None else logging.of_length(length)
+        yield part, QuerySessions(log, query, part, *given, earned[part])
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:

@@ -14,8 +14,8 @@ from ...core.terminal import Column, print_table, say
 from ...envs import REWARDS
 from ...runner.commands.run import number
 from ...runner.progress import Progress
-from ..decision.all_queries import decide_all
-from ..decision.decide import AGENTS
+from ..decision.all_queries import Decisions, decide_all
+from ..decision.decide import AGENTS, Decision
 from ..decision.decide import decide as decide_
 from ..decision.page import write_decision
 from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
@@ -91,16 +91,14 @@ def decide(
         "on_step": partial(errors().print, highlight=False, markup=False),
     }  # fmt: skip
     if all_queries or top is not None:
-        if query is not None:
-            raise ValueError(f"--query {query} names one query; expected it, --all or --top")
-        if all_queries and top is not None:
-            raise ValueError("--all and --top contradict each other; expected one of them")
-        _decide_all(log, out, top, jobs, how)
-        return
+        return _decide_all(log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
-    files = write_decision(decision, out)
+    _print_decision(decision, write_decision(decision, out), out)
+
+
+def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
     console = output()
     say(console, f"{decision.headline} (query {decision.query})", "bold")
     for sentence in decision.summary:
@@ -116,8 +114,15 @@ def decide(
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
 
 
-def _decide_all(log: Path, out: Path, top: int | None, jobs: int, how: dict[str, Any]) -> None:
+def _decide_all(
+    log: Path, out: Path, query: str | None, which: tuple[bool, int | None], jobs: int, how: dict[str, Any]
+) -> None:
     """Decide many queries, with a bar for what is judged and one for what is written."""
+    all_queries, top = which
+    if query is not None:
+        raise ValueError(f"--query {query} names one query; expected it, --all or --top")
+    if all_queries and top is not None:
+        raise ValueError("--all and --top contradict each other; expected one of them")
     bar = progress_bar(errors())
     tasks: dict[str, Any] = {}
 
@@ -128,6 +133,10 @@ def _decide_all(log: Path, out: Path, top: int | None, jobs: int, how: dict[str,
 
     with bar:
         decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=advance, **how)
+    _print_decisions(decisions, out)
+
+
+def _print_decisions(decisions: Decisions, out: Path) -> None:
     console = output()
     better = [each for each in decisions.queries if each.recommended]
     say(console, f"{len(better):,} of {len(decisions.queries):,} queries have a better list", "bold")

@@ -51,8 +51,8 @@ from .words import advice, objections
 __all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Weighed", "conclude", "decide", "weigh"]
 
 AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "GRAB")
-"""The agents that are compared unless others are asked for: those that score highest before users who do not change, of the agents
-that need no extra knowledge and take little time (the scorecard's ability ``standard``)."""
+"""The agents that are compared unless others are asked for: of those that need no extra knowledge and take little time the ones
+that score highest before users who do not change (the scorecard's ability ``standard``)."""
 
 JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
 """The estimators that judge a list, as far as they can tell the reward."""

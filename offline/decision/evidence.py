@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,17 @@ def judge(
     return _Judge(sessions, models, estimators, reward, cutoff).evidence()
 
 
+class _Ground(NamedTuple):
+    """What speaks for a list; the fields as of `Evidence`, and the standard error of the difference."""
+
+    proposal: tuple[str, ...] | None = None
+    name: Literal["measured", "models"] | None = None
+    p_value: float = 1.0
+    difference: float | None = None
+    error: float = 0.0
+    judged: tuple[Judged, ...] = ()
+
+
 class _Judge:
     """The arguments of `judge`, and what follows from them."""
 
@@ -166,27 +177,27 @@ class _Judge:
             score.model: check_fit(score.model, self.estimators[score.model], held_out, n_train, lists) for score in self.scores
         }
         measured = self._measured()
-        judged: tuple[Judged, ...] = ()
         fitting = [name for name, (fit, _) in tests.items() if fit.fits] if self._models_may_speak else []
+        found = self._ground(measured, fitting)
+        half = NormalDist().inv_cdf(0.975) * found.error
+        return Evidence(
+            self._labels(self.production), found.proposal, found.name, found.p_value, found.difference,
+            None if found.difference is None else (found.difference - half, found.difference + half),
+            tuple(self.scores), tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured,
+            found.judged, bool(measured or fitting), self.n_items,
+        )  # fmt: skip
+
+    def _ground(self, measured: Sequence[Measured], fitting: Sequence[str]) -> _Ground:
+        """What speaks for a list: a measured one comes first."""
         if measured and measured[0].p_value <= LEVEL:
             best = measured[0]
-            proposal, ground, p_value = best.labels, "measured", best.p_value
-            difference, error = best.difference, best.standard_error
-        elif fitting and (ranking := self._proposed(fitting)) is not None:
-            judged = self._judged(fitting, ranking)
-            doubtful = max(judged, key=lambda each: each.p_value)
-            proposal, ground, p_value = self._labels(ranking), "models", doubtful.p_value
-            difference, error = doubtful.difference, doubtful.standard_error
-        else:
-            proposal = ground = difference = None
-            p_value, error = 1.0, 0.0
-        z = NormalDist().inv_cdf(0.975)
-        return Evidence(
-            self._labels(self.production), proposal, ground, p_value, difference,
-            None if difference is None else (difference - z * error, difference + z * error),
-            tuple(self.scores), tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, judged,
-            bool(measured or fitting), self.n_items,
-        )  # fmt: skip
+            return _Ground(best.labels, "measured", best.p_value, best.difference, best.standard_error)
+        ranking = self._proposed(fitting) if fitting else None
+        if ranking is None:
+            return _Ground()
+        judged = self._judged(fitting, ranking)
+        doubtful = max(judged, key=lambda each: each.p_value)
+        return _Ground(self._labels(ranking), "models", doubtful.p_value, doubtful.difference, doubtful.standard_error, judged)
 
     def _labels(self, ranking: Lists) -> tuple[str, ...]:
         return tuple(self.log.item_labels[item] for item in ranking.tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import matplotlib
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from ...runner.reports.figures import COLOURS, DASHES
-from .decide import JUDGES, Decision
+from .decide import JUDGES, Candidate, Decision
 from .fit import PATTERNS
 from .words import UNITS
 
@@ -151,17 +151,22 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     predicted = [candidate.predicted for candidate in candidates]
     axes.plot(predicted, rows - 0.4 + step, "x", color=ink, linestyle="", label=f"predicted by {decision.scores[0].model}")
     for place, name in enumerate(names, 1):
-        able = [row for row in rows.tolist() if name in candidates[row].estimates]
-        estimates = [candidates[row].estimates[name] for row in able]
-        values, (lows, highs) = [each.value for each in estimates], np.array([each.interval for each in estimates]).T
-        height, (colour, marker) = np.array(able) - 0.4 + (place + 1) * step, _mark(name, ink)
-        axes.hlines(height, lows, highs, color=colour, linewidth=1.2)
-        axes.plot(values, height, marker, color=colour, markersize=4, linestyle="", label=name)
+        _estimates(axes, candidates, name, (place + 1) * step - 0.4, ink)
     if decision.logged is not None:
         axes.axvline(decision.logged, color="#888888", linestyle=":", label="earned in the log")
     axes.set_yticks(rows, [textwrap.fill(candidate.name, 13) for candidate in candidates])
     axes.set(xlabel=UNITS[decision.reward], ylim=(len(rows) - 0.5, -0.5))
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _estimates(axes: Axes, candidates: Sequence[Candidate], name: str, height: float, ink: str) -> None:
+    """What an estimator says of the candidates, each in its row."""
+    able = [row for row, candidate in enumerate(candidates) if name in candidate.estimates]
+    estimates = [candidates[row].estimates[name] for row in able]
+    (lows, highs), (colour, marker) = np.array([each.interval for each in estimates]).T, _mark(name, ink)
+    axes.hlines(np.array(able) + height, lows, highs, color=colour, linewidth=1.2)
+    values = [each.value for each in estimates]
+    axes.plot(values, np.array(able) + height, marker, color=colour, markersize=4, linestyle="", label=name)
 
 
 def _checks(decision: Decision, axes: Axes, ink: str) -> None:
