@@ -367,7 +367,7 @@ def conclude(
         checks=checks,
         believed=_believed(candidates[1], checks),
         verdict=result,
-        recommended={"unknown": None, "not better": candidates[0].labels}.get(result, candidates[1].labels),
+        recommended={"unknown": None, "not better": evidence.production[:cutoff]}.get(result, candidates[1].labels),
     )
     headline, summary = advice(decision)
     return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
@@ -456,7 +456,8 @@ class _Arena:
         logged = [np.array([number[label] for label in each.labels]) for each in evidence.measured]
         if logged:
             best = max(logged, key=lambda ranking: users.expected_reward(ranking, settings.reward, settings.cutoff))
-            lists["best of the logged lists, under the model"] = best
+            if (best != lists["in production"]).any():
+                lists["best of the logged lists, under the model"] = best
         return lists
 
 

@@ -346,10 +346,17 @@ def _mix(decision: Decision) -> str:
 
 
 def _few(decision: Decision, log: ClickLog) -> str:
-    n_items = len(np.unique(log.items))
+    n_items = len(np.unique(log.items[log.items >= 0]))
     if n_items <= decision.instance.n_items:
         return ""
-    return f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
+    words = f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
+    others = [label for label in decision.evidence.production if label not in decision.instance.estimation["items"]]
+    if others:
+        words += (
+            f" The list in production also shows {and_(others)}; in steps 3 to 5 stands what comes next in place of "
+            f"{'it' if len(others) == 1 else 'them'}."
+        )
+    return words
 
 
 def _range(values: Iterable[float], signed: bool = False, digits: int = 3) -> str:

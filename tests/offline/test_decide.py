@@ -287,12 +287,15 @@ def test_a_query_of_a_few_sessions_is_refused():
 
 
 def test_the_real_sample(data_folder, tmp_path):
-    """What the documentation tells: the list is better by the estimators that come near, but not beyond their errors."""
+    """What the documentation tells: no model fits, and no list that was logged often earned more than the one in production."""
     name = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     found = decide(name, horizon=20_000, runs=1, agents=["CascadeKLUCB"])
     assert (found.query, found.n_of_query, found.n_held_out) == ("9982-0", 23_885, 7175)
     assert found.scores[0].model == "UBM by query"
-    assert found.verdict == "likely better"
+    assert found.evidence.fitting == []
+    assert found.evidence.fits[0].patterns[1].worst.name == "46601 below 84493"
+    assert [gain.sessions for gain in found.evidence.measured] == [660, 207]
+    assert found.verdict == "not better"
     assert set(found.believed) == {"pbm", "dbn"}
     assert len(found.earned) == 10
     assert {check.estimator: round(check.error, 3) for check in found.checks}["pbm"] == 0.045
