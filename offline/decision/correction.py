@@ -37,6 +37,8 @@ USUAL_ERROR = 0.03
 OWN_LISTS = 40
 """The most frequent lists have effects of their own, the others share one variance."""
 EFFECTS = 4
+MOST_LISTS = 200_000
+"""The most frequent lists; their effects take memory."""
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +81,9 @@ class Correction:
         self.average = float(shown.means @ shown.counts / shown.counts.sum())
         variance = float(shown.variances @ shown.counts / shown.counts.sum())
         self.precision = shown.counts / max(variance, 1e-12)
-        self.effects = self._effects(shown.lists)
+        self.rows = np.sort(np.argsort(-shown.counts, kind="stable")[:MOST_LISTS])
+        self.precision = self.precision[self.rows]
+        self.effects = self._effects(shown.lists[self.rows])
         information = (self.effects.T @ sparse.diags(self.precision) @ self.effects).toarray()
         values, self.directions = linalg.eigh(information, driver="evd")
         self.information = np.maximum(values, 0.0)
@@ -154,12 +158,13 @@ class Corrected:
     ) -> None:
         self.correction, self.whole, self.parts = correction, whole, parts
         shown = correction.shown
-        predicted = np.empty(len(shown.lists))
+        lists, part_of = shown.lists[correction.rows], part_of[correction.rows]
+        predicted = np.empty(len(lists))
         for part, estimator in enumerate(parts):
             rows = part_of == part
             if rows.any():
-                predicted[rows] = correction.predict(estimator, shown.lists[rows])
-        beyond = correction.effects.T @ (correction.precision * (shown.means - predicted))
+                predicted[rows] = correction.predict(estimator, lists[rows])
+        beyond = correction.effects.T @ (correction.precision * (shown.means[correction.rows] - predicted))
         self.beyond = correction.directions.T @ beyond
         self.variances = (ERRORS * correction.average) ** 2
         shrunk = self.variances[:, None] / (1 + self.variances[:, None] * correction.information)
