@@ -293,7 +293,7 @@ def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], 
     """Make the folder; refuse one that holds decisions from another log or with other settings."""
     digest = sha256()
     for array in (log.items, log.clicks, log.queries):
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).tobytes())
     labels = json.dumps([log.item_labels, log.query_labels])
     digest.update(labels.encode())
     config = {

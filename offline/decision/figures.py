@@ -145,8 +145,8 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     candidates = decision.candidates
     names = [name for name in JUDGES if any(name in candidate.estimates for candidate in candidates)]
     step, rows = 0.8 / (len(names) + 2), np.arange(len(candidates))
-    truths = [candidate.truth for candidate in candidates]
-    if None not in truths:
+    truths = [candidate.truth for candidate in candidates if candidate.truth is not None]
+    if truths:
         axes.plot(truths, rows - 0.4 + step / 2, "*", color=ink, linestyle="", label="truth")
     predicted = [candidate.predicted for candidate in candidates]
     axes.plot(predicted, rows - 0.4 + step, "x", color=ink, linestyle="", label=f"predicted by {decision.scores[0].model}")

@@ -11,7 +11,7 @@ from n sessions, m held out, the variance is up to 1 + m / n times that of the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,8 +128,8 @@ def check_fit(
         covariance *= 1 + len(log) / max(n_train, 1)
         errors = np.sqrt(np.diag(covariance))
         of_pattern = [
-            Group(labels(member), int(count), *(float(rate / count) for rate in clicks), float(error / count))
-            for member, count, *clicks, error in zip(kept.tolist(), counts, *rates, errors, strict=True)
+            Group(labels(member), int(count), float(expected / count), float(clicks / count), float(error / count))
+            for member, count, expected, clicks, error in zip(kept.tolist(), counts, *rates, errors, strict=True)
         ]
         groups += [(name, group) for group in of_pattern]
         patterns.append(_pattern(name, deviations / errors, covariance / np.outer(errors, errors), of_pattern))
@@ -137,7 +137,7 @@ def check_fit(
     return Fit(model, tuple(patterns), p_value), tuple(groups)
 
 
-def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, object]]:
+def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, Callable[[int], str]]]:
     """Of each pattern the displays, by session and position, the group of each, and what a group is called."""
     items, n_items, label = log.items, len(log.item_labels), log.item_labels
     rows, positions = np.nonzero(items >= 0)

@@ -145,17 +145,17 @@ def measure(
     rows = [row for row in np.flatnonzero(longest).tolist() if (shown.lists[row] != production).any()]
     comparisons = [(row, gain) for row in rows if (gain := _gain(shown, shown.lists[row], production)) is not None]
     z = NormalDist().inv_cdf(1 - level / max(len(comparisons), 1))
-    measured = []
+    measured: list[tuple[Measured, Lists]] = []
     for row, (difference, error, share, whole) in comparisons:
         ranking = shown.lists[row]
         labels = tuple(log.item_labels[item] for item in ranking.tolist())
         # A list that gains in sessions that show a part of it alone is not better.
         p_value = min(1.0, len(comparisons) * NormalDist().cdf(-difference / error)) if whole > 0 else 1.0
         interval = difference - z * error, difference + z * error
-        gain = Measured(labels, int(shown.counts[row]), share, float(shown.means[row]), difference, error, interval, p_value)
-        measured.append((gain, ranking))
+        sessions, value = int(shown.counts[row]), float(shown.means[row])
+        measured.append((Measured(labels, sessions, share, value, difference, error, interval, p_value), ranking))
     measured.sort(key=lambda pair: (pair[0].p_value > level, -pair[0].interval[0]))
-    return tuple(gain for gain, _ in measured), tuple(ranking for _, ranking in measured)
+    return tuple(each for each, _ in measured), tuple(ranking for _, ranking in measured)
 
 
 def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[float, float, float, float] | None:

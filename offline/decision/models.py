@@ -121,8 +121,8 @@ class Models:
             query_instance(self.log, query, {})  # which says so, and which queries there are
         own, train, test = self._rows[query]
         items = np.setdiff1d(self.log.items[own], -1)
-        logs = [of_query(log, query, rows, items) for log, rows in ((self.log, own), (self.train, train), (self.test, test))]
-        return QuerySessions(query, *logs, self.parts[own])
+        learned, held_out = of_query(self.train, query, train, items), of_query(self.test, query, test, items)
+        return QuerySessions(query, of_query(self.log, query, own, items), learned, held_out, self.parts[own])
 
     def of(self, sessions: QuerySessions) -> dict[str, Estimator]:
         """Every model that speaks of a query, fitted without the held-out sessions."""
