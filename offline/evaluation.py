@@ -61,9 +61,10 @@ a click model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. Th
 ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
 under Φ by the model's probability of leaving after a click.
 
-*Lists of unequal length.* How many results there are belongs to the session, as the query does, and every policy shows so
-many of its list. Nothing below the end is examined: a whole list, or a prefix, is then as long as the session's, an
-item-position below has the weight 1, and X counts the positions by the share of the query's sessions that have them.
+*Lists of unequal length.* How many results there are belongs to the session, as the query does: a policy is a law over lists
+given a length, and the propensities of a list, a prefix or an item-position are those among the sessions of its length. Nothing
+below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position below has the weight 1, and
+X counts the positions by the share of the query's sessions that have them.
 
 *Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
 shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
@@ -72,8 +73,9 @@ Recorded propensities tell only of what was logged: a ``mean_weight`` far below 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,7 +88,7 @@ from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
 from .estimation.estimator import Estimator
 from .log import ClickLog, ItemPositionLog
 from .model_weights import MODEL_BASED, ModelWeights
-from .policies import Policy, empirical_policies, sessions_by_query
+from .policies import Integers, Policy, empirical_policies, sessions_by_query
 from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
@@ -110,7 +112,9 @@ CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade", "dr", "cas
 LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself uncertain."""
 MOST_OFF = 0.1
-"""A mean weight that is farther than this from 1 is worth a caution."""
+"""A mean weight that is farther than this from 1 is worth a caution, also within its interval."""
+ROUNDING = 1e-9
+"""How far a mean weight may be beyond its interval by rounding alone."""
 
 Policies: TypeAlias = Policy | Mapping[str, Policy]
 
@@ -137,6 +141,7 @@ class Evaluation:
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
             where weights are normalised by position).
         mean_weight: 1 in expectation; far below it, the log hardly shows what the target would.
+        mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a single session.
         max_weight: the largest weight of a session.
     """
 
@@ -154,17 +159,20 @@ class Evaluation:
     n_sessions: int
     effective_sample_size: float
     mean_weight: float
+    mean_weight_interval: tuple[float, float]
     max_weight: float
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What speaks against trusting the estimate, a sentence each: a mean weight off 1 by more than 0.1, and an effective
-        sample size below 100 sessions."""
+        """What speaks against trusting the estimate, a sentence each: a mean weight from which 1 is farther than its interval,
+        or than 0.1, and an effective sample size below 100 sessions."""
         sentences = []
-        if abs(self.mean_weight - 1.0) > MOST_OFF:
+        low, high = self.mean_weight_interval
+        if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
             sentences.append(
-                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is expected: the log is "
-                f"too short for this policy, or lacks what it shows."
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is expected"
+                f"{f' (interval {low:.3f} to {high:.3f})' if np.isfinite(low) else ''}: the log is too short for this policy, "
+                f"lacks what it shows, or records other propensities than it had."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
@@ -225,7 +233,7 @@ def evaluate(
     values, weights = contributions(log, target, estimator, **settings)
     logged = _per_session(log, reward, cutoff)
     base = logged if against is None else contributions(log, against, estimator, **settings)[0]
-    diagnostics = _diagnostics(weights[:, direct_columns(estimator, weights.shape[1]) :])
+    diagnostics = _diagnostics(weights[:, direct_columns(estimator, weights.shape[1]) :], level)
     per_session = values.sum(axis=1)
     plain, normalised = resampling.estimates(values, weights)
     spread, unit = in_units(per_session)
@@ -256,16 +264,20 @@ def _difference(differences: Floats | None, resampling: Resampling) -> dict[str,
     }
 
 
-def _diagnostics(weights: Floats) -> dict[str, Any]:
+def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
         raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
     small, unit = in_units(weights)
+    least, n = int(sums.argmin()), len(weights)
+    mean = float(sums[least] / n)
+    half = NormalDist().inv_cdf((1 + level) / 2) * float(small[:, least].std() / np.sqrt(n) * unit[least]) if n > 1 else np.nan
     return {
         "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
-        "mean_weight": float(sums.min() / len(weights)),
+        "mean_weight": mean,
+        "mean_weight_interval": (mean - half, mean + half),
         "max_weight": float(weights.max()),
     }
 
@@ -317,14 +329,33 @@ def contributions(
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
     parts = []
-    for query, sessions in sessions_by_query(log):
-        policy = _policy("target", target, query, log)
-        logged = None if logging is None else _policy("logging", logging, query, log)
-        parts.append((sessions, *weigh(QuerySessions(log, query, sessions, policy, logged, earned[sessions]))))
-    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
-    for sessions, *of_query in parts:
-        values[sessions], weights[sessions] = of_query
+    for query, rows in sessions_by_query(log):
+        laws = _policy("target", target, query, log), None if logging is None else _policy("logging", logging, query, log)
+        if estimator in MODEL_BASED:  # an item's attraction is the same in lists of every length
+            parts.append((rows, *weigh(QuerySessions(log, query, rows, *laws, earned[rows]))))
+        else:
+            parts += [(part, *weigh(given)) for part, given in _by_length(log, query, rows, laws, earned)]
+    return _in_order(parts, len(log))
+
+
+def _in_order(parts: Sequence[tuple[Integers, Floats, Floats]], n_sessions: int) -> Contributions:
+    """Values and weights of some sessions after others, in the order of the log."""
+    values, weights = np.empty((2, n_sessions, parts[0][1].shape[1]))
+    for rows, *of_rows in parts:
+        values[rows], weights[rows] = of_rows
     return values, weights
+
+
+def _by_length(
+    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[np.int8]
+) -> Iterator[tuple[Integers, QuerySessions]]:
+    """The sessions of a query by the lengths of their lists, with the laws of these: the target's and the logging policy's."""
+    lengths = log.lengths[rows]
+    for length in np.unique(lengths).tolist():
+        part = rows[lengths == length]
+        target, logging = laws
+        given = target.of_length(length), None if logging is None else logging.of_length(length)
+        yield part, QuerySessions(log, query, part, *given, earned[part])
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:

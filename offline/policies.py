@@ -1,7 +1,7 @@
 """Ranking policies as probability distributions over lists, for off-policy evaluation.
 
-How many results there are is given to a policy, as the query is: where a list is to have n positions, it shows the first n of
-its own. What a policy shows at a position is therefore a matter of those of its lists that have this position.
+How many results there are is given to a policy, as the query is: a policy is a law over lists *given* a length (`of_length`).
+It shows its lists of this length; where it has none, the first items of its longer ones.
 """
 
 from __future__ import annotations
@@ -75,9 +75,14 @@ class Policy(ABC):
             ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are known.
         """
 
+    def of_length(self, length: int) -> Policy:
+        """The law of the lists of sessions that show so many items: the policy itself, unless its own lists differ in
+        length."""
+        return self
+
     @cached_property
     def item_positions(self) -> Floats:
-        """``(L, K)`` probabilities that each candidate stands at each position."""
+        """``(L, K)`` probabilities that each candidate stands at each position, among the lists that have the position."""
         lists, probabilities = self.support()
         result = np.zeros((len(self.items), self.n_positions))
         rows, positions = np.nonzero(lists >= 0)
@@ -133,6 +138,15 @@ class ListPolicy(Policy):
 
     def support(self) -> tuple[Integers, Floats]:
         return self._lists, self._probabilities
+
+    def of_length(self, length: int) -> Policy:
+        lengths = (self._lists >= 0).sum(axis=1)
+        if (lengths == self.n_positions).all():
+            return self
+        rows = lengths == length if (lengths == length).any() else lengths > length
+        if not rows.any():
+            raise ValueError(f"the policy shows no list of {length} items; its longest has {lengths.max()}")
+        return ListPolicy(self._lists[rows], self._probabilities[rows] / self._probabilities[rows].sum())
 
     def __repr__(self) -> str:
         return as_call(self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists))

@@ -263,7 +263,7 @@ ELSEWHERE = {
         "Scorecard", "SessionError", "StateAgent", "Users",
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
-    "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide"},
+    "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
         "Results", "check_agent", "check_click_model", "convert_yandex60", "empirical_policies", "kernel", "list_agents",
         "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...core.console import errors, output
+from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
 from ...envs import REWARDS
 from ...runner.commands.run import number
 from ...runner.progress import Progress
-from ..decision.decide import AGENTS
+from ..decision.all_queries import Decisions, decide_all
+from ..decision.decide import AGENTS, Decision
 from ..decision.decide import decide as decide_
 from ..decision.page import write_decision
 from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
 
 __all__ = ["decide"]
+
+MOST_ROWS = 20
 
 
 def decide(
@@ -32,9 +36,18 @@ def decide(
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="The query to decide.", show_default="the most frequent",
     )] = None,
+    all_queries: Annotated[bool, typer.Option(
+        "--all", help="Decide all queries: one table, a page for each, a CSV.", show_default=False,
+    )] = False,
+    top: Annotated[int | None, typer.Option(
+        metavar="N", help="Decide the N most frequent queries, as [bold]--all[/] does.", show_default=False,
+    )] = None,
+    jobs: Annotated[int, typer.Option(
+        metavar="N", help="Workers of [bold]--all[/] and [bold]--top[/]; -1 for one per processor.",
+    )] = -1,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/].",
-        show_default="BatchRank TopRank BubbleRank CascadeKLUCB EpsilonGreedy",
+        show_default=" ".join(AGENTS),
     )] = None,
     horizon: Annotated[str, typer.Option(
         metavar="T", help="Sessions per run of an agent, as [bold]100000[/] or [bold]1e5[/].",
@@ -56,9 +69,9 @@ def decide(
 ) -> None:  # fmt: skip
     """Decide which list to show for a query, what it would gain, and what speaks against it.
 
-    Click models are fitted to a part of the log; agents learn to rank for the best of them; the held-out sessions say what the
-    list of the best agent would have earned, by several estimators, which are tried on logged lists. Where the log does not
-    show what the list does, nothing is recommended.
+    A list is recommended if the log showed it often and it earned more than the list in production, or if every click model
+    that fits the held-out clicks says so after correction. Where the log tells neither, nothing is recommended. Agents learn to
+    rank for the best model; off-policy estimators say what lists would have earned, and are tried on logged lists.
 
     [bold]Examples[/]
 
@@ -67,15 +80,25 @@ def decide(
     The first five positions, and a click anywhere among them:
 
       clickgym decide log.csv --query shoes --cutoff 5 --reward any_click --out results/shoes
+
+    The 50 most frequent queries; stopped and called again, it goes on:
+
+      clickgym decide log.csv --top 50 --out results/queries
     """
+    how: dict[str, Any] = {
+        "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff, "seed": seed,
+        "log_format": log_format, "columns": columns_of(columns), "duplicates": duplicates, "max_memory": max_memory,
+        "on_step": partial(errors().print, highlight=False, markup=False),
+    }  # fmt: skip
+    if all_queries or top is not None:
+        return _decide_all(log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
-        decision = decide_(
-            log, query, agents=agents or AGENTS, horizon=number(horizon), runs=runs, reward=reward, cutoff=cutoff, seed=seed,
-            out=out, log_format=log_format, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory,
-            callback=progress, on_step=partial(errors().print, highlight=False, markup=False),
-        )  # fmt: skip
-    files = write_decision(decision, out)
+        decision = decide_(log, query, out=out, callback=progress, **how)
+    _print_decision(decision, write_decision(decision, out), out)
+
+
+def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
     console = output()
     say(console, f"{decision.headline} (query {decision.query})", "bold")
     for sentence in decision.summary:
@@ -89,3 +112,53 @@ def decide(
         print_table(console, headed, [*decision.against.items()], headings=False, title=title)
         console.print()
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
+
+
+def _decide_all(
+    log: Path, out: Path, query: str | None, which: tuple[bool, int | None], jobs: int, how: dict[str, Any]
+) -> None:
+    """Decide many queries, with a bar for what is judged and one for what is written."""
+    all_queries, top = which
+    if query is not None:
+        raise ValueError(f"--query {query} names one query; expected it, --all or --top")
+    if all_queries and top is not None:
+        raise ValueError("--all and --top contradict each other; expected one of them")
+    bar = progress_bar(errors())
+    tasks: dict[str, Any] = {}
+
+    def advance(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(f"queries {what}", total=total)
+        bar.update(tasks[what], completed=done)
+
+    with bar:
+        decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=advance, **how)
+    _print_decisions(decisions, out)
+
+
+def _print_decisions(decisions: Decisions, out: Path) -> None:
+    console = output()
+    better = [each for each in decisions.queries if each.recommended]
+    say(console, f"{len(better):,} of {len(decisions.queries):,} queries have a better list", "bold")
+    headed = [
+        Column("query"), Column("sessions", right=True), Column("verdict"), Column("gain", right=True),
+        Column("95 % interval", rank=1, right=True), Column("list", rank=2),
+    ]  # fmt: skip
+    rows = [
+        (
+            each.query, f"{each.sessions:,}", each.verdict, f"{each.difference:+.3f}",
+            "{:+.3f} to {:+.3f}".format(*each.interval), ", ".join(each.recommended),
+        )
+        for each in better
+        if each.difference is not None and each.interval is not None
+    ]  # fmt: skip
+    if rows:
+        print_table(console, headed, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        say(console, f"and {len(rows) - MOST_ROWS:,} more")
+    say(
+        console,
+        f"A list is recommended if the probability of its gain by chance is at most {decisions.threshold:.2g} "
+        f"(Benjamini–Hochberg: at most {decisions.level:.1%} of the recommended lists are expected to be no better).",
+    )
+    say(console, f"In {out}: decisions.html, decisions.csv and a page for each query")

@@ -1,21 +1,14 @@
 """The way from a click log to a decision.
 
-1. Click models are fitted to a part of the sessions and scored on those of the query that were held out; the best of them
-   becomes the users.
-2. Agents that learn to rank meet these users. The one that loses least has a list to propose.
-3. The held-out sessions of the query, which neither models nor agents have seen, say what this list would have earned, and the
-   one in production. Where the log does not say with which probability it showed what, that is counted in it.
-4. Lists that the log shows often are taken out, estimated from the other sessions, and compared with what they did earn. The
-   estimators that come near are believed; where there are no such lists, those that assume no click model.
-
-The verdict follows from the differences between the two lists by the estimators that are believed:
-
-| verdict | each of them says | advice |
-|---|---|---|
-| ``better`` | a gain whose interval lies above 0, and which is larger than its own error in step 4 | the list |
-| ``likely better`` | a gain, of which one interval at least lies above 0 | the list, as an experiment |
-| ``not better`` | anything else | what is in production |
-| ``unknown`` | nothing: there are none | nothing |
+1. Click models are fitted to a part of the sessions, scored on those of the query that were held out, and tested on them: does
+   chance explain what each leaves unexplained? The best becomes the users.
+2. The verdict (`evidence.judge`): a logged list that measured better, or a list of which all models that fit say, corrected by
+   what they get wrong in the log, that it is better. No agent plays for it.
+3. Agents that learn to rank meet the fitted users: how fast would they find such a list?
+4. The held-out sessions of the query, which neither models nor agents have seen, say by off-policy estimators what the lists
+   would have earned. Where the log does not say with which probability it showed what, that is counted in it.
+5. Lists that the log shows often are taken out, estimated from the other sessions, and compared with what they did earn: which
+   estimators come near?
 """
 
 from __future__ import annotations
@@ -24,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -42,57 +35,35 @@ from ...runner.run import run
 from ...runner.sweep import sweep
 from ..comparison import read_sessions
 from ..doubly_robust import DOUBLY_ROBUST
-from ..estimation.cascading import CMEstimator
-from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
-from ..estimation.settings import CONVERGED, QUICK
-from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, evaluate, logged_reward
-from ..fitting import hold_out, query_instance
+from ..estimation.estimator import Estimator
+from ..estimation.settings import QUICK
+from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, contributions, evaluate, logged_reward
+from ..fitting import query_instance
 from ..log import ClickLog, ItemPositionLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..tables import MAX_MEMORY
+from .evidence import LEVEL, Evidence, Score, Verdict, judge, verdict
+from .lists import LEAST_SHOWN, DistinctLists
+from .models import Models, QuerySessions
 from .words import advice, objections
 
-__all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "decide"]
+__all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Weighed", "conclude", "decide", "weigh"]
 
-AGENTS = ("BatchRank", "TopRank", "BubbleRank", "CascadeKLUCB", "EpsilonGreedy")
-"""The agents that are compared unless others are asked for."""
+AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "GRAB")
+"""The agents that are compared unless others are asked for: of those that need no extra knowledge and take little time the ones
+that score highest before users who do not change (the scorecard's ability ``standard``)."""
 
 JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
 """The estimators that judge a list, as far as they can tell the reward."""
 CHECKED = ("pbm", "ubm", "dcm", "dbn", "cascade", "item-position")
 """Those that are tried on logged lists: `ips` knows nothing of a list that was taken out."""
 
-SHARED = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN")
-"""The click models that are fitted to all sessions."""
-ALONE = ("PBM", "UBM")
-"""Those that are fitted to the sessions of the query, too."""
-
-HELD_OUT = 0.3
 MOST_LISTS = 10
 LEAST_LISTS = 3
 """With fewer logged lists to try the estimators on, none of them is told from the others."""
-LEAST_SHOWN = 30
-"""Sessions of a list that is tried: of fewer nobody knows what it earned."""
 NEAR = 1.5
 """Believed are the estimators whose mean error is at most so many times the least."""
-
-Verdict = Literal["better", "likely better", "not better", "unknown"]
-
-
-@dataclass(frozen=True)
-class Score:
-    """How well a click model predicts the held-out sessions of the query.
-
-    Attributes:
-        model: its name, with ``by query`` where its examination belongs to the query.
-        log_likelihood: per session.
-        perplexity_by_rank: of the clicks at each position; 1 is perfect.
-    """
-
-    model: str
-    log_likelihood: float
-    perplexity_by_rank: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -144,18 +115,20 @@ class Decision:
         query, reward, cutoff, horizon, runs, seed: as asked for.
         n_sessions, n_queries: of the log.
         n_of_query, n_held_out: sessions of the query, and those of them that were held out.
-        scores: of the click models, best first; the first became the users.
-        instance: the users, as a ranking problem.
+        evidence: what the verdict rests on.
+        level: the most probable that the list may be no better and yet be recommended.
+        n_decided: for how many queries `level` was corrected; 1 if it was not.
+        instance: the users, as a ranking problem: those of the click model that predicts best.
         regret: of each agent at the end, mean over runs, least first.
         curves: columns ``agent``, ``step``, ``regret``, mean over runs.
-        candidates: the list in production, the proposed one, and others to compare with: the best under the model, also of
-            the logged lists, if that is not in production.
+        candidates: the list in production, the proposed one, and others to compare with: that of the best agent, the best under
+            the model, also of the logged lists, where they are others.
         logged: what the held-out sessions of the query earned per session; None for satisfaction.
         earned: what the logged lists earned on which the estimators were tried, and
         noise: the standard errors of that.
         checks: the estimators that were tried; empty where too few lists were logged often.
-        believed: the estimators that the verdict rests on.
-        verdict: see the module's docstring.
+        believed: of the estimators that can judge the proposed list those that came near to what logged lists earned.
+        verdict: see `evidence`.
         recommended: labels of the list to show; None if none can be recommended.
         headline, summary, against: the decision in words, what it rests on, and what speaks against it.
     """
@@ -171,7 +144,9 @@ class Decision:
     n_queries: int
     n_of_query: int
     n_held_out: int
-    scores: tuple[Score, ...]
+    evidence: Evidence
+    level: float
+    n_decided: int
     instance: Instance
     regret: dict[str, float]
     curves: polars.DataFrame
@@ -188,14 +163,24 @@ class Decision:
     against: dict[str, str] = field(default_factory=dict)
 
     @property
+    def scores(self) -> tuple[Score, ...]:
+        """Of the click models, best first; the first became the users."""
+        return self.evidence.scores
+
+    @property
     def production(self) -> Candidate:
         """The list that the log shows most, as far as its items are among those of the instance."""
         return self.candidates[0]
 
     @property
     def proposal(self) -> Candidate:
-        """The list of the agent that lost least."""
+        """The list that the log speaks for; where it speaks for none, that of the agent that lost least."""
         return self.candidates[1]
+
+    @property
+    def winner(self) -> str:
+        """The agent that lost least."""
+        return next(agent for agent in self.regret if agent != "Fixed" or len(self.regret) == 1)
 
     @property
     def gains(self) -> dict[str, Evaluation]:
@@ -252,141 +237,168 @@ def decide(
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))
     """
-    agents = check_labels("agents", agents)
-    if not agents:
-        raise ValueError("agents is empty; expected at least one")
-    horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
-    if not isinstance(reward, str) or reward not in REWARDS:
-        raise ValueError(unknown("reward", reward, REWARDS))
-    settings = _Settings(horizon, runs, seed, reward, cutoff)
+    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff)
     name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
-    logged = _check_log(logged, cutoff)
-    _check_agents(agents, logged.n_positions, horizon)
-    sessions = _parts(logged, query, seed)
+    logged = check_log(read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory), settings)
+    models = Models(logged, reward, settings.seed)
+    sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
+    sessions.check()
     for note in logged.notes:
         on_step(note)
     on_step(f"{len(logged):,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
-
-    estimators = _fit(sessions, reward)
-    scores = sorted((_score(*item, sessions.own_test) for item in estimators.items()), key=lambda s: -s.log_likelihood)
-    users = {scores[0].model: estimators[scores[0].model]}
-    instance = query_instance(
-        sessions.train, sessions.query, users, sessions.n_items, origin=f"estimated by clickgym from {name}"
-    )
-    on_step(
-        f"{scores[0].model} predicts the {len(sessions.own_test):,} held-out sessions of the query best: it becomes the users"
-    )
-    arena = _Arena(instance, settings, None if out is None else Path(out))
-    curves = arena.curves(agents, callback)
-    regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
-    winner = next(agent for agent in regret if agent in agents)
-    on_step(f"{winner} loses least to them in {horizon:,} sessions")
-
-    lists = arena.lists(winner, sessions.own_train)
-    candidates = _candidates(lists, instance, sessions.own_test, estimators, truth, settings)
-    on_step(f"{len(candidates)} lists estimated from the held-out sessions")
-    earned, noise, checks = _check(sessions.own, reward, cutoff)
-    on_step(f"{len(checks)} estimators tried on {len(earned)} logged lists")
-    believed = _believed(candidates[1], checks)
-    verdict = _verdict(candidates[0], candidates[1], believed, checks)
-    decision = Decision(
-        log=name,
-        query=sessions.query,
-        n_sessions=len(logged),
-        n_queries=len(np.unique(logged.queries)),
-        n_of_query=len(sessions.own),
-        n_held_out=len(sessions.own_test),
-        scores=tuple(scores),
-        instance=instance,
-        regret=regret,
-        curves=curves,
-        candidates=candidates,
-        logged=logged_reward(sessions.own_test, reward, cutoff),
-        earned=earned,
-        noise=noise,
-        checks=checks,
-        believed=believed,
-        verdict=verdict,
-        recommended={"unknown": None, "not better": candidates[0].labels}.get(verdict, candidates[1].labels),
-        **settings._asdict(),
-    )
-    headline, summary = advice(decision)
-    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
+    weighed = weigh(models, sessions, settings)
+    folder = None if out is None else Path(out)
+    return conclude(models, weighed, settings, name=name, out=folder, truth=truth, callback=callback, on_step=on_step)
 
 
-class _Settings(NamedTuple):
-    """The arguments of `decide` that a `Decision` repeats."""
+class Settings(NamedTuple):
+    """The arguments of `decide` that say how, checked."""
 
+    agents: tuple[str, ...]
     horizon: int
     runs: int
     seed: int
     reward: str
     cutoff: int | None
 
+    @classmethod
+    def check(cls, agents: Sequence[str], horizon: int, runs: int, seed: int, reward: str, cutoff: int | None) -> Settings:
+        """The settings; an error says what is wrong with one."""
+        agents = check_labels("agents", agents)
+        if not agents:
+            raise ValueError("agents is empty; expected at least one")
+        horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
+        if not isinstance(reward, str) or reward not in REWARDS:
+            raise ValueError(unknown("reward", reward, REWARDS))
+        return cls(agents, horizon, runs, seed, reward, cutoff)
 
-# ----------------------------------------------------------------------------------------------------------- the log
 
-
-class _Sessions(NamedTuple):
-    """The sessions of a log, and those of the query.
+class Weighed(NamedTuple):
+    """A query, and what the log says of its lists.
 
     Attributes:
-        query: its label.
-        train: sessions of all queries to learn from.
-        own_train, own_test, own: sessions of the query: to learn from, held out, all.
-        n_items: the most items of the instance.
+        sessions: of the query.
+        estimators: the click models, fitted without the held-out sessions.
+        evidence: what they and the sessions come to.
     """
 
-    query: str
-    train: ClickLog
-    own_train: ClickLog
-    own_test: ClickLog
-    own: ClickLog
-    n_items: int
+    sessions: QuerySessions
+    estimators: dict[str, Estimator]
+    evidence: Evidence
 
 
-def _check_log(log: ClickLog | ItemPositionLog, cutoff: int | None) -> ClickLog:
+def weigh(models: Models, sessions: QuerySessions, settings: Settings) -> Weighed:
+    """What the log says of the lists of a query, from which the verdict follows (`evidence.verdict`). No agent plays.
+
+    Args:
+        models: of the log.
+        sessions: of the query.
+        settings: the reward and the cutoff count.
+    """
+    estimators = models.of(sessions)
+    return Weighed(sessions, estimators, judge(sessions, models, estimators, settings.reward, settings.cutoff))
+
+
+def conclude(
+    models: Models,
+    weighed: Weighed,
+    settings: Settings,
+    *,
+    name: str,
+    level: float = LEVEL,
+    n_decided: int = 1,
+    out: Path | None = None,
+    truth: ClickModel | None = None,
+    callback: Callback | None = None,
+    on_step: Callable[[str], object] = lambda text: None,
+    n_jobs: int = -1,
+) -> Decision:
+    """The decision that follows from what was weighed, and what goes with it: agents, estimates of lists, and words.
+
+    Args:
+        models: of the log.
+        weighed: of the query.
+        settings: as `decide` has them.
+        name: of the log.
+        level, n_decided: see `Decision`.
+        out, truth, callback, on_step: as for `decide`.
+        n_jobs: workers that play the agents.
+    """
+    sessions, estimators, evidence = weighed
+    reward, cutoff, horizon = settings.reward, settings.cutoff, settings.horizon
+    result = verdict(evidence, level)
+    best = evidence.scores[0].model
+    instance = _instance(sessions, evidence, {best: estimators[best]}, name)
+    on_step(
+        f"{best} predicts the {len(sessions.test):,} held-out sessions of the query best: it becomes the users; "
+        f"{len(evidence.fitting)} of {len(evidence.fits)} models fit; the log says: {result}"
+    )
+    arena = _Arena(instance, settings, out)
+    curves = arena.curves(callback, n_jobs)
+    regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
+    winner = next(agent for agent in regret if agent in settings.agents)
+    on_step(f"{winner} loses least to them in {horizon:,} sessions")
+    candidates = _candidates(arena.lists(winner, evidence), instance, sessions.test, estimators, truth, settings)
+    on_step(f"{len(candidates)} lists estimated from the held-out sessions")
+    earned, noise, checks = _check(sessions.own, reward, cutoff)
+    on_step(f"{len(checks)} estimators tried on {len(earned)} logged lists")
+    decision = Decision(
+        log=name,
+        query=sessions.query,
+        reward=reward,
+        cutoff=cutoff,
+        horizon=horizon,
+        runs=settings.runs,
+        seed=settings.seed,
+        n_sessions=models.n_sessions,
+        n_queries=models.n_queries,
+        n_of_query=len(sessions.own),
+        n_held_out=len(sessions.test),
+        evidence=evidence,
+        level=level,
+        n_decided=n_decided,
+        instance=instance,
+        regret=regret,
+        curves=curves,
+        candidates=candidates,
+        logged=logged_reward(sessions.test, reward, cutoff),
+        earned=earned,
+        noise=noise,
+        checks=checks,
+        believed=_believed(candidates[1], checks),
+        verdict=result,
+        recommended={"unknown": None, "not better": evidence.production[:cutoff]}.get(result, candidates[1].labels),
+    )
+    headline, summary = advice(decision)
+    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
+
+
+def check_log(log: ClickLog | ItemPositionLog, settings: Settings) -> ClickLog:
+    """Refuse a log of which nothing can be decided, and agents that cannot rank its lists."""
     if not isinstance(log, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(log):
         raise ValueError("the log has no sessions")
-    check_cutoff(cutoff, log)
+    check_cutoff(settings.cutoff, log)
+    probe = gym.make("PBMRank-v0", attraction=[0.5] * log.n_positions, examination=[1.0] * log.n_positions)
+    for agent in settings.agents:
+        if not isinstance(make_agent(agent, probe, horizon=settings.horizon), Agent):
+            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
     return log
 
 
-def _check_agents(agents: Sequence[str], n_positions: int, horizon: int) -> None:
-    """Refuse agents that cannot be built, or that do not rank."""
-    probe = gym.make("PBMRank-v0", attraction=[0.5] * n_positions, examination=[1.0] * n_positions)
-    for agent in agents:
-        if not isinstance(make_agent(agent, probe, horizon=horizon), Agent):
-            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
+# ------------------------------------------------------------------------------------------------------- agents and lists
 
 
-def _parts(log: ClickLog, query: str | None, seed: int) -> _Sessions:
-    """The log without the sessions that are held out; an error says what is wrong with the query."""
-    query = log.query_labels[int(np.bincount(log.queries).argmax())] if query is None else query
-    train, test = hold_out(log, HELD_OUT, seed)
-    n_items = max(10, log.n_positions)
-    query_instance(train, query, {"CM": CMEstimator().fit(train)}, n_items)
-    own_train, own_test, own = (part[part.queries == part.query_labels.index(query)] for part in (train, test, log))
-    if not len(own_test):
-        raise ValueError(f"the query {query!r} has {len(own)} sessions, of which none was held out; expected more")
-    return _Sessions(query, train, own_train, own_test, own, n_items)
-
-
-# ------------------------------------------------------------------------------------------------- models, agents, lists
-
-
-def _fit(sessions: _Sessions, reward: str) -> dict[str, Estimator]:
-    """Every click model that knows the reward, fitted; ``by query`` to the sessions of the query alone."""
-    logs = dict.fromkeys(SHARED, sessions.train) | {f"{name} by query": sessions.own_train for name in ALONE}
-    kinds = {name: MODEL_ESTIMATORS[name.removesuffix(" by query")] for name in logs}
-    return {name: CONVERGED.fit(kinds[name], log) for name, log in logs.items() if reward in kinds[name].model_class.rewards}
-
-
-def _score(name: str, estimator: Estimator, log: ClickLog) -> Score:
-    return Score(name, estimator.score(log), tuple(estimator.perplexity_by_rank(log).tolist()))
+def _instance(sessions: QuerySessions, evidence: Evidence, users: dict[str, Estimator], name: str) -> Instance:
+    """The query as a ranking problem, whose initial ranking is the list in production; items that it lacks follow."""
+    origin = f"estimated by clickgym from {name}"
+    instance = query_instance(sessions.train, sessions.query, users, evidence.n_items, origin=origin)
+    number = {label: item for item, label in enumerate(instance.estimation["items"])}
+    assert instance.initial_ranking is not None
+    production = [number[label] for label in evidence.production if label in number]
+    ranking = [*dict.fromkeys([*production, *instance.initial_ranking.tolist()])]
+    return replace(instance, initial_ranking=np.array(ranking))
 
 
 class _Arena:
@@ -398,7 +410,7 @@ class _Arena:
         folder: of the instance's file and the results; None for none.
     """
 
-    def __init__(self, instance: Instance, settings: _Settings, folder: Path | None) -> None:
+    def __init__(self, instance: Instance, settings: Settings, folder: Path | None) -> None:
         self.instance, self.settings = instance, settings
         self.where: Any = instance
         self.results = None if folder is None else folder / "agents"
@@ -410,41 +422,42 @@ class _Arena:
         options = [f"reward={reward}"] * (reward != "clicks") + [f"cutoff={cutoff}"] * (cutoff is not None)
         self.env = ":".join([f"{_users(instance).short}Rank-v0", ",".join(options)]).rstrip(":")
 
-    def curves(self, agents: Sequence[str], callback: Callback | None) -> polars.DataFrame:
+    def curves(self, callback: Callback | None, n_jobs: int) -> polars.DataFrame:
         """Regret by agent and step, mean over runs."""
-        _, runs, seed, *_ = self.settings
-        agents = [*dict.fromkeys(("Fixed", *agents))]
+        settings = self.settings
+        agents = [*dict.fromkeys(("Fixed", *settings.agents))]
         table = sweep(
-            [self.env], agents, self.settings.horizon, runs, seed=seed, instances=[self.where], out=self.results,
-            callback=callback,
+            [self.env], agents, settings.horizon, settings.runs, seed=settings.seed, instances=[self.where], out=self.results,
+            callback=callback, n_jobs=n_jobs,
         )  # fmt: skip
         return table.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
 
-    def lists(self, winner: str, log: ClickLog) -> dict[str, NDArray[np.int64]]:
-        """The lists to be judged, of the instance's items: in production, of the best agent, and others to compare with.
+    def lists(self, winner: str, evidence: Evidence) -> dict[str, NDArray[np.int64]]:
+        """The lists to be estimated, of the instance's items: in production, the proposed one, and others to compare with.
 
         Args:
-            winner: the agent.
-            log: the sessions of the query to learn from.
+            winner: the agent that loses least.
+            evidence: whose proposal comes first, if there is one.
         """
-        horizon, _, seed, reward, cutoff = self.settings
-        users, initial_ranking = _users(self.instance), self.instance.initial_ranking
+        settings, users, initial_ranking = self.settings, _users(self.instance), self.instance.initial_ranking
         assert initial_ranking is not None
         env = make_env(self.env, self.where)
-        agent = make_agent(winner, env, horizon=horizon, seed=seed)
+        agent = make_agent(winner, env, horizon=settings.horizon, seed=settings.seed)
         assert isinstance(agent, Agent)
-        run(agent, env, horizon, seed=seed)
-        observation, _ = env.reset(seed=seed)
-        lists = {
-            "in production": initial_ranking[: self.instance.n_positions],
-            f"learned by {winner}": np.array(agent.rank(observation)),
-            "best under the model": users.optimal_ranking(reward, cutoff),
-        }
-        logged = _logged_lists(log, self.instance.estimation["items"])
+        run(agent, env, settings.horizon, seed=settings.seed)
+        observation, _ = env.reset(seed=settings.seed)
+        number = {label: item for item, label in enumerate(self.instance.estimation["items"])}
+        lists = {"in production": initial_ranking[: self.instance.n_positions]}
+        if evidence.proposal is not None:
+            name = "logged, measured better" if evidence.ground == "measured" else "proposed by the models that fit"
+            lists[name] = np.array([number[label] for label in evidence.proposal])
+        lists[f"learned by {winner}"] = np.array(agent.rank(observation))
+        lists["best under the model"] = users.optimal_ranking(settings.reward, settings.cutoff)
+        logged = [np.array([number[label] for label in each.labels]) for each in evidence.measured]
         if logged:
-            best = max(logged, key=lambda ranking: users.expected_reward(ranking, reward, cutoff))
+            best = max(logged, key=lambda ranking: users.expected_reward(ranking, settings.reward, settings.cutoff))
             if (best != lists["in production"]).any():
-                lists["best of the logged lists"] = best
+                lists["best of the logged lists, under the model"] = best
         return lists
 
 
@@ -452,14 +465,6 @@ def _users(instance: Instance) -> ClickModel:
     (model,) = instance.models.values()
     assert isinstance(model, ClickModel)
     return model
-
-
-def _logged_lists(log: ClickLog, labels: Sequence[str]) -> list[NDArray[np.int64]]:
-    """Lists of the items with these labels, by their numbers among them, that the log shows often."""
-    number = {log.item_labels.index(label): item for item, label in enumerate(labels)}
-    lists, counts = np.unique(log.items, axis=0, return_counts=True)
-    frequent = lists[counts >= LEAST_SHOWN].tolist()
-    return [np.array([number[item] for item in ranking]) for ranking in frequent if set(ranking) <= number.keys()]
 
 
 # ------------------------------------------------------------------------------------------------------------ estimates
@@ -471,20 +476,26 @@ def _candidates(
     log: ClickLog,
     estimators: dict[str, Estimator],
     truth: ClickModel | None,
-    settings: _Settings,
+    settings: Settings,
 ) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
-    labels, (*_, reward, cutoff) = instance.estimation["items"], settings
+    labels, reward, cutoff = instance.estimation["items"], settings.reward, settings.cutoff
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
-    estimate = _Estimates(log, estimators, FixedPolicy(items[lists["in production"]]), settings)
+    production = FixedPolicy(items[lists["in production"]])
+    estimate = _Estimates(log, estimators, production, settings)
+    results = {}  # several candidates may be one list
+    for name, ranking in lists.items():
+        key = tuple(ranking.tolist()), name != "in production"
+        if key not in results:
+            results[key] = estimate(FixedPolicy(items[ranking]), compare=key[1])
     return tuple(
         Candidate(
             name,
             tuple(labels[item] for item in ranking[:cutoff].tolist()),
             _users(instance).expected_reward(ranking, reward, cutoff),
             None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
-            *estimate(FixedPolicy(items[ranking]), compare=name != "in production"),
+            *results[tuple(ranking.tolist()), name != "in production"],
         )
         for name, ranking in lists.items()
     )
@@ -493,9 +504,7 @@ def _candidates(
 class _Estimates:
     """Estimates lists by all estimators that can tell the reward, from the held-out sessions."""
 
-    def __init__(
-        self, log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: _Settings
-    ) -> None:
+    def __init__(self, log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings) -> None:
         self.log, self.estimators, self.production, self.settings = log, estimators, production, settings
         self.names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
         self.models = {name: QUICK.fit(MODEL_BASED[name], log) for name in self.names if name in MODEL_BASED}
@@ -505,7 +514,7 @@ class _Estimates:
     def __call__(self, policy: FixedPolicy, compare: bool) -> tuple[dict[str, Evaluation], dict[str, str]]:
         """The estimates, to be compared with the list in production or not; and why there is none, by estimator."""
         estimates, refused = {}, {}
-        _, _, seed, reward, cutoff = self.settings
+        seed, reward, cutoff = self.settings.seed, self.settings.reward, self.settings.cutoff
         for name in self.names:
             plain = {"dr": "ips"}.get(name, name.removesuffix("-dr"))
             # What predicts for the doubly robust estimators has not seen the held-out sessions.
@@ -522,20 +531,23 @@ class _Estimates:
 
 
 def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Check, ...]]:
-    """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them."""
-    lists, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
-    most_frequent = np.argsort(-counts, kind="stable")[:MOST_LISTS]
-    whole = (lists[most_frequent] >= 0).all(axis=1)
-    frequent = most_frequent[(counts[most_frequent] >= LEAST_SHOWN) & whole]
-    if len(frequent) < LEAST_LISTS or reward == "satisfaction":  # of which no log tells
+    """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them.
+
+    A list is estimated from the sessions that showed another one of its length, so that only lists beside another one of their
+    length stand to choose.
+    """
+    if reward == "satisfaction":  # of which no log tells
         return (), (), ()
-    clicks = log.clicks[:, :cutoff].sum(axis=1)
-    per_session = np.minimum(clicks, 1) if reward == "any_click" else clicks
-    earned = np.array([per_session[index == i].mean() for i in frequent])
-    noise = np.array([per_session[index == i].std() / np.sqrt(counts[i]) for i in frequent])
+    shown = DistinctLists(log, reward, cutoff)
+    often = shown.counts >= LEAST_SHOWN
+    often &= np.bincount(shown.lengths)[shown.lengths] > 1
+    rows = np.flatnonzero(often)[np.argsort(-shown.counts[often], kind="stable")[:MOST_LISTS]]
+    if len(rows) < LEAST_LISTS:
+        return (), (), ()
+    earned, noise = shown.means[rows], np.sqrt(shown.variances[rows] / shown.counts[rows])
     checks = []
     for name in filter(CAN_ESTIMATE[reward].__contains__, CHECKED):
-        values = np.array([_estimate_logged(log[index != i], lists[i], name, reward, cutoff) for i in frequent])
+        values = np.array([_estimate_logged(log, shown, row, name, reward, cutoff) for row in rows.tolist()])
         if np.isfinite(values).sum() >= LEAST_LISTS:
             checks.append(_compared(name, values, earned))
     return (tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else ((), (), ())
@@ -550,16 +562,20 @@ def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64
     return Check(name, tuple(values.tolist()), error, correlation, int(finite.sum()))
 
 
-def _estimate_logged(log: ClickLog, ranking: NDArray[np.int32], name: str, reward: str, cutoff: int | None) -> float:
-    """The value of a list by sessions that showed another; NaN where it is refused."""
-    logging = None if name in MODEL_BASED else empirical_policies(log)
+def _estimate_logged(log: ClickLog, shown: DistinctLists, row: int, name: str, reward: str, cutoff: int | None) -> float:
+    """The value of a list by sessions that showed another one of its length; NaN where it is refused."""
+    length = int(shown.lengths[row])
+    others = log[(shown.lengths[shown.index] == length) & (shown.index != row)]
+    others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None)
+    logging = None if name in MODEL_BASED else empirical_policies(others)
+    target = FixedPolicy(shown.lists[row, :length])
     try:
-        return evaluate(log, FixedPolicy(ranking), name, logging=logging, reward=reward, cutoff=cutoff, bootstrap=1).value
+        values, _ = contributions(
+            others, target, name, logging=logging, reward=reward, cutoff=None if cutoff is None else min(cutoff, length)
+        )
     except ValueError:
         return np.nan
-
-
-# -------------------------------------------------------------------------------------------------------------- verdict
+    return float(values.sum(axis=1).mean())
 
 
 def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:
@@ -568,23 +584,6 @@ def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:
     able = [name for name, estimate in proposal.estimates.items() if estimate.effective_sample_size >= LEAST_SESSIONS]
     if not checks:
         return tuple(name for name in able if name not in MODEL_BASED)
-    errors = _errors(checks)
+    errors = {check.estimator: check.error for check in checks}
     least = min(map(errors.__getitem__, errors.keys() & able), default=0.0)
     return tuple(name for name in able if name == "dr" or errors.get(name, np.inf) <= NEAR * least)
-
-
-def _errors(checks: Sequence[Check]) -> dict[str, float]:
-    return {check.estimator: check.error for check in checks}
-
-
-def _verdict(production: Candidate, proposal: Candidate, believed: Sequence[str], checks: Sequence[Check]) -> Verdict:
-    if not believed:
-        return "unknown"
-    gains = map(proposal.estimates.__getitem__, believed)
-    differences, lows = np.array([(gain.difference, gain.difference_interval[0]) for gain in gains]).T  # type: ignore[index]
-    if proposal.labels == production.labels or not (differences > 0).all():
-        return "not better"
-    beyond = differences > [_errors(checks).get(name, 0.0) for name in believed]
-    if checks and (lows > 0).all() and beyond.all():
-        return "better"
-    return "likely better" if (lows > 0).any() else "not better"

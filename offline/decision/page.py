@@ -15,8 +15,11 @@ import numpy as np
 from ...core.files import make_folder, write_whole
 from ...core.templates import templates
 from ...runner.reports.figures import save_figure
+from ..evaluation import LEAST_SESSIONS
 from .decide import AGENTS, NEAR, Decision
-from .figures import PANELS, decision_figure, panel_svg
+from .evidence import LEVEL
+from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
+from .fit import FITS, PATTERNS
 from .words import UNITS
 
 __all__ = ["command_of", "to_dict", "to_html", "write_decision"]
@@ -45,7 +48,14 @@ def write_decision(decision: Decision, folder: str | Path) -> list[Path]:
 
 def to_dict(decision: Decision) -> dict[str, Any]:
     """All figures of a decision, as JSON holds them: what is not a number is null."""
-    figures = vars(decision) | {"instance": INSTANCE, "curves": decision.curves.to_dict(as_series=False)}
+    evidence = vars(decision.evidence)
+    figures = vars(decision) | {
+        # What version 1.0 called so stands where it stood.
+        "scores": evidence["scores"],
+        "evidence": {name: value for name, value in evidence.items() if name not in ("scores", "groups")},
+        "instance": INSTANCE,
+        "curves": decision.curves.to_dict(as_series=False),
+    }
     return {"clickgym": version("clickgym"), "command": command_of(decision)} | _plain(figures)
 
 
@@ -70,9 +80,12 @@ def to_html(decision: Decision) -> str:
         unit=UNITS[decision.reward],
         moves=[(label, place.get(label)) for label in decision.proposal.labels],
         near=NEAR,
-        panels={
-            title: {theme: _data_uri(panel_svg(decision, title, theme)) for theme in ("light", "dark")} for title in PANELS
-        },
+        fits=FITS,
+        level=LEVEL,
+        patterns=PATTERNS,
+        least_sessions=LEAST_SESSIONS,
+        most_gains=MOST_GAINS,
+        panels={title: {theme: _data_uri(svg) for theme, svg in panel_svg(decision, title).items()} for title in PANELS},
         command=command_of(decision),
         version=version("clickgym"),
         finite=math.isfinite,

@@ -13,13 +13,16 @@ from ..model_weights import MODEL_BASED
 
 if TYPE_CHECKING:
     from .decide import Decision
+    from .lists import Measured
 
-__all__ = ["UNITS", "advice", "and_", "objections", "percent"]
+__all__ = ["UNITS", "advice", "and_", "objections"]
 
 UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session"}
 
 SHORT = 1000
 """Held-out sessions of the query below which the log is called short."""
+COMPLETE = 0.95
+"""Share of the sessions below which it is said of how many a measured gain speaks."""
 SURE = 3.0
 """Standard errors beyond which two halves of the log are called different."""
 
@@ -28,16 +31,13 @@ def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     """The headline, and what it rests on, a sentence each."""
     if decision.verdict == "unknown":
         return "Nothing can be recommended", tuple(_lacks(decision))
-    if decision.proposal.labels == decision.production.labels:
-        return "Keep the list in production", (
-            f"{_winner(decision)}, the agent that lost least to the fitted users, ends at the very list that is in production.",
-        )
-    headline = {
-        "better": "Show the proposed list",
-        "likely better": "Try the proposed list in an experiment",
-        "not better": "Keep the list in production",
-    }[decision.verdict]
-    return headline, (*_gain(decision), *_precision(decision), *_reservation(decision))
+    if decision.verdict == "not better":
+        return "Keep the list in production", (*_no_ground(decision), *_same(decision), *_fit(decision))
+    if decision.evidence.ground == "measured":
+        return "Show the proposed list", (*_measured(decision), *_certainty(decision), *_precision(decision))
+    return "Try the proposed list in an experiment", (
+        *_modelled(decision), *_certainty(decision), *_precision(decision), "So it is worth an experiment, and no promise.",
+    )  # fmt: skip
 
 
 def _lacks(decision: Decision) -> Iterable[str]:
@@ -45,42 +45,126 @@ def _lacks(decision: Decision) -> Iterable[str]:
     proposal = decision.proposal
     sizes = {name: estimate.effective_sample_size for name, estimate in proposal.estimates.items()}
     few = {name: size for name, size in sizes.items() if size < LEAST_SESSIONS}
+    if decision.reward == "satisfaction":
+        yield "No log tells who was satisfied, so that no list can be measured, and no estimator tried on what lists earned."
+        return
+    yield (
+        f"No logged list can be compared with that in production: that takes {LEAST_SESSIONS} sessions of another whole list."
+    )
     if few:
         yield (
-            f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {_winner(decision)} "
+            f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {decision.winner} "
             f"weigh as few as {min(few.values()):.0f}; at least {LEAST_SESSIONS} are needed ({and_(few)})."
         )
     if proposal.refused:
         yield (
-            f"The held-out sessions do not show what the list of {_winner(decision)} does, and leave no estimate by "
+            f"The held-out sessions do not show what the list of {decision.winner} does, and leave no estimate by "
             f"{and_(proposal.refused)} "
             f"({next(iter(proposal.refused.values()))})."
         )
-    if not decision.checks and decision.reward == "satisfaction":
-        yield "No log tells who was satisfied, so that no estimator can be tried on what lists have earned."
-    elif not decision.checks:
+    if not decision.checks:
         yield (
             "Too few lists were logged often: estimators that assume a click model cannot be tried on them, and are not "
             "believed."
         )
+    yield from _fit(decision)
 
 
-def _gain(decision: Decision) -> Iterable[str]:
-    """How the proposed list compares with that in production, by the estimators that are believed."""
-    gains, production = decision.gains, decision.production.estimates
-    differences = [gain.difference or 0.0 for gain in gains.values()]
-    now = [production[name].value for name in gains if name in production]
+def _no_ground(decision: Decision) -> Iterable[str]:
+    """Why no list is recommended, though there is something to judge by."""
+    evidence, unit = decision.evidence, UNITS[decision.reward]
+    if evidence.measured and evidence.ground != "measured":
+        best = max(evidence.measured, key=lambda each: each.difference)
+        yield (
+            f"None of the {_count(len(evidence.measured), 'logged list')} with at least {LEAST_SESSIONS} sessions earned more "
+            f"than the list in production beyond chance; the most has a difference of {_with_interval(best)} {unit}."
+        )
+    if evidence.proposal is None:
+        if evidence.fitting:
+            yield f"By no click model that fits ({and_(evidence.fitting)}) another list gains for sure."
+        return
+    assert evidence.difference is not None
+    assert evidence.interval is not None
+    low, high = evidence.interval
+    source = "measured in the log" if evidence.ground == "measured" else f"by {and_(evidence.fitting)}, at the least"
     yield (
-        f"In {decision.n_held_out:,} sessions that neither models nor agents have seen, the proposed list would have earned "
-        f"{_range(gain.value for gain in gains.values())} {UNITS[decision.reward]}, the list in production {_range(now)}: a "
-        f"difference of {_range(differences, signed=True)}"
-        f"{f' ({percent(differences, now)})' if now and min(now) > 0 else ''}."
+        f"The most promising list may gain {evidence.difference:+.3f} {unit} ({low:+.3f} to {high:+.3f}), {source}. That is no "
+        f"gain to rely on: it has a probability of {evidence.p_value:.2g} if there is none, and {_threshold(decision)}."
     )
-    shares = [100 * (gain.probability_better or 0.0) for gain in gains.values()]
+
+
+def _threshold(decision: Decision) -> str:
+    """How improbable a gain has to be where there is none."""
+    if decision.n_decided > 1:
+        return (
+            f"the correction for the {decision.n_decided:,} queries that were decided at once (Benjamini–Hochberg) asks for "
+            f"{decision.level:.2g} or less"
+        )
+    return f"{decision.level:.2g} or less is asked for"
+
+
+def _same(decision: Decision) -> Iterable[str]:
+    if decision.proposal.labels == decision.production.labels:
+        yield f"{decision.winner}, the agent that lost least to the fitted users, ends at the very list that is in production."
+
+
+def _measured(decision: Decision) -> Iterable[str]:
+    """What the log says of a list that it showed often."""
+    evidence = decision.evidence
+    best, n = evidence.measured[0], len(evidence.measured)
+    others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
-        f"Certainty: it gains in {_range(shares, digits=1)} % of 1,000 resamplings of these "
-        f"sessions, by {and_(gains)}. That leaves out what their own assumptions are wrong by."
+        f"The log showed this list in {best.sessions:,} sessions. It earned {_with_interval(best)} {UNITS[decision.reward]} "
+        f"more than the list in production{_relative(decision, best.difference)}{others}. The interval allows for the choice, "
+        "and no click model is assumed."
     )
+    if best.share < COMPLETE:
+        yield f"That is said of the {best.share:.0%} of sessions whose number of results lets both lists be measured."
+    if decision.n_decided > 1:
+        yield f"A gain by chance has a probability of {best.p_value:.2g}; {_threshold(decision)}."
+
+
+def _modelled(decision: Decision) -> Iterable[str]:
+    """What click models say of a list that the log hardly shows."""
+    evidence = decision.evidence
+    assert evidence.difference is not None
+    assert evidence.interval is not None
+    low, high = evidence.interval
+    models, several = and_(each.model for each in evidence.judged), len(evidence.judged) > 1
+    yield (
+        f"The log shows this list too rarely to measure it. {models} {'fit' if several else 'fits'} the held-out clicks. By "
+        f"{'the one of them that doubts it most' if several else 'this model'} it earns {evidence.difference:+.3f} "
+        f"({low:+.3f} to {high:+.3f}) {UNITS[decision.reward]} more than the list in "
+        f"production{_relative(decision, evidence.difference)}."
+    )
+    errors = _range(each.typical_error for each in evidence.judged)
+    yield (
+        f"Each model is corrected by what it gets wrong about the logged lists, and its interval counts that it is off by about"
+        f" {errors} for a list that it has not seen."
+    )
+    if decision.n_decided > 1:
+        yield f"Without a gain this has a probability of {evidence.p_value:.2g}; {_threshold(decision)}."
+
+
+def _fit(decision: Decision) -> Iterable[str]:
+    """That no model fits, and what follows."""
+    fits = decision.evidence.fits
+    if any(fit.fits for fit in fits):
+        return
+    if not any(fit.patterns for fit in fits):
+        yield "The held-out sessions are too few to test whether a click model fits, so that only logged lists are judged."
+        return
+    yield "No click model fits the held-out clicks (step 1), so that only logged lists are judged."
+
+
+def _certainty(decision: Decision) -> Iterable[str]:
+    """What off-policy estimators say of the proposal."""
+    gains = decision.gains
+    if gains:
+        yield (
+            f"Off-policy estimates from the {decision.n_held_out:,} held-out sessions say "
+            f"{_range((gain.difference or 0.0 for gain in gains.values()), signed=True)} ({and_(gains)})."
+        )
 
 
 def _precision(decision: Decision) -> Iterable[str]:
@@ -93,14 +177,19 @@ def _precision(decision: Decision) -> Iterable[str]:
         )
 
 
-def _reservation(decision: Decision) -> Iterable[str]:
-    """Why the advice is no more than it is."""
-    if decision.verdict == "not better":
-        yield "That is no gain to rely on."
-    elif decision.verdict == "likely better" and decision.checks:
-        yield f"{_weakness(decision)}, so this is worth an experiment, and no promise."
-    elif decision.verdict == "likely better":
-        yield "Too few lists were logged often to try the estimators on: this is worth an experiment, and no promise."
+def _relative(decision: Decision, difference: float) -> str:
+    """A gain in percent of what the list in production earns by the models, or by what was logged."""
+    base = decision.production.predicted
+    return f" ({100 * difference / base:+.0f} %)" if base > 0 else ""
+
+
+def _with_interval(gain: Measured) -> str:
+    low, high = gain.interval
+    return f"{gain.difference:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}s" if n > 1 else f"one {what}"
 
 
 def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
@@ -112,8 +201,11 @@ def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
     """
     sentences = {
         "Overlap": _overlap(decision, log),
+        "Fit": _misfit(decision),
         "Disagreement": _disagreement(decision),
         "Optimism of the model": _optimism(decision),
+        "Mean weights": _weights(decision),
+        "Lists of several lengths": _lengths(log),
         "A short log": _short(decision),
         "How lists were chosen": _counted(log),
         "Changes over time": _drift(log, decision.cutoff),
@@ -140,6 +232,41 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
     return f"{words}."
 
 
+def _misfit(decision: Decision) -> str:
+    """What the users of the simulation do not explain."""
+    fit = decision.evidence.fits[0]
+    if fit.fits or not fit.patterns:
+        return ""
+    pattern = min(fit.patterns, key=lambda each: each.p_value)
+    group = pattern.worst
+    return (
+        f"{fit.model} predicts best, and yet chance does not explain what it leaves over, most by {pattern.name}: "
+        f"{group.name} was clicked in {group.observed:.1%} of {group.displays:,} held-out displays, where it predicts "
+        f"{group.predicted:.1%}. What agents do in step 3 is done with these users."
+    )
+
+
+def _weights(decision: Decision) -> str:
+    """Estimates of the proposal whose mean weight is not 1."""
+    off = {
+        name: estimate.mean_weight
+        for name, estimate in decision.proposal.estimates.items()
+        if any("mean weight" in caution for caution in estimate.cautions)
+    }
+    if not off:
+        return ""
+    weights = and_(f"{weight:.3f} of {name}" for name, weight in off.items())
+    return f"The mean weight is {weights}, where 1 is expected; these estimates in step 4 are off by about as much."
+
+
+def _lengths(log: ClickLog) -> str:
+    lengths, counts = np.unique(log.lengths, return_counts=True)
+    if len(lengths) < 2:
+        return ""
+    shares = and_(f"{length} ({count / len(log):.0%})" for length, count in zip(lengths.tolist(), counts, strict=True))
+    return f"The lists of the log have {shares} items. A session with fewer shows the first items of a list."
+
+
 def _disagreement(decision: Decision) -> str:
     gains = {
         name: estimate.difference for name, estimate in decision.proposal.estimates.items() if estimate.difference is not None
@@ -158,14 +285,14 @@ def _disagreement(decision: Decision) -> str:
 
 def _optimism(decision: Decision) -> str:
     promised = decision.proposal.predicted - decision.production.predicted
-    if not decision.believed or decision.proposal.labels == decision.production.labels:
+    if not decision.believed or decision.evidence.ground == "measured":
         return ""
     differences = [gain.difference or 0.0 for gain in decision.gains.values()]
-    if promised <= np.mean(differences):
+    if promised <= np.mean(differences) or decision.proposal.labels == decision.production.labels:
         return ""
     return (
-        f"{decision.scores[0].model}, the model on which the list was learned, promises {promised:+.3f}; the held-out "
-        f"sessions say {_range(differences, signed=True)}. An optimum takes advantage of the errors of its model."
+        f"{decision.scores[0].model}, the model of the users, promises {promised:+.3f} for this list; the held-out sessions "
+        f"say {_range(differences, signed=True)}. A list that is best for a model takes advantage of its errors."
     )
 
 
@@ -219,30 +346,17 @@ def _mix(decision: Decision) -> str:
 
 
 def _few(decision: Decision, log: ClickLog) -> str:
-    n_items = len(np.unique(log.items))
+    n_items = len(np.unique(log.items[log.items >= 0]))
     if n_items <= decision.instance.n_items:
         return ""
-    return f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
-
-
-def _weakness(decision: Decision) -> str:
-    """Why a gain is likely and no more."""
-    errors = {check.estimator: check.error for check in decision.checks}
-    small = [
-        f"by {name} the gain of {gain.difference:+.3f} is no larger than its own error of {errors[name]:.3f}"
-        for name, gain in decision.gains.items()
-        if name in errors and gain.difference is not None and gain.difference <= errors[name]
-    ]
-    unsure = [
-        f"by {name} no gain would be possible, too"
-        for name, gain in decision.gains.items()
-        if gain.difference_interval is not None and gain.difference_interval[0] <= 0
-    ]
-    return f"But {and_(small + unsure)}"
-
-
-def _winner(decision: Decision) -> str:
-    return decision.proposal.name.removeprefix("learned by ")
+    words = f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
+    others = [label for label in decision.evidence.production if label not in decision.instance.estimation["items"]]
+    if others:
+        words += (
+            f" The list in production also shows {and_(others)}; in steps 3 to 5 stands what comes next in place of "
+            f"{'it' if len(others) == 1 else 'them'}."
+        )
+    return words
 
 
 def _range(values: Iterable[float], signed: bool = False, digits: int = 3) -> str:
@@ -250,12 +364,6 @@ def _range(values: Iterable[float], signed: bool = False, digits: int = 3) -> st
     ends = list(values)
     low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in (min(ends), max(ends)))
     return low if low == high else f"{low} to {high}"
-
-
-def percent(differences: Iterable[float], base: Iterable[float]) -> str:
-    """Differences in percent of what there is now."""
-    shares = [100 * difference / now for difference, now in zip(differences, base, strict=True)]
-    return f"{_range(shares, signed=True, digits=0)} %"
 
 
 def and_(words: Iterable[str]) -> str:

@@ -157,6 +157,21 @@ class Estimator(ABC):
         """The mean of `conditional_perplexity_by_rank` over the positions that the log has."""
         return float(np.nanmean(self.conditional_perplexity_by_rank(log)))
 
+    def click_probabilities(self, log: ClickLog, *, given: bool = False) -> Floats:
+        """The probability of a click at each position of each session's list, ``(N, K)``; 0 below its end.
+
+        Args:
+            log: sessions with as many positions.
+            given: given the session's clicks above, instead of whatever they are.
+        """
+        query_of, item_of = self._renumber(log)
+        queries, items = query_of[log.queries], item_of[log.items]
+        unknown = (items < 0) | (queries[:, None] >= len(self._query_index))
+        pairs = self._find(np.where(unknown, -1, queries[:, None] * len(self._item_index) + items))
+        pairs[log.items < 0] = -1
+        law = self._conditional if given else self._marginal
+        return np.where(log.items < 0, 0.0, law(queries.astype(np.int32), pairs, log.clicks))
+
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the given order.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import agents, offline
     from .envs.check_click_model import check_click_model
     from .lab.bench.card import Scorecard, bench
+    from .offline.decision.all_queries import decide_all
     from .offline.decision.decide import decide
     from .offline.record import record
     from .offline.replay import replay
@@ -39,6 +40,7 @@ __all__ = [
     "check_agent",
     "check_click_model",
     "decide",
+    "decide_all",
     "envs",
     "list_agents",
     "list_environments",
@@ -64,6 +66,7 @@ _LATER = {
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
+    "decide_all": ".offline.decision.all_queries",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",

@@ -17,7 +17,8 @@ from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel
 from clickgym.envs.instances import load_instance
 from clickgym.offline import ClickLog, FixedPolicy, evaluate, hold_out, write_tidy
-from clickgym.offline.decision.decide import Candidate, Check, _believed, _check, _verdict, decide
+from clickgym.offline.decision.decide import Check, _believed, _check, decide
+from clickgym.offline.decision.evidence import LEVEL, Evidence, verdict
 from clickgym.offline.decision.page import to_dict, to_html
 from clickgym.offline.decision.words import advice, objections
 
@@ -130,39 +131,37 @@ def test_the_seed_decides(log):
 # -------------------------------------------------------------------------------------------------------------- verdict
 
 
-def candidate(decision, name, labels, **gains):
-    """Estimates whose differences have these middles and ends."""
-    pattern = decision.proposal.estimates["pbm"]
-    estimates = {
-        estimator: replace(pattern, estimator=estimator, difference=middle, difference_interval=(low, high))
-        for estimator, (low, middle, high) in gains.items()
-    }
-    return Candidate(name, labels, 1.0, None, estimates, {})
-
-
 def tried(**errors):
     return [Check(name, (1.0,) * 3, error, 0.9, 3) for name, error in errors.items()]
 
 
 VERDICTS = {
-    "sure and beyond its error": ({"pbm": (0.1, 0.2, 0.3)}, {"pbm": 0.05}, "better"),
-    "sure, but within its error": ({"pbm": (0.1, 0.2, 0.3)}, {"pbm": 0.25}, "likely better"),
-    "one is not sure": ({"pbm": (0.1, 0.2, 0.3), "dbn": (-0.1, 0.1, 0.3)}, {"pbm": 0.05, "dbn": 0.05}, "likely better"),
-    "none is sure": ({"pbm": (-0.1, 0.1, 0.3)}, {"pbm": 0.05}, "not better"),
-    "one sees a loss": ({"pbm": (0.1, 0.2, 0.3), "dbn": (-0.3, -0.1, 0.1)}, {"pbm": 0.05, "dbn": 0.05}, "not better"),
-    "who is far off is not asked": ({"pbm": (0.1, 0.2, 0.3), "dbn": (-0.3, -0.1, 0.1)}, {"pbm": 0.05, "dbn": 0.08}, "better"),
-    "nobody was tried that can judge": ({"pbm": (0.1, 0.2, 0.3)}, {"ubm": 0.05}, "unknown"),
-    "no click model is believed untried": ({"pbm": (0.1, 0.2, 0.3)}, {}, "unknown"),
-    "what assumes none is, with caution": ({"dr": (0.1, 0.2, 0.3)}, {}, "likely better"),
-    "dr needs no trial": ({"pbm": (0.1, 0.2, 0.3), "dr": (-0.1, 0.2, 0.5)}, {"pbm": 0.05}, "likely better"),
+    "measured, and sure": ("measured", LEVEL, True, "better"),
+    "measured, but by chance": ("measured", 1.01 * LEVEL, True, "not better"),
+    "click models alone are never sure": ("models", 0.0, True, "likely better"),
+    "models, but by chance": ("models", 1.01 * LEVEL, True, "not better"),
+    "nothing stands out": (None, 1.0, True, "not better"),
+    "nothing to judge by": (None, 1.0, False, "unknown"),
 }
 
 
-@pytest.mark.parametrize(("gains", "errors", "verdict"), VERDICTS.values(), ids=VERDICTS)
-def test_the_verdict_follows_from_who_is_believed(decision, gains, errors, verdict):
-    production, proposal = candidate(decision, "in production", ("a", "b")), candidate(decision, "learned", ("b", "a"), **gains)
-    checks = tried(**errors)
-    assert _verdict(production, proposal, _believed(proposal, checks), checks) == verdict
+@pytest.mark.parametrize(("ground", "p_value", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
+def test_the_verdict_follows_from_the_ground(decision, ground, p_value, enough, wanted):
+    evidence = replace(decision.evidence, ground=ground, p_value=p_value, enough=enough)
+    assert isinstance(evidence, Evidence)
+    assert verdict(evidence, LEVEL) == wanted
+
+
+BELIEVED = {
+    "who is far off is not believed": ({"pbm": 0.05, "dbn": 0.08}, {"pbm", "dr"}),
+    "who was not tried is not believed, but dr, which assumes nothing": ({"ubm": 0.05}, {"ubm", "dr"}),
+    "untried, no click model is": ({}, {"ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr"}),
+}
+
+
+@pytest.mark.parametrize(("errors", "believed"), BELIEVED.values(), ids=BELIEVED)
+def test_believed_are_estimators_that_came_near(decision, errors, believed):
+    assert set(_believed(decision.proposal, tried(**errors))) == believed
 
 
 def test_few_sessions_are_not_believed(decision):
@@ -171,8 +170,8 @@ def test_few_sessions_are_not_believed(decision):
 
 
 def test_every_verdict_has_its_words(decision):
-    for verdict in ("better", "likely better", "not better", "unknown"):
-        headline, summary = advice(replace(decision, verdict=verdict, checks=tried(pbm=9.0)))
+    for name in ("better", "likely better", "not better", "unknown"):
+        headline, summary = advice(replace(decision, verdict=name, checks=tried(pbm=9.0)))
         assert headline
         assert all(sentence.endswith(".") for sentence in summary)
 
@@ -247,7 +246,7 @@ def test_the_command_writes_a_page_and_what_it_rests_on(written):
     assert "<h1>Show the proposed list</h1>" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert "<script" not in page
-    assert page.count("<img") == 8  # four panels, for light and dark
+    assert page.count("<img") == 12  # six panels, for light and dark
     for name in found["candidates"][1]["estimates"]:
         assert f">{name}</th>" in page
 
@@ -296,12 +295,15 @@ def test_a_query_of_a_few_sessions_is_refused():
 
 
 def test_the_real_sample(data_folder, tmp_path):
-    """What the documentation tells: the list is better by the estimators that come near, but not beyond their errors."""
+    """What the documentation tells: no model fits, and no list that was logged often earned more than the one in production."""
     name = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     found = decide(name, horizon=20_000, runs=1, agents=["CascadeKLUCB"])
     assert (found.query, found.n_of_query, found.n_held_out) == ("9982-0", 23_885, 7175)
     assert found.scores[0].model == "UBM by query"
-    assert found.verdict == "likely better"
+    assert found.evidence.fitting == []
+    assert found.evidence.fits[0].patterns[1].worst.name == "46601 below 84493"
+    assert [gain.sessions for gain in found.evidence.measured] == [660, 207]
+    assert found.verdict == "not better"
     assert set(found.believed) == {"pbm", "dbn"}
     assert len(found.earned) == 10
     assert {check.estimator: round(check.error, 3) for check in found.checks}["pbm"] == 0.045

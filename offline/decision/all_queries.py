@@ -1,0 +1,392 @@
+"""Decisions for many queries of a log: it is read once, click models are fitted once, and the verdicts hold against their
+number.
+
+Each query is judged as `decide` judges it alone, which gives the probability of its list being recommended by chance. Of all
+queries those are recommended that the procedure of Benjamini and Hochberg keeps: with m queries and sorted probabilities p(1) ≤
+… ≤ p(m) all up to the largest p(k) ≤ level k / m. So among the recommended lists, the expected share of those that are no
+better than the list in production is at most ``level``, as long as queries are independent or depend on one another in one
+direction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import polars
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+from ...core.checks import check_count, check_flag
+from ...core.files import make_folder, read_json, write_whole
+from ...core.templates import templates
+from ...runner.sweep import check_workers
+from ..comparison import read_sessions
+from ..log import ClickLog
+from ..tables import MAX_MEMORY
+from .decide import AGENTS, Settings, Weighed, check_log, conclude, weigh
+from .evidence import LEVEL, Evidence, Verdict, verdict
+from .models import Models
+from .page import INSTANCE, to_dict, to_html
+from .words import UNITS
+
+__all__ = ["Decisions", "QueryDecision", "decide_all", "threshold"]
+
+PAGES = "queries"
+VERDICTS = "verdicts.jsonl"
+CONFIG = "config.json"
+MOST_IN_BATCH = 10
+"""Queries that a worker is given at once; a run that is stopped loses no more for each worker."""
+
+
+@dataclass(frozen=True)
+class QueryDecision:
+    """What was decided for a query.
+
+    Attributes:
+        query: its label.
+        sessions: of the query in the log.
+        verdict: as of `Decision`; ``"refused"`` where nothing could be decided.
+        recommended: labels of the list to show instead of that in production; empty where it is kept, or nothing known.
+        difference, interval: the gain of the best list on that in production and its 95 % interval; None where no list stands
+            out.
+        p_value: of there being no gain; 1 where no list stands out.
+        cautions: what speaks against it, by catchword; for a refused query why.
+        page: its page, beside that of all queries; empty where there is none.
+    """
+
+    query: str
+    sessions: int
+    verdict: Verdict | str
+    recommended: tuple[str, ...]
+    difference: float | None
+    interval: tuple[float, float] | None
+    p_value: float
+    cautions: tuple[str, ...]
+    page: str
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions for many queries.
+
+    Attributes:
+        log: the name of the log's file, or what stands for it.
+        reward, cutoff: what a list earns.
+        n_sessions: of the log.
+        level: the expected share of recommended lists that are no better, at most.
+        threshold: the largest probability with which a list is recommended.
+        queries: what was decided, the most frequent query first.
+    """
+
+    log: str
+    reward: str
+    cutoff: int | None
+    n_sessions: int
+    level: float
+    threshold: float
+    queries: tuple[QueryDecision, ...]
+
+    def to_frame(self) -> polars.DataFrame:
+        """A row for each query."""
+        rows = [
+            {
+                "query": each.query,
+                "sessions": each.sessions,
+                "verdict": each.verdict,
+                "recommended": " ".join(each.recommended),
+                "gain": each.difference,
+                "gain_low": None if each.interval is None else each.interval[0],
+                "gain_high": None if each.interval is None else each.interval[1],
+                "p_value": each.p_value,
+                "cautions": "; ".join(each.cautions),
+                "page": each.page,
+            }
+            for each in self.queries
+        ]
+        floats = dict.fromkeys(("gain", "gain_low", "gain_high", "p_value"), polars.Float64)
+        return polars.DataFrame(rows, schema_overrides=floats)
+
+
+def decide_all(
+    log: str | os.PathLike[str] | ClickLog,
+    out: str | os.PathLike[str],
+    *,
+    top: int | None = None,
+    agents: Sequence[str] = AGENTS,
+    horizon: int = 100_000,
+    runs: int = 5,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    seed: int = 0,
+    pages: bool = True,
+    n_jobs: int = -1,
+    log_format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    duplicates: str = "refuse",
+    max_memory: int | str = MAX_MEMORY,
+    on_step: Callable[[str], object] = lambda text: None,
+    on_progress: Callable[[str, int, int], object] = lambda what, done, total: None,
+) -> Decisions:
+    """Decide for the queries of a log which list to show.
+
+    What is done is in the folder, and is not done again by another call with the same log and settings.
+
+    Args:
+        log: a log, or its file.
+        out: folder of the page, ``decisions.html``, of ``decisions.csv``, and of a page for each query; made if need be.
+        top: only so many of the most frequent queries; None takes all.
+        agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
+        pages: whether each query gets its page, for which agents play; without, only the verdicts are found.
+        n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
+            backend (Dask).
+        on_step: is told what was done, in a line.
+        on_progress: is told what is done for each query, of how many it is done, and of how many it is to be done.
+
+    Returns:
+        The decisions.
+
+    Raises:
+        ValueError, TypeError, OSError: on wrong input, before any model is fitted, and on a folder of other decisions.
+
+    Example:
+        >>> import tempfile, gymnasium as gym, clickgym
+        >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
+        >>> log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 3000, seed=0)
+        >>> decisions = decide_all(log, tempfile.mkdtemp(), pages=False, n_jobs=1)
+        >>> decisions.queries[0].verdict, decisions.queries[0].recommended
+        ('better', ('2', '1'))
+    """
+    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff)
+    check_workers(n_jobs)
+    check_flag("pages", pages)
+    if top is not None:
+        top = check_count("top", top)
+    name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
+    logged = check_log(read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory), settings)
+    counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
+    queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
+    folder = Path(out)
+    _begin(folder, logged, settings, [*queries], name)
+    work = _Work(folder, name, settings, queries, n_jobs, on_progress)
+    for note in logged.notes:
+        on_step(note)
+    on_step(f"{len(logged):,} sessions in {name}, {len(queries):,} of {int((counts > 0).sum()):,} queries are decided")
+    models = Models(logged, reward, settings.seed)
+    return work.all(models, pages, on_step)
+
+
+def threshold(p_values: Sequence[float], level: float) -> float:
+    """The largest probability that the procedure of Benjamini and Hochberg keeps, or the one that it would ask of the least.
+
+    Example:
+        >>> threshold([0.001, 0.9, 0.008, 0.2], 0.02)
+        0.01
+    """
+    m = len(p_values)
+    kept = [k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / m]
+    return level * max(kept, default=1) / m
+
+
+class _Work:
+    """The arguments of `decide_all` that all steps need."""
+
+    def __init__(
+        self, folder: Path, name: str, settings: Settings, queries: dict[str, int], n_jobs: int,
+        on_progress: Callable[[str, int, int], object],
+    ) -> None:  # fmt: skip
+        self.folder, self.name, self.settings, self.queries = folder, name, settings, queries
+        self.n_jobs, self.on_progress = n_jobs, on_progress
+        width = len(str(len(queries)))
+        self.pages = {query: f"{PAGES}/{place:0{width}d}{_slug(query)}" for place, query in enumerate(queries, 1)}
+
+    def all(self, models: Models, pages: bool, on_step: Callable[[str], object]) -> Decisions:
+        """Verdicts, the threshold that follows, pages, and the table."""
+        found = self._verdicts(models, on_step)
+        level = threshold([row["p_value"] for row in found.values()], LEVEL)
+        on_step(f"{sum(_of(row, level) in ('better', 'likely better') for row in found.values()):,} lists are recommended")
+        if pages:
+            self._write_pages(models, found, level)
+        rows = tuple(self._row(query, found[query], level) for query in self.queries)
+        settings = self.settings
+        decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), LEVEL, level, rows)
+        write_whole(self.folder / "decisions.csv", _csv(decisions.to_frame()))
+        write_whole(self.folder / "decisions.html", _page(decisions))
+        return decisions
+
+    def _verdicts(self, models: Models, on_step: Callable[[str], object]) -> dict[str, dict[str, Any]]:
+        """What was weighed of each query, by query, from the file or anew."""
+        file = self.folder / VERDICTS
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        found: dict[str, dict[str, Any]] = {row["query"]: row for row in map(_whole_line, lines) if row}
+        due = [query for query in self.queries if query not in found]
+        if due:
+            models.prepare()
+            on_step(f"{len(models.fitted)} click models fitted to all queries")
+        with file.open("a", encoding="utf-8") as stream:
+            for row in self._parallel("judged", _weighed, models, due):
+                found[row["query"]] = row
+                print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
+        return found
+
+    def _write_pages(self, models: Models, found: dict[str, dict[str, Any]], level: float) -> None:
+        due = [query for query in self.queries if "refused" not in found[query] and not self._done(query, level)]
+        if due:
+            models.prepare()
+        for _ in self._parallel("written", _written, models, due, self.folder, self.pages, self.name, level, len(self.queries)):
+            pass
+
+    def _done(self, query: str, level: float) -> bool:
+        """Whether the page of a query is there, for this threshold."""
+        folder = self.folder / self.pages[query]
+        if not (folder / "decision.html").exists():
+            return False
+        try:
+            return bool(read_json(folder / "decision.json")["level"] == level)
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def _parallel(self, what: str, function: Callable[..., Any], models: Models, due: list[str], *arguments: Any) -> Any:
+        """What a function of models, settings and a query returns for each query, as soon as it is there."""
+        done = len(self.queries) - len(due)
+        self.on_progress(what, done, len(self.queries))
+        if not due:
+            return
+        workers = min(joblib.effective_n_jobs(self.n_jobs), len(due))
+        n_batches = -(-len(due) // min(MOST_IN_BATCH, -(-len(due) // workers)))  # each takes the models along
+        batches = [due[start::n_batches] for start in range(n_batches)]
+        parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
+        tasks = (joblib.delayed(_batch)(function, models.part(batch), self.settings, batch, *arguments) for batch in batches)
+        try:
+            for results in parallel(tasks):
+                yield from results
+                done += len(results)
+                self.on_progress(what, done, len(self.queries))
+        except BrokenProcessPool:
+            raise MemoryError("a worker process was killed, perhaps for want of memory; fewer workers need less") from None
+
+    def _row(self, query: str, row: dict[str, Any], level: float) -> QueryDecision:
+        if "refused" in row:
+            return QueryDecision(query, self.queries[query], "refused", (), None, None, 1.0, (row["refused"],), "")
+        result = _of(row, level)
+        recommended = tuple(row["proposal"][: self.settings.cutoff]) if result in ("better", "likely better") else ()
+        folder = self.folder / self.pages[query]
+        page = f"{self.pages[query]}/decision.html" if (folder / "decision.html").exists() else ""
+        cautions = tuple(read_json(folder / "decision.json")["against"]) if page else ()
+        interval = None if row["interval"] is None else (row["interval"][0], row["interval"][1])
+        return QueryDecision(
+            query, self.queries[query], result, recommended, row["difference"], interval, row["p_value"], cautions, page
+        )
+
+
+def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], name: str) -> None:
+    """Make the folder; refuse one that holds decisions from another log or with other settings."""
+    digest = sha256()
+    for array in (log.items, log.clicks, log.queries):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    labels = json.dumps([log.item_labels, log.query_labels])
+    digest.update(labels.encode())
+    config = {
+        "clickgym": version("clickgym"), "log": name, "digest": digest.hexdigest(), "queries": len(queries),
+    } | {key: list(value) if isinstance(value, tuple) else value for key, value in settings._asdict().items()}  # fmt: skip
+    file = folder / CONFIG
+    if file.exists():
+        before = read_json(file)
+        for key, value in config.items():
+            if before.get(key) != value:
+                raise ValueError(
+                    f"{folder} holds decisions with {key} = {before.get(key)!r}, here it is {value!r}; choose another folder"
+                )
+    make_folder(folder)
+    write_whole(file, json.dumps(config, indent=1) + "\n")
+
+
+def _batch(function: Callable[..., Any], models: Models, settings: Settings, queries: list[str], *arguments: Any) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a model that has not converged the log of a single query would tell
+        return [function(models, settings, query, *arguments) for query in queries]
+
+
+def _weighed(models: Models, settings: Settings, query: str) -> dict[str, Any]:
+    """What the log says of a query, or why it says nothing."""
+    sessions = models.sessions(query)
+    try:
+        sessions.check()
+    except ValueError as error:
+        return {"query": query, "refused": str(error), "p_value": 1.0}
+    evidence = weigh(models, sessions, settings).evidence
+    fields = ("proposal", "ground", "p_value", "difference", "interval", "enough")
+    return {"query": query} | {name: asdict(evidence)[name] for name in fields}
+
+
+def _of(row: dict[str, Any], level: float) -> str:
+    """The verdict for a query."""
+    if "refused" in row:
+        return "refused"
+    fields = {"production": (), "scores": (), "fits": (), "groups": (), "measured": (), "judged": (), "n_items": 0}
+    return verdict(Evidence(**{name: value for name, value in row.items() if name != "query"} | fields), level)
+
+
+def _written(
+    models: Models, settings: Settings, query: str, folder: Path, pages: dict[str, str], name: str, level: float, n_decided: int
+) -> str:
+    """Write the page of a query."""
+    weighed: Weighed = weigh(models, models.sessions(query), settings)
+    decision = conclude(models, weighed, settings, name=name, level=level, n_decided=n_decided, n_jobs=1)
+    place = folder / pages[query]
+    make_folder(place)
+    decision.instance.save(place / INSTANCE)
+    write_whole(place / "decision.html", to_html(decision))
+    write_whole(place / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
+    return query
+
+
+def _whole_line(line: str) -> dict[str, Any] | None:
+    """A line of verdicts; None of one that was cut short."""
+    try:
+        row: dict[str, Any] = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return row
+
+
+def _slug(query: str) -> str:
+    """What a folder's name has of a label."""
+    letters = re.sub(r"[^A-Za-z0-9]+", "-", query).strip("-")[:40]
+    return f"-{letters}" if letters else ""
+
+
+def _csv(frame: polars.DataFrame) -> str:
+    """The table; what a spreadsheet would compute begins with an apostrophe."""
+    texts = [
+        polars.when(polars.col(name).str.contains(r"^[=+\-@\t\r]")).then("'" + polars.col(name)).otherwise(polars.col(name))
+        .alias(name)
+        for name in ("query", "recommended", "cautions")
+    ]  # fmt: skip
+    return frame.with_columns(texts).write_csv()
+
+
+def _page(decisions: Decisions) -> str:
+    """One page with one table."""
+    recommended = [each for each in decisions.queries if each.recommended]
+    return (
+        templates(Path(__file__).parent)
+        .get_template("decisions.html")
+        .render(
+            decisions=decisions,
+            recommended=recommended,
+            verdicts=[*dict.fromkeys(each.verdict for each in decisions.queries)],
+            unit=UNITS[decisions.reward],
+            version=version("clickgym"),
+        )
+    )

@@ -1,0 +1,180 @@
+"""Whether a click model fits: held-out clicks beside its predictions, by patterns that it cannot have learned.
+
+A click model knows each item by one attraction (and satisfaction) and each position by its examination. So it cannot follow
+users for whom an item gains or loses by its neighbours, or by a position of its own. Clicks are therefore summed over all
+displays of an item at a position, of an item right below another, and of an item right above another. Under a model that fits,
+the sums of observed less predicted clicks differ from 0 by chance alone. Their squares in units of their standard errors are
+added up over the groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose scale and degrees of
+freedom come from the covariance of the groups, counted in the sessions. It also counts that the predictions were estimated:
+from n sessions, m held out, the variance is up to 1 + m / n times that of the clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import chdtrc
+
+from ..estimation.estimator import Estimator
+from ..log import ClickLog
+from .lists import distinct
+
+__all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_fit"]
+
+FITS = 0.01
+"""A model fits if what it leaves unexplained has at least this probability by chance, over all patterns."""
+LEAST_DISPLAYS = 50
+"""Displays of a group that is looked at."""
+LEAST_EXPECTED = 5
+"""Clicks that a model expects in it, and displays without: of fewer no sum is nearly normal."""
+MOST_GROUPS = 500
+
+PATTERNS = ("item at position", "item below item", "item above item")
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Displays that are alike in a pattern.
+
+    Attributes:
+        name: which, in words.
+        displays: how many.
+        predicted, observed: click rates.
+        error: standard error of their difference.
+    """
+
+    name: str
+    displays: int
+    predicted: float
+    observed: float
+    error: float
+
+    @property
+    def deviation(self) -> float:
+        """Observed less predicted, in standard errors."""
+        return (self.observed - self.predicted) / self.error
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Held-out clicks beside a model's predictions, by the groups of a pattern.
+
+    Attributes:
+        name: one of `PATTERNS`.
+        n_groups: that are looked at.
+        mean_square: of the deviations in standard errors; 1 by chance.
+        p_value: the probability of as much by chance.
+        worst: the group that deviates most.
+    """
+
+    name: str
+    n_groups: int
+    mean_square: float
+    p_value: float
+    worst: Group
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The test of fit of a click model.
+
+    Attributes:
+        model: its name.
+        patterns: what was looked at; empty where no group has enough displays.
+        p_value: of all patterns: the least of theirs, times their number.
+    """
+
+    model: str
+    patterns: tuple[Pattern, ...]
+    p_value: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether chance explains what the model does not."""
+        return self.p_value >= FITS
+
+
+def check_fit(
+    model: str, estimator: Estimator, log: ClickLog, n_train: int, lists: tuple[Indices, Indices] | None = None
+) -> tuple[Fit, tuple[tuple[str, Group], ...]]:
+    """Test a click model on held-out sessions of a query.
+
+    Args:
+        model: its name.
+        estimator: fitted to other sessions.
+        log: the held-out sessions.
+        n_train: sessions of the query to which it was fitted.
+        lists: a session of each distinct list, and which of them each session shows; None: they are looked for.
+
+    Returns:
+        The test, and all groups, each with the name of its pattern.
+    """
+    first, index = distinct(log.items)[:2] if lists is None else lists
+    predicted = estimator.click_probabilities(log[first])[index]
+    patterns, groups = [], []
+    for name, rows, positions, members, labels in _members(log):
+        kept, deviations, covariance = _deviations(log, predicted, rows, positions, members)
+        if not len(kept):
+            continue
+        counts = np.bincount(members, minlength=kept.max() + 1)[kept]
+        rates = [np.bincount(members, values[rows, positions], kept.max() + 1)[kept] for values in (predicted, log.clicks)]
+        covariance *= 1 + len(log) / max(n_train, 1)
+        errors = np.sqrt(np.diag(covariance))
+        of_pattern = [
+            Group(labels(member), int(count), float(expected / count), float(clicks / count), float(error / count))
+            for member, count, expected, clicks, error in zip(kept.tolist(), counts, *rates, errors, strict=True)
+        ]
+        groups += [(name, group) for group in of_pattern]
+        patterns.append(_pattern(name, deviations / errors, covariance / np.outer(errors, errors), of_pattern))
+    p_value = min([1.0, *(len(patterns) * pattern.p_value for pattern in patterns)])
+    return Fit(model, tuple(patterns), p_value), tuple(groups)
+
+
+def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, Callable[[int], str]]]:
+    """Of each pattern the displays, by session and position, the group of each, and what a group is called."""
+    items, n_items, label = log.items, len(log.item_labels), log.item_labels
+    rows, positions = np.nonzero(items >= 0)
+    yield (
+        PATTERNS[0], rows, positions, positions * n_items + items[rows, positions],
+        lambda member: f"{label[member % n_items]} at position {member // n_items + 1}",
+    )  # fmt: skip
+    rows, above = np.nonzero(items[:, 1:] >= 0)
+    pair = items[rows, above].astype(np.int64) * n_items + items[rows, above + 1]
+    yield PATTERNS[1], rows, above + 1, pair, lambda member: f"{label[member % n_items]} below {label[member // n_items]}"
+    yield PATTERNS[2], rows, above, pair, lambda member: f"{label[member // n_items]} above {label[member % n_items]}"
+
+
+def _deviations(
+    log: ClickLog, predicted: Floats, rows: Indices, positions: Indices, members: Indices
+) -> tuple[Indices, Floats, Floats]:
+    """The groups with enough displays, the sums of observed less predicted clicks, and their covariance.
+
+    The variance is that of the model's predictions: where clicks are rare, the one counted in them would be too small.
+    """
+    rates = predicted[rows, positions]
+    counts, expected, variance = (np.bincount(members, weights) for weights in (None, rates, rates * (1 - rates)))
+    kept = np.argsort(-counts, kind="stable")[:MOST_GROUPS]
+    enough = np.minimum(expected, counts - expected) >= LEAST_EXPECTED
+    kept = np.sort(kept[enough[kept] & (counts[kept] >= LEAST_DISPLAYS)])
+    residual = sparse.csr_matrix((log.clicks[rows, positions] - rates, (rows, members)), (len(log), len(counts)))[:, kept]
+    covariance = (residual.T @ residual).toarray()
+    scale = np.sqrt(variance[kept] / np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    covariance *= np.outer(scale, scale)
+    np.fill_diagonal(covariance, variance[kept])
+    return kept, np.asarray(residual.sum(axis=0)).ravel(), covariance
+
+
+def _pattern(name: str, deviations: Floats, correlation: Floats, groups: list[Group]) -> Pattern:
+    """The sum of squares of deviations beside the chi-squared law with its mean and variance."""
+    n = len(deviations)
+    scale = float((correlation**2).sum()) / n
+    p_value = float(chdtrc(n / scale, float((deviations**2).sum()) / scale))
+    worst = max(groups, key=lambda group: abs(group.deviation))
+    return Pattern(name, n, float((deviations**2).mean()), p_value, worst)

@@ -1,0 +1,177 @@
+"""Click models fitted to a log once, for the decisions of all its queries; and the sessions of a query."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from ..estimation.settings import CONVERGED
+from ..fitting import hold_out, query_instance
+from ..log import ClickLog
+from .correction import FOLDS
+from .lists import distinct, of_query
+
+__all__ = ["HELD_OUT", "MOST_SESSIONS", "Models", "QuerySessions"]
+
+SHARED = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
+"""The click models that are fitted to all sessions."""
+ALONE = ("PBM", "UBM")
+"""Those that are fitted to the sessions of a query, too: ``by query``."""
+BY_QUERY = " by query"
+HELD_OUT = 0.3
+LEAST_ITEMS = 10
+MOST_SESSIONS = 100_000
+"""Of a query, that models are fitted to without a part of the lists, and on which they are tested."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class QuerySessions:
+    """The sessions of a query, as logs of it alone.
+
+    Attributes:
+        query: its label.
+        own, train, test: all of them, those to learn from, those held out; items have the same numbers in all.
+        parts: ``(N,)`` the part of each session of ``own``: sessions with the same list are in the same part.
+    """
+
+    query: str
+    own: ClickLog
+    train: ClickLog
+    test: ClickLog
+    parts: Indices
+
+    @property
+    def least_items(self) -> int:
+        """How many items a decision ranks, at least."""
+        return max(LEAST_ITEMS, self.own.n_positions)
+
+    def check(self) -> None:
+        """Refuse a query of which nothing can be said."""
+        if not len(self.train) or not len(self.test):
+            which = "held out" if not len(self.test) else "left to learn from"
+            raise ValueError(f"the query {self.query!r} has {len(self.own)} sessions, of which none was {which}; expected more")
+        if len(np.unique(self.train.items[self.train.items >= 0])) < self.own.n_positions:
+            query_instance(self.train, self.query, {}, self.least_items)  # which says so
+
+
+class Models:
+    """The click models of a log.
+
+    Args:
+        log: sessions of any queries.
+        reward: what a list earns; only models that know it are fitted.
+        seed: of the held-out sessions.
+
+    Attributes:
+        n_sessions, n_queries: of the log.
+        fitted: by name, to the sessions of all queries that are not held out.
+    """
+
+    def __init__(self, log: ClickLog, reward: str, seed: int) -> None:
+        self.log, self.seed = log, seed
+        self.n_sessions, self.n_queries = len(log), len(np.unique(log.queries))
+        self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}
+        self.train, self.test = hold_out(log, HELD_OUT, seed)
+        self._complete: dict[str, tuple[Estimator, list[Estimator]]] = {}
+
+    @cached_property
+    def fitted(self) -> dict[str, Estimator]:
+        return {name: CONVERGED.fit(self.kinds[name], self.train) for name in SHARED if name in self.kinds}
+
+    @cached_property
+    def parts(self) -> Indices:
+        """``(N,)`` the part of each session: the lists of each query are dealt to the parts in turn, the most frequent
+        first."""
+        first, index, counts = distinct(np.column_stack([self.log.queries, self.log.items]))
+        queries = self.log.queries[first]
+        order = np.lexsort((-counts, queries))
+        _, begin = np.unique(queries[order], return_index=True)
+        part = np.empty(len(first), np.int64)
+        part[order] = (np.arange(len(first)) - np.repeat(begin, np.diff([*begin, len(first)]))) % FOLDS
+        return part[index]
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Indices, Indices, Indices]]:
+        """By query its rows in the log, and among those to learn from and those held out."""
+        logs = self.log, self.train, self.test
+        orders = [np.argsort(log.queries, kind="stable") for log in logs]
+        labels = range(len(self.log.query_labels) + 1)
+        ends = [np.searchsorted(log.queries[order], labels) for log, order in zip(logs, orders, strict=True)]
+        return {
+            query: tuple(order[end[i] : end[i + 1]] for order, end in zip(orders, ends, strict=True))  # type: ignore[misc]
+            for i, query in enumerate(self.log.query_labels)
+        }
+
+    def sessions(self, query: str) -> QuerySessions:
+        """The sessions of a query.
+
+        Raises:
+            ValueError: if the log has no such query, or hardly any sessions of it.
+        """
+        if query not in self._rows:
+            query_instance(self.log, query, {})  # which says so, and which queries there are
+        own, train, test = self._rows[query]
+        items = np.setdiff1d(self.log.items[own], -1)
+        learned, held_out = of_query(self.train, query, train, items), of_query(self.test, query, test, items)
+        return QuerySessions(query, of_query(self.log, query, own, items), learned, held_out, self.parts[own])
+
+    def of(self, sessions: QuerySessions) -> dict[str, Estimator]:
+        """Every model that speaks of a query, fitted without the held-out sessions."""
+        # A query that is alone has the log's examination for its own.
+        alone = [name for name in ALONE if name in self.kinds and self.n_queries > 1]
+        return self.fitted | {f"{name}{BY_QUERY}": CONVERGED.fit(self.kinds[name], sessions.train) for name in alone}
+
+    def complete(self, name: str, sessions: QuerySessions) -> tuple[Estimator, list[Estimator]]:
+        """A model of a query fitted to all sessions, and to those without the lists of each part.
+
+        Args:
+            name: of the model.
+            sessions: of the query.
+        """
+        if name.endswith(BY_QUERY):
+            return self._fit_parts(name.removesuffix(BY_QUERY), sessions.own, sessions.parts)
+        if name not in self._complete:
+            self._complete[name] = self._fit_parts(name, self.log, self.parts)
+        return self._complete[name]
+
+    def part(self, queries: Sequence[str]) -> Models:
+        """The same models, with the sessions of some queries only: what a worker needs for these."""
+        part = copy(self)
+        of_queries = [np.sort(np.concatenate([self._rows[query][i] for query in queries])) for i in range(3)]
+        part.log, part.train, part.test = (
+            log[rows] for log, rows in zip((self.log, self.train, self.test), of_queries, strict=True)
+        )
+        part.__dict__ |= {"fitted": self.fitted, "parts": self.parts[of_queries[0]]}
+        part.__dict__.pop("_rows", None)
+        return part
+
+    def prepare(self) -> None:
+        """Fit all that queries share, so that copies of this object need not."""
+        for name in self.fitted:
+            if name not in self._complete:
+                self._complete[name] = self._fit_parts(name, self.log, self.parts)
+
+    def _fit_parts(self, name: str, log: ClickLog, parts: Indices) -> tuple[Estimator, list[Estimator]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            whole, few = CONVERGED.fit(self.kinds[name], log), self._few(log)
+            log, parts = log[few], parts[few]
+            return whole, [CONVERGED.fit(self.kinds[name], log[parts != part]) for part in range(parts.max() + 1)]
+
+    def _few(self, log: ClickLog) -> Indices:
+        """Sessions of each query, at most so many, drawn at random: what a model gets wrong shows in them as well."""
+        order = np.random.default_rng(self.seed).permutation(len(log))
+        queries = log.queries[order]
+        first = np.searchsorted(queries, queries, sorter=(by_query := np.argsort(queries, kind="stable")))
+        rank = np.empty(len(log), np.int64)
+        rank[by_query] = np.arange(len(log)) - first[by_query]
+        return np.sort(order[rank < MOST_SESSIONS])

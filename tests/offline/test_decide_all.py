@@ -1,0 +1,180 @@
+"""Decisions for the queries of a log: one table, a page for each, verdicts that hold against their number."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import polars
+import pytest
+
+import clickgym
+from clickgym.command_line import main
+from clickgym.envs import PositionBasedModel
+from clickgym.offline import ClickLog, write_tidy
+from clickgym.offline.decision.all_queries import PAGES, _csv, threshold
+from clickgym.offline.decision.page import write_decision
+
+QUICK = {"agents": ["TopRank"], "horizon": 500, "runs": 1, "n_jobs": 1}
+EXAMINATION = [0.9, 0.6, 0.3]
+SIZES = {"shoes": 6000, "hats": 3000, "=bags": 900, "gloves": 2}
+
+
+def log_of_queries():
+    """Queries whose list in production is poor, best and poor; and one that hardly anybody asks."""
+    rng = np.random.default_rng(0)
+    items, clicks = [], []
+    for place, (query, size) in enumerate(SIZES.items()):
+        users = PositionBasedModel([0.1, 0.3, 0.45, 0.6], EXAMINATION)
+        best = [3, 2, 1] if query == "hats" else [0, 1, 2]
+        lists = rng.permuted(np.tile(np.arange(4), (size, 1)), axis=1)[:, :3]
+        lists = np.where(rng.random((size, 1)) < 0.5, best, lists)
+        clicks.append(rng.random(lists.shape) < users.attraction[lists] * users.examination)
+        items.append(lists + 4 * place)
+    labels = [f"{query} {letter}" for query in SIZES for letter in "abcd"]
+    order = rng.permutation(sum(SIZES.values()))
+    queries = np.repeat(np.arange(len(SIZES)), [*SIZES.values()])
+    return ClickLog(np.vstack(items)[order], np.vstack(clicks)[order], queries[order], tuple(labels), tuple(SIZES))
+
+
+@pytest.fixture(scope="module")
+def log():
+    return log_of_queries()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("decisions")
+
+
+@pytest.fixture(scope="module")
+def decisions(log, folder):
+    return clickgym.decide_all(log, folder, **QUICK)
+
+
+def test_every_query_is_decided(decisions, folder):
+    assert [(each.query, each.sessions) for each in decisions.queries] == [*SIZES.items()]
+    verdicts = {each.query: each.verdict for each in decisions.queries}
+    assert verdicts == {"shoes": "better", "hats": "not better", "=bags": verdicts["=bags"], "gloves": "refused"}
+    shoes, hats, _, gloves = decisions.queries
+    assert shoes.recommended[0] == "shoes d"
+    assert shoes.interval[0] < shoes.difference < shoes.interval[1]
+    assert shoes.p_value <= decisions.threshold <= decisions.level
+    assert hats.recommended == ()
+    assert "the query 'gloves' has 2 sessions, of which none was" in gloves.cautions[0]
+    assert (folder / shoes.page).is_file()
+    assert gloves.page == ""
+
+
+def test_the_page_of_a_query_is_the_one_that_decide_writes(decisions, log, folder, tmp_path):
+    alone = clickgym.decide(log, "hats", agents=["TopRank"], horizon=500, runs=1)
+    write_decision(alone, tmp_path)
+    ours, theirs = (json.loads((place / "decision.json").read_text(encoding="utf-8")) for place in (
+        (folder / decisions.queries[1].page).parent, tmp_path,
+    ))  # fmt: skip
+    correction = {"level", "n_decided", "summary"}
+    assert {key for key in theirs if ours[key] != theirs[key]} <= correction
+    assert (ours["n_decided"], theirs["n_decided"]) == (4, 1)
+    assert ours["level"] <= theirs["level"]
+
+
+def test_the_table_is_sorted_filtered_and_says_how_it_was_corrected(decisions, folder):
+    page = (folder / "decisions.html").read_text(encoding="utf-8")
+    assert "Benjamini–Hochberg" in page
+    assert page.count("<tr") == 1 + len(SIZES)
+    assert f'href="{decisions.queries[0].page}"' in page
+    assert 'class="filters"' in page
+    assert "function sort(header)" in page
+    assert not re.search(r"(src|href)=\"https?:", page)
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_text(decisions, folder):
+    table = polars.read_csv(folder / "decisions.csv")
+    assert table["query"].to_list() == ["shoes", "hats", "'=bags", "gloves"]
+    assert table["sessions"].to_list() == [*SIZES.values()]
+    assert _csv(decisions.to_frame()) == (folder / "decisions.csv").read_text(encoding="utf-8")
+
+
+def test_what_is_done_is_not_done_again(decisions, log, folder):
+    page = folder / decisions.queries[0].page
+    page.write_text(page.read_text(encoding="utf-8") + "<!-- as it was -->", encoding="utf-8")
+    (folder / decisions.queries[1].page).unlink()
+    lines = (folder / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    cut = [*lines[:2], lines[2][: len(lines[2]) // 2]]  # as when the power failed
+    (folder / "verdicts.jsonl").write_text("\n".join(cut), encoding="utf-8")
+    assert clickgym.decide_all(log, folder, **QUICK) == decisions
+    assert page.read_text(encoding="utf-8").endswith("<!-- as it was -->")
+    assert (folder / decisions.queries[1].page).is_file()
+
+
+def test_workers_decide_the_same(decisions, log, tmp_path):
+    found = clickgym.decide_all(log, tmp_path, **QUICK | {"n_jobs": 2, "pages": False})
+    assert [each.verdict for each in found.queries] == [each.verdict for each in decisions.queries]
+    assert [each.p_value for each in found.queries] == [each.p_value for each in decisions.queries]
+    assert not (tmp_path / PAGES).exists()
+
+
+def test_a_folder_of_other_decisions_is_refused(decisions, log, folder):
+    with pytest.raises(ValueError, match=r"holds decisions with horizon = 500, here it is 600; choose another folder"):
+        clickgym.decide_all(log, folder, **QUICK | {"horizon": 600})
+
+
+@pytest.mark.parametrize(
+    ("p_values", "largest"),
+    [
+        ([0.001, 0.9, 0.008, 0.2], 0.02 * 2 / 4),
+        ([0.02, 0.02, 0.02], 0.02),
+        ([0.5, 0.9], 0.02 / 2),
+        ([0.011, 0.012, 0.0149, 1.0], 0.02 * 3 / 4),
+    ],
+)
+def test_the_procedure_of_benjamini_and_hochberg(p_values, largest):
+    assert threshold(p_values, 0.02) == pytest.approx(largest)
+
+
+def test_of_queries_without_a_gain_few_are_recommended():
+    """All lists are alike in truth: uniform probabilities, of which the procedure keeps something in at most 1 of 20 tries."""
+    rng = np.random.default_rng(1)
+    tries = [rng.random(200) for _ in range(400)]
+    kept = [bool((p_values <= threshold(p_values, 0.05)).any()) for p_values in tries]
+    assert np.mean(kept) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+# ----------------------------------------------------------------------------------------------------------------- command
+
+
+@pytest.fixture
+def file(log, tmp_path):
+    write_tidy(log, tmp_path / "log.csv")
+    return tmp_path / "log.csv"
+
+
+def test_the_command_decides_the_most_frequent_queries(file, capsys):
+    out = file.parent / "out"
+    words = ["--agents", "TopRank", "--horizon", "500", "--runs", "1", "--jobs", "1", "--out", str(out)]
+    assert main(["decide", str(file), "--top", "2", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "1 of 2 queries have a better list" in printed
+    assert "shoes d, " in printed
+    assert "Benjamini–Hochberg" in printed
+    assert (out / "decisions.html").is_file()
+    assert len(list(out.glob("queries/*/decision.html"))) == 2
+
+
+WRONG = {
+    "query and all": (["--query", "shoes", "--all"], "--query shoes names one query; expected it, --all or --top"),
+    "all and top": (["--all", "--top", "3"], "--all and --top contradict each other"),
+    "top": (["--top", "0"], "top is 0"),
+    "jobs": (["--all", "--jobs", "0"], "n_jobs is 0"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_words_are_refused_in_one_line(file, capsys, words, message):
+    out = file.parent / "out"
+    assert main(["decide", str(file), *words, "--out", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    assert not out.exists()
