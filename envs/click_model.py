@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_positions
 from ..core.kernels import specialise, static_kernels
 from ..core.notebook import html_table
+from ..core.trust import from_file
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_ranking
@@ -337,10 +338,11 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     if isinstance(model, ClickModel):
         return model
     try:
-        # Said before anything is built, so that descriptions within descriptions come to an end.
-        if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
-            raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
-        return ClickModel.from_dict(model)
+        with from_file(None):
+            # Said before anything is built, so that descriptions within descriptions come to an end.
+            if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
+                raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
+            return ClickModel.from_dict(model)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

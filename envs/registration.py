@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
+from ..core.trust import allow
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
 from .problem import FORMS, Problem, forms_of
@@ -93,6 +94,7 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
     if not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {env_id!r}; expected a name with a version, as MyRank-v0")
     named = model if isinstance(model, str) else _name_of(model)
+    allow([named.partition(":")[0]] if ":" in named else [])
     click_model: Any = Users._named.get(model) if isinstance(model, str) else model
     forms = forms_of(click_model) if click_model is not None else tuple(FORMS)
     if not forms:

@@ -30,6 +30,7 @@ from ..agents import Agent, Learner
 from ..core.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
 from ..core.files import check_disk, check_memory, in_bytes
 from ..core.kernels import WorkerError
+from ..core.trust import from_file
 from ..envs import ClickEnv
 from .callback import Callback
 from .cast import Cast
@@ -153,6 +154,7 @@ def sweep_again(
     n_jobs: int = -1,
     callback: Callback | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
+    trust: bool = False,
 ) -> None:
     """Run all parts of a configuration again.
 
@@ -160,10 +162,11 @@ def sweep_again(
         config: ``config.json`` of a results folder.
         out: the folder to run them into, as in `sweep`: it may be that of the configuration.
         n_jobs, callback, tensorboard: as in `sweep`.
+        trust: import the modules that the configuration names.
 
     Raises:
-        ValueError, TypeError: the configuration cannot be run again, for it is none, or an instance or an agent has changed
-            since; or as in `sweep`.
+        ValueError, TypeError: the configuration cannot be run again, for it is none, or names a module that is not trusted, or
+            an instance or an agent has changed since; or as in `sweep`.
         AgentError, SessionError: as in `sweep`.
     """
     check_workers(n_jobs)
@@ -172,7 +175,8 @@ def sweep_again(
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
         settings = _Settings(**{name: part[name] for name in _Settings._fields[:-1]}, tensorboard=tensorboard)
-        jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, settings))
+        with from_file(config, trust):
+            jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, settings))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
         _into(Path(out), job, n_jobs, callback)

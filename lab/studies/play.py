@@ -26,6 +26,7 @@ from ...core.checks import check_seed, unknown
 from ...core.files import make_folder, write_whole
 from ...core.formats import clock, markdown_table, markdown_text, one_line
 from ...core.terminal import Column, print_table, say
+from ...core.trust import from_file
 from ...envs import list_instances, load_instance
 from ...envs.instances import DEFAULT_INSTANCE
 from ...runner.callback import Callback
@@ -404,7 +405,8 @@ def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, An
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [Path(instance).name if instance.endswith(".json") else instance for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
-    return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
+    with from_file(folder):
+        return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
 
 
 def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:

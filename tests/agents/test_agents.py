@@ -230,7 +230,7 @@ def test_a_class_of_the_same_name_is_another(tmp_path):
 
     Own = own()
     Own(4, 2, seed=0).save(tmp_path / "own.npz")
-    assert type(CompiledAgent.load(tmp_path / "own.npz")) is Own
+    assert type(CompiledAgent.load(tmp_path / "own.npz", trust=True)) is type(Own.load(tmp_path / "own.npz")) is Own
     assert type(TopRank.load(saved(tmp_path))) is TopRank
     with np.load(tmp_path / "agent.npz") as file:
         description = json.loads(str(file["description"]))
@@ -240,7 +240,7 @@ def test_a_class_of_the_same_name_is_another(tmp_path):
 
 
 MINE = "from clickgym.agents import EpsilonGreedy\n\n\nclass Mine(EpsilonGreedy):\n    pass\n"
-LOAD = "from clickgym.agents import CompiledAgent\nprint(type(CompiledAgent.load('agent.npz')).__module__)"
+LOAD = "from clickgym.agents import CompiledAgent\nprint(type(CompiledAgent.load('agent.npz', trust=True)).__module__)"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ LOAD = "from clickgym.agents import CompiledAgent\nprint(type(CompiledAgent.load
         ("", "cannot be found: Mine of the module own_agents, which has no such agent\n"),
     ],
 )
-def test_the_module_of_a_saved_class_is_imported(source, outcome, tmp_path):
+def test_the_module_of_a_saved_class_is_imported_if_it_is_trusted(source, outcome, tmp_path):
     module = tmp_path / "own_agents.py"
     for code, text in ((MINE, "from own_agents import Mine; Mine(4, 2, seed=0).save('agent.npz')"), (source, LOAD)):
         module.unlink(missing_ok=True)
