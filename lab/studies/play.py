@@ -21,6 +21,7 @@ import polars
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.text import Text
 
 from ...core.checks import check_seed, unknown
 from ...core.files import make_folder, write_whole
@@ -438,7 +439,9 @@ def _print(console: Console, setting: Setting) -> None:
         print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
         console.print()
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    findings = [(statement.text, finding.measured.replace("; ", "\n"), finding.verdict) for statement, finding in setting.found]
+    findings = [
+        (statement.text, Text(finding.measured.replace("; ", "\n")), finding.verdict) for statement, finding in setting.found
+    ]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
     print_table(console, columns, findings, title=title)
     console.print()

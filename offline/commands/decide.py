@@ -73,7 +73,7 @@ def decide(
         decision = decide_(
             log, query, agents=agents or AGENTS, horizon=number(horizon), runs=runs, reward=reward, cutoff=cutoff, seed=seed,
             out=out, log_format=log_format, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory,
-            callback=progress, on_step=partial(errors().print, highlight=False, markup=False),
+            callback=progress, on_step=partial(say, errors()),
         )  # fmt: skip
     files = write_decision(decision, out)
     console = output()
