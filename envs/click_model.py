@@ -38,7 +38,7 @@ from ..core.notebook import html_table
 from ..core.trust import from_file
 from .scan import best_scan
 from .schedule import Schedule
-from .spaces import check_ranking
+from .spaces import check_order, check_ranking
 from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users, users_class
 
 __all__ = [
@@ -236,6 +236,7 @@ class ClickModel(Users, abstract=True):
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""
+        order = check_order("order", order, self.n_items)
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in self.item_parameters()})
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -85,7 +85,8 @@ class Users(ABC):
             order: ``(L,)`` for each new id the old one.
 
         Raises:
-            ValueError: an id means nothing to them, for candidates change from session to session.
+            ValueError: ``order`` does not hold each id once; or an id means nothing to them, for candidates change from session
+                to session.
         """
         raise ValueError(f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_labels, unknown
+from ..core.checks import check_choice, check_kind, check_labels, unknown
 from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, Instance, load_instance
 from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
@@ -27,7 +27,9 @@ from .policies import (
     sessions_by_query,
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
-from .tables import MAX_MEMORY
+from .rows import check_columns
+from .tables import MAX_MEMORY, check_size
+from .tidy import DUPLICATES
 
 __all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
 
@@ -117,6 +119,9 @@ def compare(
     """
     estimators = check_labels("estimators", estimators)
     policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
+    for name, words in (("estimators", estimators), ("policies", policies)):
+        if not words:
+            raise ValueError(f"{name} is empty; expected at least one")
     for name in estimators:
         check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
@@ -158,8 +163,10 @@ def read_sessions(
     Raises:
         ValueError: on an unknown format or query, or as the reader.
     """
-    if not isinstance(log_format, str) or log_format not in FORMATS:
-        raise ValueError(unknown("log format", log_format, FORMATS))
+    check_choice("log format", log_format, FORMATS)
+    check_columns(columns)
+    check_choice("way with duplicates", duplicates, DUPLICATES)
+    check_size("max_memory", max_memory)
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source
     else:
@@ -171,7 +178,7 @@ def read_sessions(
         raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     if query is None or isinstance(log, ItemPositionLog):
         return log
-    if query not in log.query_labels:
+    if not isinstance(query, str) or query not in log.query_labels:
         raise ValueError(unknown("query", query, log.query_labels))
     return log[log.queries == log.query_labels.index(query)]
 
@@ -191,6 +198,7 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
+    check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
     if spec == "uniform":
         return _uniform(log)
     if spec == "empirical" and isinstance(log, ClickLog):

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import check_choice
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
-from .rows import begins_as_table
+from .rows import begins_as_table, check_columns
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -591,10 +591,10 @@ def read_log(
         OSError: if there is no such file.
     """
     path = Path(path)
-    if log_format == "auto":
-        log_format = _guess(path, columns or {})
-    if log_format not in LOG_FORMATS:
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    columns = check_columns(columns)
+    if isinstance(log_format, str) and log_format == "auto":
+        log_format = _guess(path, columns)
+    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     if log_format == "tidy":
         return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
     if columns or duplicates != "refuse":

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..core.checks import unknown
+from ..core.checks import short, unknown
 from ..core.files import check_file, parse_json, reading
 from .tables import ROWS, Fault, check_kept, find_columns, parquet_sizes, read_blocks, split_lines
 
@@ -61,15 +61,20 @@ def _headers(line: bytes) -> dict[str, list[str]]:
     return headers or {",": text.split(",")}
 
 
-def _check_roles(roles: Iterable[str]) -> None:
-    for role in roles:
+def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """What columns are called, by their roles; refuses what is no mapping of strings, and roles that there are not."""
+    if not isinstance(columns, Mapping | None) or not all(
+        isinstance(name, str) for pair in (columns or {}).items() for name in pair
+    ):
+        raise ValueError(f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}')
+    for role in columns or {}:
         if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
+    return dict(columns or {})
 
 
 def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:
     """The name of the column of each role that the table has."""
-    _check_roles(columns)
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
     names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
     needed = (*NEEDED, *(["split"] if split is not None else []), *columns)

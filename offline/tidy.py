@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import check_choice
 from ..core.files import writing
-from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table
+from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table
 from .tables import (
     MAX_MEMORY,
     NUMBER,
@@ -80,11 +80,11 @@ def read_rows(
     max_memory: int | str = MAX_MEMORY,
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
-    limit, notes = check_size("max_memory", max_memory), list[str]()
+    limit, notes, columns = check_size("max_memory", max_memory), list[str](), check_columns(columns)
     sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
     if path.suffix == ".parquet":
-        return sessions.read(parquet_table(path, columns or {}, split, limit))
-    return sessions.read(TextTable(path, columns or {}, split, notes))
+        return sessions.read(parquet_table(path, columns, split, limit))
+    return sessions.read(TextTable(path, columns, split, notes))
 
 
 def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> dict[str, Any]:
@@ -97,7 +97,7 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
     name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
     sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), limit, [])
-    return sessions.read(FrameTable(name, table, columns or {}, None, limit))
+    return sessions.read(FrameTable(name, table, check_columns(columns), None, limit))
 
 
 def _series(name: str, column: Any) -> pl.Series:
@@ -125,8 +125,7 @@ class _Sessions:
     def __init__(
         self, source: object, split: str | None, duplicates: str, skipped: Skipped, max_memory: int, notes: list[str]
     ) -> None:
-        if duplicates not in DUPLICATES:
-            raise ValueError(unknown("way with duplicates", duplicates, DUPLICATES))
+        check_choice("way with duplicates", duplicates, DUPLICATES)
         self.source, self.split, self.duplicates, self.skipped = source, split, duplicates, skipped
         self.max_memory, self.notes = max_memory, notes
 

@@ -30,7 +30,7 @@ from ...core.checks import as_call, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
 from ...core.trust import from_file
-from ..spaces import check_ranking
+from ..spaces import check_order
 from ..users import Users, canonical
 
 __all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "family", "list_instances", "load_instance"]
@@ -95,10 +95,7 @@ class Instance:
         available = min(model.n_positions for model in self.models.values())
         object.__setattr__(self, "n_positions", check_positions(self.n_positions, self.n_items, available))
         if self.initial_ranking is not None:
-            try:
-                ranking = check_ranking(self.initial_ranking, self.n_items, self.n_items)
-            except (TypeError, ValueError):
-                raise ValueError(f"initial_ranking must hold each item id from 0 to {self.n_items - 1} exactly once") from None
+            ranking = check_order("initial_ranking", self.initial_ranking, self.n_items)
             object.__setattr__(self, "initial_ranking", ranking.copy())
 
     @property

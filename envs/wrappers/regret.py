@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, integers, recorded, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_kind, integers, recorded, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 
@@ -136,6 +136,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         if not isinstance(env.unwrapped, ClickEnv):
             check_shows_clicks(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
@@ -161,6 +162,7 @@ class RecordVectorRegret(VectorWrapper):
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
         self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = None
