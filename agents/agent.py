@@ -18,6 +18,7 @@ from ..core.checks import (
     as_call,
     check_count,
     check_flag,
+    check_path,
     check_positions,
     check_within,
     generator,
@@ -237,8 +238,9 @@ class CompiledAgent(Agent):
             ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found or that
                 the call does not name.
         """
+        check_flag("trust", trust)
         try:
-            arrays = read_arrays(path)
+            arrays = read_arrays(check_path("path", path))
             description = parse_json(str(arrays["description"]))
             agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice
+from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
@@ -128,7 +128,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
 
     Source: Serdyukov, Craswell and Dupret, WSCD 2012.
     """
-    path = Path(path)
+    path = check_path("path", path)
     sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
     items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
     n_positions = 0  # of the first query that is regular: almost always that of all
@@ -254,7 +254,7 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, 
 
     Source: Serdyukov, Dupret and Craswell, WSCD 2014.
     """
-    path = Path(path)
+    path = check_path("path", path)
     sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
     for first, block in read_blocks(path):
         sessions.read(split_lines(path, first, block))
@@ -450,7 +450,7 @@ def read_tidy(
         ('b', 'a')
     """
     options: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-    return ClickLog(**read_rows(Path(path), split, **options))
+    return ClickLog(**read_rows(check_path("path", path), split, **options))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -477,11 +477,11 @@ def read_open_bandit(
 
     Source: Saito, Aihara, Matsutani and Narita, NeurIPS Datasets and Benchmarks 2021.
     """
-    path = Path(path)
+    path = check_path("path", path)
     skipped = Skipped(path, strict)
     column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
     items, positions, clicks, propensities = array("i"), array("i"), bytearray(), array("d")
-    item_features = None if item_context is None else _item_features(Path(item_context))
+    item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
     at_words = [] if item_features is None else [at for name, at in column.items() if re.fullmatch(USER_WORDS, name)]
     if item_features is not None and not at_words:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
@@ -590,7 +590,7 @@ def read_log(
         ValueError: on an unknown format, on a first line that fits none, and as the reader does.
         OSError: if there is no such file.
     """
-    path = Path(path)
+    path = check_path("path", path)
     columns = check_columns(columns)
     if isinstance(log_format, str) and log_format == "auto":
         log_format = _guess(path, columns)

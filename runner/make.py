@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..core.checks import check_horizon, hint, unknown
+from ..core.checks import check_horizon, hint, short, unknown
 from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
@@ -94,7 +94,7 @@ def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[
     elif isinstance(maker, gym.Env):
         advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
     raise TypeError(
-        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {maker!r}{advice}"
+        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {short(maker)}{advice}"
     )
 
 
@@ -150,7 +150,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     except gym.error.Error as error:
         raise ValueError(f"environment {getattr(maker, 'id', maker)}: {error}") from None
     if not isinstance(product, gym.Env):
-        raise TypeError(f"{maker!r} returned {product!r}; expected an environment")
+        raise TypeError(f"{short(maker)} returned {short(product)}; expected an environment")
     return product
 
 
@@ -199,7 +199,7 @@ def _as_maker(thing: Any, what: str = "") -> Any:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
     algorithm: Any = () if library is None else library.BaseAlgorithm
-    what = what or repr(thing)
+    what = what or short(thing)
     if not isinstance(thing, type):
         reason = _why_no_maker(thing, what, isinstance(thing, algorithm))
         if reason:

@@ -157,7 +157,7 @@ def recipes() -> dict[Any, Call]:
     one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
-    add(envs.load_instance, name="yandex-9982")
+    add(envs.load_instance, name="yandex-9982", trust=False)
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
     for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction):

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_positions, check_seed, short, unknown
+from ...core.checks import as_call, check_flag, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
 from ...core.trust import from_file
@@ -81,7 +81,7 @@ class Instance:
     def __post_init__(self) -> None:
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
-                raise ValueError(f"{key} is {getattr(self, key)!r}; expected text")
+                raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         if not isinstance(self.models, Mapping) or not all(isinstance(model, Users) for model in self.models.values()):
             raise ValueError(f"models is {short(self.models)}; expected click models by their kinds")
         if not self.models:
@@ -207,6 +207,7 @@ def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
         >>> load_instance("uniform:n_items=20,n_positions=3,seed=1").n_items
         20
     """
+    check_flag("trust", trust)
     if isinstance(name, Instance):
         return name
     if isinstance(name, Mapping):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ __all__ = [
     "browsing_probabilities",
     "check_at_least",
     "check_between",
+    "check_callable",
     "check_choice",
     "check_count",
     "check_flag",
@@ -26,9 +29,11 @@ __all__ = [
     "check_kind",
     "check_labels",
     "check_module",
+    "check_path",
     "check_positions",
     "check_seed",
     "check_share",
+    "check_text",
     "check_within",
     "generator",
     "hint",
@@ -116,7 +121,12 @@ def check_flag(name: str, value: Any) -> bool:
 
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Distinct strings as a tuple; the message of the ValueError names the argument and the first that is not."""
-    if isinstance(values, str) or not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and not values.ndim):
+    unordered = str | bytes | Mapping | Set
+    if (
+        isinstance(values, unordered)
+        or not isinstance(values, Iterable)
+        or (isinstance(values, np.ndarray) and not values.ndim)
+    ):
         raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
     labels = tuple(values)
     if not all(issubclass(kind, str) for kind in set(map(type, labels))):
@@ -163,6 +173,29 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return str(value)
 
 
+def check_path(name: str, value: Any) -> Path:
+    """A path; the message of the TypeError or ValueError names the argument."""
+    check_kind(name, value, (str, os.PathLike), "a path")
+    try:
+        if b"\0" in os.fsencode(value):
+            raise ValueError
+    except ValueError:  # also characters that no system can write
+        raise ValueError(f"{name} is {short(value)}, which is no path") from None
+    return Path(value)
+
+
+def check_text(name: str, value: Any) -> str:
+    """A string; the message of the TypeError names the argument."""
+    check_kind(name, value, str, "text")
+    return str(value)
+
+
+def check_callable(name: str, value: Any) -> None:
+    """Refuse what cannot be called; the message of the TypeError names the argument."""
+    if not callable(value):
+        raise TypeError(f"{name} is {short(value)}; expected a function")
+
+
 def check_kind(name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
     """Refuse what is no object of some classes; the message of the TypeError names the argument."""
     if not isinstance(value, kinds):
@@ -181,6 +214,8 @@ def is_sequence(values: Any) -> bool:
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
     """``values`` as an array of whatever type; the message of the ValueError or TypeError names the argument."""
+    if isinstance(values, bytearray) or (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
+        raise ValueError(f"{name} is {short(values)}; expected an array without gaps")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, or nested too deep

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from .checks import check_module
+from .checks import check_flag, check_module
 
 __all__ = [
     "LIBRARIES",
@@ -48,7 +48,7 @@ def from_file(where: object, trust: bool = False) -> Iterator[None]:
         where: the file, for messages; None for a description of which nobody knows the file.
         trust: whether its names are as good as the caller's own.
     """
-    before = _SOURCE.get()
+    before, trust = _SOURCE.get(), check_flag("trust", trust)
     with _source(TRUSTED if trust or before is TRUSTED else where or before or "the description"):
         yield
 
