@@ -27,6 +27,7 @@ from ..core.checks import (
 from ..core.files import parse_json, read_arrays, write_whole
 from ..core.kernels import specialise, static_kernels
 from ..core.trust import UntrustedError
+from ..envs.spaces import check_ranking
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
@@ -239,13 +240,16 @@ class CompiledAgent(Agent):
                 the call does not name.
         """
         check_flag("trust", trust)
+        path = check_path("path", path)
         try:
-            arrays = read_arrays(check_path("path", path))
+            arrays = read_arrays(path)
             description = parse_json(str(arrays["description"]))
             agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
             agent.ranking[:] = arrays["ranking"]
+            if agent.ranking[0] >= 0:  # else none waits for clicks
+                check_ranking(agent.ranking, agent.n_items, agent.n_positions)
             for name in agent.flags:
                 setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
             renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write

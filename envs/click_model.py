@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions
+from ..core.checks import check_kind, check_positions
 from ..core.kernels import specialise, static_kernels
 from ..core.notebook import html_table
 from ..core.trust import from_file
@@ -156,6 +156,7 @@ class ClickModel(Users, abstract=True):
             ``(K,)`` int8, 1 where the position was clicked.
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
+        check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
         self.sample_kernel(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
         return clicks
 

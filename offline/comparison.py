@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice, check_kind, check_labels, unknown
 from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, Instance, load_instance
-from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
+from ..envs.users import REWARDS
+from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (
     FixedPolicy,
@@ -199,6 +200,10 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
+    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_choice("reward", reward, REWARDS)
+    if isinstance(log, ClickLog):
+        check_cutoff(cutoff, log)
     if spec == "uniform":
         return _uniform(log)
     if spec == "empirical" and isinstance(log, ClickLog):

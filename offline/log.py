@@ -15,7 +15,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import as_call, check_count, check_labels, check_path, check_text, integers, is_sequence, numbers, short
+from ..core.checks import (
+    as_call,
+    check_count,
+    check_kind,
+    check_labels,
+    check_path,
+    check_text,
+    integers,
+    is_sequence,
+    numbers,
+    short,
+)
 from ..core.files import sealed, write_whole
 from ..core.notebook import html_table
 from .counting import by_query, faulty_list
@@ -345,6 +356,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
         ValueError: on another ending, on an empty label, or on one that a line of CSV cannot hold.
     """
     path = check_path("path", path)
+    check_kind("log", log, ClickLog, "a ClickLog")
     if "" in log.item_labels or "" in log.query_labels:
         raise ValueError("a label is empty; in a table that is a missing value")
     if path.name.endswith(".parquet"):

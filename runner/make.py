@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..core.checks import check_horizon, hint, short, unknown
+from ..core.checks import AN_ENV, check_horizon, check_kind, hint, short, unknown
 from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
@@ -268,6 +268,7 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
+    check_kind("env", env, gym.Env, AN_ENV)
     maker, arguments = agent_maker(agent)
     name = getattr(maker, "__name__", type(maker).__name__)
     hyperparameters = arguments | hyperparameters

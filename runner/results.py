@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
+from ..core.checks import check_path, is_sequence, short
 from ..core.files import (
     check_seal,
     draft_of,
@@ -313,7 +314,7 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     Raises:
         ValueError: the folder is not one of finished results.
     """
-    folder = Path(folder)
+    folder = check_path("folder", folder)
     parts = read_parts(folder / CONFIG)
     if not (folder / TABLE).exists():
         raise ValueError(f"{folder} {UNFINISHED}")
@@ -433,10 +434,10 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
         >>> table.shape
         (8, 8)
     """
-    out = Path(out)
-    if not folders:
-        raise ValueError("no folder was named")
-    parts, frames = _collected([Path(folder) for folder in folders])
+    out = check_path("out", out)
+    if not is_sequence(folders) or not len(folders):
+        raise ValueError(f"folders is {short(folders)}; expected a list of one folder or more")
+    parts, frames = _collected([check_path(f"folders[{place}]", folder) for place, folder in enumerate(folders)])
     make_folder(out)
     remove_drafts(out)
     if _is_empty(out):

@@ -181,6 +181,7 @@ def sweep_again(
         AgentError, SessionError: as in `sweep`.
     """
     check_workers(n_jobs)
+    check_kind("callback", callback, Callback | None, "a Callback")
     jobs = []
     for part in read_parts(check_path("config", config)):
         files = part.get("given", {})

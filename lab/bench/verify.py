@@ -21,7 +21,7 @@ import numpy as np
 import polars
 from scipy.stats import wilcoxon
 
-from ...core.checks import check_seed
+from ...core.checks import check_path, check_seed
 from ...core.files import read_json
 from ...core.trust import UntrustedError, from_file
 from ...runner.labels import AgentLike
@@ -107,7 +107,7 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
     Raises:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
     """
-    folder = Path(folder)
+    folder = check_path("folder", folder)
     config = _config(folder)
     frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
     origins = {("machine", str(one)) for one in config.get("machines", [])}

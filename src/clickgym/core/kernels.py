@@ -64,6 +64,7 @@ from numba.core.errors import ForceLiteralArg
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
+from .checks import short
 from .files import write_whole
 
 __all__ = [
@@ -418,6 +419,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> total(np.array([1.0, 2.0]))
         3.0
     """
+    if not isinstance(function, types.FunctionType | Dispatcher):
+        raise KernelError(f"kernel got {short(function)}; expected a function")
     return _compiled(function)
 
 
