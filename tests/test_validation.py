@@ -554,6 +554,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     # What an annotation speaks of; a value of such a kind may be right.
     "int|float|Seed": (int, float, np.number, np.random.Generator, SeedSequence, Fraction, Decimal),
     "bool": (bool, np.bool_),
+    "Generator": (np.random.Generator,),
     "Seed": (type(None),),
     "str|Spec|AnyInstance|EnvLike|AgentLike|Actions|Engine": (str,),
     "PathLike|Path": (str, Path, PurePosixPath),
@@ -568,7 +569,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 UNCHECKED = {
     "shipped results are sealed with the checks of these constructors": {
-        "PPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta", "PerState",
+        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta", "PerState",
     },
     "takes a second for each call": {"sweep", "bench"},
 }  # fmt: skip

@@ -86,12 +86,12 @@ def as_call(thing: object, **arguments: object) -> str:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool | np.timedelta64)  # which NumPy calls one
 
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a number that a float can hold; nan and infinities are."""
-    if isinstance(value, bool) or not isinstance(value, NUMBER):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, NUMBER):
         return False
     return not isinstance(value, int) or abs(value) < 2**1023
 
@@ -209,7 +209,7 @@ def is_sequence(values: Any) -> bool:
     """Whether there is a number of entries: a sequence that is no text, or an array with a dimension."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0
-    return isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
@@ -243,7 +243,7 @@ def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
             kinds = set(map(type, array.flat))
         except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
             raise ValueError(f"{name} must be an array of {what}, got {short(values)}") from None
-        wrong = {kind for kind in kinds if kind is bool or not issubclass(kind, NUMBER)}
+        wrong = {kind for kind in kinds if kind in (bool, np.timedelta64) or not issubclass(kind, NUMBER)}
         if wrong:
             place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
             if not place or isinstance(entry, list | tuple | np.ndarray):
