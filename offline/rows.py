@@ -16,6 +16,7 @@ import polars as pl
 
 from ..core.checks import short, unknown
 from ..core.files import check_file, parse_json, reading
+from ..core.formats import one_line
 from .tables import ROWS, Fault, check_kept, find_columns, parquet_sizes, read_blocks, split_lines
 
 __all__ = ["COLUMNS", "CONTEXT", "Block", "FrameTable", "TextTable", "begins_as_table", "parquet_table"]
@@ -216,6 +217,9 @@ class FrameTable:
         self.source, self.table, self.max_memory = source, table, max_memory
         schema = table.collect_schema()
         self.names = _roles(source, list(schema), columns, split)
+        for name in self.names.values():
+            if schema[name].is_nested() or schema[name] == pl.Object:
+                raise ValueError(f"{source}: the column {name!r} holds {schema[name]}; expected texts or numbers")
         # A truth value is written as a word, unless it is a number.
         flags = [pl.col(name).cast(pl.Int8) for name in schema if schema[name] == pl.Boolean]
         self.texts = table.with_columns(flags).select(
@@ -225,7 +229,10 @@ class FrameTable:
     def __call__(self) -> Iterator[Block]:
         n_rows = self.table.select(pl.len()).collect().item()
         for first in range(0, n_rows, ROWS):
-            rows = self.texts.slice(first, ROWS).collect()
+            try:
+                rows = self.texts.slice(first, ROWS).collect()
+            except pl.exceptions.PolarsError as error:  # bytes that are no text
+                raise ValueError(f"{self.source}: a column holds no texts or numbers: {one_line(str(error))}") from None
             size = sum(rows.select(pl.all().str.len_bytes().sum().cast(pl.Int64)).row(0))
             check_kept(self.source, size, self.max_memory, f"the texts of the rows {first + 1:,} to {first + rows.height:,}")
             yield Block(_numbered(rows, first + 1), {})

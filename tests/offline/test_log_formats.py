@@ -309,6 +309,19 @@ def test_a_parquet_file_of_long_texts_is_refused_by_what_its_end_says(tmp_path):
         read_tidy(path, max_memory="5MB")
 
 
+@pytest.mark.parametrize(
+    "values", [[[1]], [{"a": 1}], [[[b"x"]]], pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2)), [b"\xff\xfe"]], ids=str
+)
+def test_a_column_of_another_type_is_refused_in_one_line(values, tmp_path):
+    path = tmp_path / "log.parquet"
+    pl.DataFrame({"session": ["a"], "position": [1], "item": values, "clicked": [1]}).write_parquet(path)
+    with pytest.raises(
+        ValueError, match=r"log.parquet: (the column 'item' holds|a column holds no texts or numbers)"
+    ) as caught:
+        read_log(path)
+    assert "\n" not in str(caught.value)
+
+
 def test_the_end_of_a_parquet_file_tells_rows_and_bytes(tmp_path):
     path = tmp_path / "log.parquet"
     pl.DataFrame({"a": range(1000), "b": ["x" * 100] * 1000}).write_parquet(path, row_group_size=400, use_pyarrow=False)
