@@ -124,7 +124,7 @@ def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
         agent.update({"state": 0}, agent.rank({"state": 0}), [t % 2])
         planned.append(int(agent.state.next_plan[0]) == following)
     assert all(planned)
-    assert following == 403
+    assert following == 402
 
 
 def test_one_agent_per_state_is_as_many_agents_as_states():

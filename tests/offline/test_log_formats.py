@@ -328,8 +328,8 @@ def test_the_region_is_part_of_the_query_and_a_split_is_chosen(ending, tmp_path)
     """Blocks that are parsed as a whole, and rows that are parsed one by one, which JSON lines are."""
     frame = pl.DataFrame(
         {
-            "session": ["a", "b", "c"], "query": ["q", "q", "q"], "region": ["1", "2", "1"], "split": ["train", "train", "test"],
-            "position": [1, 1, 1], "item": ["x", "x", "y"], "clicked": [1, 0, 1],
+            "session": ["a", "b", "c"], "query": ["q", "q", "q"], "region": ["1", "2", "1"], "position": [1, 1, 1],
+            "split": ["train", "train", "test"], "item": ["x", "x", "y"], "clicked": [1, 0, 1],
         }
     )  # fmt: skip
     path = tmp_path / f"log.{ending}"
