@@ -5,6 +5,9 @@ The package imports this module before its other imports, for NumPy and numba ar
 
 import os
 import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 from ._interrupts import command
 
@@ -13,19 +16,13 @@ NEEDED = {"": 500, "list": 500, "show": 500}
 OTHERWISE = 1300
 """That of all others, which load data frames and figures and start threads."""
 
-if command:
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        unlimited = limit == resource.RLIM_INFINITY
-    except ImportError:  # Windows has no such limit
-        limit, unlimited = 0, True
+if command and find_spec("resource") is not None:  # Windows has no such limit
+    system: Any = import_module("resource")
+    limit = system.getrlimit(system.RLIMIT_AS)[0]
     word = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    needed = NEEDED.get(word, OTHERWISE) * 10**6
-    if not unlimited and limit < needed:
-        name = f"clickgym {word}".strip()
-        text = f"clickgym: the address space is limited to {limit / 1e6:,.0f} MB; {name} needs {needed / 1e6:,.0f} MB or more "
-        sys.stderr.write(f"{text}(ulimit -v)\n")
+    needed = NEEDED.get(word, OTHERWISE)
+    if limit != system.RLIM_INFINITY and limit < needed * 10**6:
+        has = f"the address space is limited to {limit / 10**6:,.0f} MB"
+        sys.stderr.write(f"clickgym: {has}; {f'clickgym {word}'.strip()} needs {needed:,} MB or more (ulimit -v)\n")
         sys.stderr.flush()
         os._exit(1)
