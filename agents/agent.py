@@ -378,10 +378,7 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
         trust: whether the file may name any other.
     """
     classes = CompiledAgent._classes
-    if module is None or _is_published(module):
-        # Of the package's own, which come first, the name says enough; version 0.1 wrote no more of any.
-        known = {known.__name__: known for known in reversed(classes.values())}[name]
-        module, name = known.__module__, known.__qualname__
+    module, name = _where(module, name)
     if _is_published(module):
         return classes[module, name]
     named = not _is_published(caller.__module__) and issubclass(classes.get((module, name), object), caller)
@@ -398,6 +395,14 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
     if (module, name) not in classes:
         raise ImportError(f"{name} of the module {module}, which has no such agent")
     return classes[module, name]
+
+
+def _where(module: str | None, name: str) -> tuple[str, str]:
+    """Module and name of a class: of the package's own, which come first, the name says enough; version 0.1 wrote no more."""
+    if module is not None and not _is_published(module):
+        return module, name
+    known = {known.__name__: known for known in reversed(CompiledAgent._classes.values())}[name]
+    return known.__module__, known.__qualname__
 
 
 def _is_published(module: str) -> bool:

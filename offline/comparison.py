@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,11 +119,8 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
-    estimators = check_labels("estimators", estimators)
-    policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
-    for name, words in (("estimators", estimators), ("policies", policies)):
-        if not words:
-            raise ValueError(f"{name} is empty; expected at least one")
+    estimators = _some("estimators", estimators)
+    policies = _some("policies", [policies] if isinstance(policies, str) else policies)
     for name in estimators:
         check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
@@ -142,6 +140,14 @@ def compare(
         raise ValueError(next(iter(refused.values())))
     own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
     return Comparison(logged, targets, by_policy, refused, own)
+
+
+def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Distinct words, at least one."""
+    checked = check_labels(name, words)
+    if not checked:
+        raise ValueError(f"{name} is empty; expected at least one")
+    return checked
 
 
 def read_sessions(
@@ -199,11 +205,7 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
-    check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
-    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
-    check_choice("reward", reward, REWARDS)
-    if isinstance(log, ClickLog):
-        check_cutoff(cutoff, log)
+    _check_wanted(spec, log, reward, cutoff)
     if spec == "uniform":
         return _uniform(log)
     if spec == "empirical" and isinstance(log, ClickLog):
@@ -214,6 +216,14 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         return _best_lists(Path(path), model, log, reward, cutoff)
     _check_one_query(spec, log)
     return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log)) if fixed else _from_arrays(spec, log)
+
+
+def _check_wanted(spec: Any, log: Any, reward: Any, cutoff: Any) -> None:
+    check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
+    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_choice("reward", reward, REWARDS)
+    if isinstance(log, ClickLog):
+        check_cutoff(cutoff, log)
 
 
 def _check_one_query(spec: str, log: ClickLog | ItemPositionLog) -> None:

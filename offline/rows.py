@@ -64,14 +64,13 @@ def _headers(line: bytes) -> dict[str, list[str]]:
 
 def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """What columns are called, by their roles; refuses what is no mapping of strings, and roles that there are not."""
-    if not isinstance(columns, Mapping | None) or not all(
-        isinstance(name, str) for pair in (columns or {}).items() for name in pair
-    ):
+    given: Any = {} if columns is None else columns
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for pair in given.items() for name in pair):
         raise ValueError(f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}')
-    for role in columns or {}:
+    for role in given:
         if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
-    return dict(columns or {})
+    return dict(given)
 
 
 def _roles(source: object, header: list[str], columns: Mapping[str, str], split: str | None) -> dict[str, str]:

@@ -119,14 +119,16 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _is_ordered(values: Any) -> bool:
+    """Whether entries follow one another: of a list, an array, an iterator; not of a set or a mapping."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
+
+
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Distinct strings as a tuple; the message of the ValueError names the argument and the first that is not."""
-    unordered = str | bytes | Mapping | Set
-    if (
-        isinstance(values, unordered)
-        or not isinstance(values, Iterable)
-        or (isinstance(values, np.ndarray) and not values.ndim)
-    ):
+    if not _is_ordered(values):
         raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
     labels = tuple(values)
     if not all(issubclass(kind, str) for kind in set(map(type, labels))):
