@@ -18,6 +18,7 @@ from ..core.checks import (
     as_call,
     check_count,
     check_flag,
+    check_path,
     check_positions,
     check_within,
     generator,
@@ -25,6 +26,8 @@ from ..core.checks import (
 )
 from ..core.files import parse_json, read_arrays, write_whole
 from ..core.kernels import specialise, static_kernels
+from ..core.trust import UntrustedError
+from ..envs.spaces import check_ranking
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
@@ -221,31 +224,40 @@ class CompiledAgent(Agent):
                 value[...] = saved
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
         """Read an agent that `save` wrote; it goes on exactly where it was.
 
         Args:
-            path: the file. The module of its class is imported, if it is not yet.
+            path: the file.
+            trust: whether the file may name a class of any module, which is imported if it is not yet. Without, it holds an
+                agent of this package, or of the class (or a subclass) of your own on which ``load`` is called.
 
         Returns:
             The agent; called on a subclass, it must be one of that class.
 
         Raises:
-            ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found.
+            ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found or that
+                the call does not name.
         """
+        check_flag("trust", trust)
+        path = check_path("path", path)
         try:
             arrays = read_arrays(path)
             description = parse_json(str(arrays["description"]))
-            agent_class = _saved_class(description.get("module"), description["agent"])
+            agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
             agent.ranking[:] = arrays["ranking"]
+            if agent.ranking[0] >= 0:  # else none waits for clicks
+                check_ranking(agent.ranking, agent.n_items, agent.n_positions)
             for name in agent.flags:
                 setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
             renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write
             agent._restore({name.removeprefix("state_"): value for name, value in arrays.items()}, renewed)
         except FileNotFoundError:
             raise
+        except UntrustedError as error:
+            raise UntrustedError(f"{path} {error}") from None
         except ImportError as error:
             raise ValueError(f"{path} holds an agent of a class that cannot be found: {error}") from None
         except Exception as error:
@@ -357,11 +369,24 @@ def _features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
     return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 
 
-def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:
+def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], trust: bool) -> type[CompiledAgent]:
+    """The class that a file names.
+
+    Args:
+        module, name: as the file has them.
+        caller: on which `load` was called: one from outside the package is named so, with its subclasses.
+        trust: whether the file may name any other.
+    """
     classes = CompiledAgent._classes
-    if module is None or module.startswith(f"{__package__}."):
-        # Of the package's own, which come first, the name says enough; version 0.1 wrote no more of any.
-        return {known.__name__: known for known in reversed(classes.values())}[name]
+    module, name = _where(module, name)
+    if _is_published(module):
+        return classes[module, name]
+    named = not _is_published(caller.__module__) and issubclass(classes.get((module, name), object), caller)
+    if not trust and not named:
+        raise UntrustedError(
+            f"holds an agent of the class {name} of the module {module}, which the call does not name: call {name}.load, or "
+            "trust the file with trust=True"
+        )
     if (module, name) not in classes:
         try:
             importlib.import_module(module)
@@ -370,6 +395,18 @@ def _saved_class(module: str | None, name: str) -> type[CompiledAgent]:
     if (module, name) not in classes:
         raise ImportError(f"{name} of the module {module}, which has no such agent")
     return classes[module, name]
+
+
+def _where(module: str | None, name: str) -> tuple[str, str]:
+    """Module and name of a class: of the package's own, which come first, the name says enough; version 0.1 wrote no more."""
+    if module is not None and not _is_published(module):
+        return module, name
+    known = {known.__name__: known for known in reversed(CompiledAgent._classes.values())}[name]
+    return known.__module__, known.__qualname__
+
+
+def _is_published(module: str) -> bool:
+    return module.startswith(f"{__package__}.")
 
 
 def _is_array(value: Any) -> bool:

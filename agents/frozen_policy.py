@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_count, check_flag, check_positions, generator, unknown
+from ..core.checks import as_call, check_count, check_flag, check_positions, generator, short, unknown
 from ..envs.codecs import CODECS, Draft, flat_draft, next_left
 from ..envs.spaces import RankedList
 from .agent import Agent, Seed
@@ -72,7 +72,7 @@ class FrozenPolicy(Agent):
         self.n_positions = check_positions(n_positions, self.n_items)
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
-            raise TypeError(f"model is {model!r}; expected a trained model with a method predict, or a function")
+            raise TypeError(f"model is {short(model)}; expected a trained model with a method predict, or a function")
         if not isinstance(actions, str) or actions not in (*CODECS, "items"):
             raise ValueError(unknown("actions", actions, (*CODECS, "items")))
         self.model, self.actions = model, actions

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..core.checks import Choices
 from ..core.kernels import inner, kernel
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 FIRST_CLICK, LAST_CLICK = 0, 1
-FEEDBACK = ("first_click", "last_click")
+FEEDBACK = Choices(("first_click", "last_click"))
 
 
 @kernel

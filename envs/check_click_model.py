@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import short
 from ..core.docstrings import entries, sections
 from ..core.faults import Fault, expect, run_checks
 from .click_env import ClickEnv, ClickVectorEnv
@@ -59,7 +60,9 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     """
     model_class = model if isinstance(model, type) else type(model)
     if not isinstance(model_class, type) or not issubclass(model_class, ClickModel):
-        raise TypeError(f"{model!r} is no click model; expected a subclass of clickgym.envs.ClickModel, or an object of one")
+        raise TypeError(
+            f"{short(model)} is no click model; expected a subclass of clickgym.envs.ClickModel, or an object of one"
+        )
     trial = _Trial(model_class, model if isinstance(model, ClickModel) else None)
     then = [trial.parameters, trial.sessions, trial.probabilities, trial.rewards, trial.counted, trial.optimum, trial.files]
     then += [trial.documentation, trial.environments] if model_class.environments else []

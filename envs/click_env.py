@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_count, check_seed, short, unknown
+from ..core.checks import as_array, as_call, check_choice, check_count, check_seed, short, unknown
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from ..core.notebook import html_table
@@ -360,11 +360,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
         _check_render_mode(render_mode, RENDER_MODES)
-        try:
-            mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            modes = ("NextStep", "SameStep")
-            raise ValueError(unknown("autoreset_mode", autoreset_mode, modes)) from None
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_choice("autoreset_mode", autoreset_mode, ("NextStep", "SameStep"))
+        mode = AutoresetMode(autoreset_mode)
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
         self.num_envs = check_count("num_envs", num_envs)

@@ -32,12 +32,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions
+from ..core.checks import check_kind, check_positions
 from ..core.kernels import specialise, static_kernels
 from ..core.notebook import html_table
+from ..core.trust import from_file
 from .scan import best_scan
 from .schedule import Schedule
-from .spaces import check_ranking
+from .spaces import check_order, check_ranking
 from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users, users_class
 
 __all__ = [
@@ -155,6 +156,7 @@ class ClickModel(Users, abstract=True):
             ``(K,)`` int8, 1 where the position was clicked.
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
+        check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
         self.sample_kernel(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
         return clicks
 
@@ -235,6 +237,7 @@ class ClickModel(Users, abstract=True):
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""
+        order = check_order("order", order, self.n_items)
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in self.item_parameters()})
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -337,10 +340,11 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     if isinstance(model, ClickModel):
         return model
     try:
-        # Said before anything is built, so that descriptions within descriptions come to an end.
-        if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
-            raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
-        return ClickModel.from_dict(model)
+        with from_file(None):
+            # Said before anything is built, so that descriptions within descriptions come to an end.
+            if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
+                raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
+            return ClickModel.from_dict(model)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_positions, short, unknown
+from ..core.checks import check_choice, check_positions, short, unknown
 from .instances.instance import AnyInstance, load_instance
 from .users import Users, users_class
 
@@ -63,6 +63,7 @@ class Problem(NamedTuple):
         Raises:
             ValueError, TypeError: on arguments that do not fit together, and on a bad instance or parameter.
         """
+        check_choice("form", form, FORMS)
         if isinstance(model, Users):
             if form or instance is not None or parameters:
                 given = ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters)
@@ -70,8 +71,6 @@ class Problem(NamedTuple):
             return cls(model if n_positions is None else model.with_positions(n_positions))
         if not isinstance(model, str):
             raise TypeError(f"model must be a ClickModel or the name of one, got {type(model).__name__}")
-        if not isinstance(form, str) or form not in FORMS:
-            raise ValueError(unknown("form", form, FORMS))
         click_model: type[ClickModel] = users_class(model)  # type: ignore[assignment]
         if hasattr(click_model, "short") and form not in forms_of(click_model):
             why = "its items have no attraction" if click_model.environments else "it is only fitted to logs"

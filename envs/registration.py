@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeGuard
 import gymnasium
 from gymnasium.wrappers import TimeLimit
 
+from ..core.checks import short
+from ..core.trust import allow
 from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
@@ -100,9 +102,10 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
         >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """
-    if not re.fullmatch(r"[\w.-]+-v\d+", env_id):
-        raise ValueError(f"the id is {env_id!r}; expected a name with a version, as MyRank-v0")
+    if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
+        raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
     named = model if isinstance(model, str) else _name_of(model)
+    allow([named.partition(":")[0]] if ":" in named else [])
     click_model: Any = Users._named.get(model) if isinstance(model, str) else model
     forms = forms_of(click_model) if click_model is not None else tuple(FORMS)
     if not forms:
@@ -157,5 +160,5 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
 
 def _name_of(model: type[ClickModel]) -> str:
     if not isinstance(model, type) or not issubclass(model, ClickModel):
-        raise TypeError(f"model is {model!r}; expected a subclass of clickgym.envs.ClickModel, or its name")
+        raise TypeError(f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name")
     return model.short if users_class(model.short) is model else f"{model.__module__}:{model.__qualname__}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
 from ..core.kernels import kernel
 
 __all__ = ["best_scan", "scan"]
@@ -83,14 +84,20 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
     Returns:
         ``(n_chosen,)`` int64 item ids.
 
+    Raises:
+        ValueError: on lists of different lengths, on what is no number or no probability, and on more places than items.
+
     Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and continuations ``1 - q``.
 
     Example:
         >>> best_scan([0.6, 0.5], [0.4, 1.0], 2)
         array([1, 0])
     """
-    gain, continuation = np.asarray(gain, np.float64), np.asarray(continuation, np.float64)
+    gain = numbers("gain", gain, (None,))
     n_items = len(gain)
+    continuation = probabilities("continuation", continuation, (n_items,))
+    n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
+    terminal = check_at_least("terminal", terminal, -LARGEST)
     ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
-    scan(gain, continuation, float(terminal), np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
+    scan(gain, continuation, terminal, np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
     return ranking

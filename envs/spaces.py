@@ -14,14 +14,22 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_count, check_positions, check_seed
+from ..core.checks import as_array, check_count, check_positions, check_seed, short
 
-__all__ = ["BatchedRankedList", "RankedList", "check_ranking", "decode_lehmer", "named_ranking"]
+__all__ = ["BatchedRankedList", "RankedList", "check_order", "check_ranking", "decode_lehmer", "named_ranking"]
 
 _INT64 = np.dtype(np.int64)
 
 # The table of `_draw_weighted` has 2**m columns for m positions with weights of their own.
 _MOST_WEIGHTED_POSITIONS = 12
+
+
+def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Check that ``order`` holds each of the L item ids once; the message of the ValueError names it."""
+    try:
+        return check_ranking(order, n_items, n_items)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold each item id from 0 to {n_items - 1} exactly once; got {short(order)}") from None
 
 
 def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:

@@ -6,10 +6,12 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core.checks import as_call, check_module, check_within, unknown
+from ..core.checks import as_call, check_within, unknown
 from ..core.notebook import html_table
+from ..core.trust import check_trust, from_file, looking_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,11 +46,14 @@ class Users(ABC):
 
     _named: ClassVar[dict[str, type[Users]]] = {}
     """The classes by the names that files give them."""
+    _defined: ClassVar[dict[str, type[Users]]] = {}
+    """The classes by module and name, ``"module:Class"``."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not abstract:
             Users._named.setdefault(cls.__name__, cls)  # as files of version 0.1 name them
+            Users._defined[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     @classmethod
     def name(cls) -> str:
@@ -80,7 +85,8 @@ class Users(ABC):
             order: ``(L,)`` for each new id the old one.
 
         Raises:
-            ValueError: an id means nothing to them, for candidates change from session to session.
+            ValueError: ``order`` does not hold each id once; or an id means nothing to them, for candidates change from session
+                to session.
         """
         raise ValueError(f"the items of a {type(self).__name__} cannot be shuffled: it has other candidates in every session")
 
@@ -94,12 +100,13 @@ class Users(ABC):
         """
 
     @staticmethod
-    def from_dict(description: Mapping[str, Any]) -> Any:
+    def from_dict(description: Mapping[str, Any], *, trust: bool = False) -> Any:
         """Build users from what `to_dict` returned, or from the same written by hand.
 
         Args:
             description: ``{"model": name, <its parameters>}``; the name of a click model is its short name (or, as files of
                 version 0.1 have it, that of its class).
+            trust: import the module of a ``"module:Class"`` that is not imported yet.
 
         Raises:
             ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
@@ -114,7 +121,8 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        found = users_class(name)
+        with from_file(None, trust):
+            found = users_class(name)
         try:
             return found.described(**parameters)
         except TypeError as error:
@@ -152,15 +160,18 @@ def users_class(name: object) -> type[Users]:
     """The class that a name stands for: a short name, that of a class of the package, or one's own as ``module:Class``.
 
     Raises:
-        ValueError: nothing is called so.
+        ValueError: nothing is called so; or the name stands in a file, and its module is not imported and not trusted.
     """
-    if isinstance(name, str) and name in Users._named:
-        return Users._named[name]
+    for classes in (Users._named, Users._defined):
+        if isinstance(name, str) and name in classes:
+            return classes[name]
     _, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not colon:
         raise ValueError(unknown("click model", name, Users._named) + "; your own is named module:Class")
+    module = check_trust("click model", str(name))
     try:
-        found = getattr(importlib.import_module(check_module("click model", str(name))), attribute)
+        with looking_in(Path.cwd()):
+            found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, Users):

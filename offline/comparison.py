@@ -8,14 +8,16 @@ from functools import partial
 from itertools import product
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_labels, unknown
+from ..core.checks import check_choice, check_kind, check_labels, unknown
 from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, Instance, load_instance
-from .evaluation import Evaluation, Policies, check_estimator, evaluate, logged_reward
+from ..envs.users import REWARDS
+from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
 from .policies import (
     FixedPolicy,
@@ -27,7 +29,9 @@ from .policies import (
     sessions_by_query,
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
-from .tables import MAX_MEMORY
+from .rows import check_columns
+from .tables import MAX_MEMORY, check_size
+from .tidy import DUPLICATES
 
 __all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
 
@@ -115,8 +119,8 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
-    estimators = check_labels("estimators", estimators)
-    policies = check_labels("policies", [policies] if isinstance(policies, str) else policies)
+    estimators = _some("estimators", estimators)
+    policies = _some("policies", [policies] if isinstance(policies, str) else policies)
     for name in estimators:
         check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
@@ -136,6 +140,14 @@ def compare(
         raise ValueError(next(iter(refused.values())))
     own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
     return Comparison(logged, targets, by_policy, refused, own)
+
+
+def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Distinct words, at least one."""
+    checked = check_labels(name, words)
+    if not checked:
+        raise ValueError(f"{name} is empty; expected at least one")
+    return checked
 
 
 def read_sessions(
@@ -158,8 +170,10 @@ def read_sessions(
     Raises:
         ValueError: on an unknown format or query, or as the reader.
     """
-    if not isinstance(log_format, str) or log_format not in FORMATS:
-        raise ValueError(unknown("log format", log_format, FORMATS))
+    check_choice("log format", log_format, FORMATS)
+    check_columns(columns)
+    check_choice("way with duplicates", duplicates, DUPLICATES)
+    check_size("max_memory", max_memory)
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source
     else:
@@ -171,7 +185,7 @@ def read_sessions(
         raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     if query is None or isinstance(log, ItemPositionLog):
         return log
-    if query not in log.query_labels:
+    if not isinstance(query, str) or query not in log.query_labels:
         raise ValueError(unknown("query", query, log.query_labels))
     return log[log.queries == log.query_labels.index(query)]
 
@@ -191,6 +205,7 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
+    _check_wanted(spec, log, reward, cutoff)
     if spec == "uniform":
         return _uniform(log)
     if spec == "empirical" and isinstance(log, ClickLog):
@@ -201,6 +216,14 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         return _best_lists(Path(path), model, log, reward, cutoff)
     _check_one_query(spec, log)
     return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log)) if fixed else _from_arrays(spec, log)
+
+
+def _check_wanted(spec: Any, log: Any, reward: Any, cutoff: Any) -> None:
+    check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
+    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_choice("reward", reward, REWARDS)
+    if isinstance(log, ClickLog):
+        check_cutoff(cutoff, log)
 
 
 def _check_one_query(spec: str, log: ClickLog | ItemPositionLog) -> None:

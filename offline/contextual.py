@@ -38,15 +38,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.checks import (
+    check_choice,
     check_count,
     check_flag,
+    check_kind,
     check_labels,
     check_positions,
     check_seed,
     check_share,
+    check_text,
     integers,
     numbers,
     probability,
+    short,
     unknown,
 )
 from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
@@ -156,8 +160,12 @@ def contextual_instance(
     check_count("dimension", dimension)
     check_seed(seed)
     check_flag("linear", linear)
-    _check_choice("reduction", reduce, REDUCTIONS)
-    _check_choice("normalisation", normalise, NORMALISATIONS)
+    check_choice("reduction", reduce, REDUCTIONS)
+    check_choice("normalisation", normalise, NORMALISATIONS)
+    check_text("origin", origin)
+    check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
+    if not isinstance(held_out, Judgements):
+        check_share("held_out", held_out)
     if users is None:
         source, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
         if isinstance(held_out, Judgements) or held_out:
@@ -214,11 +222,6 @@ def contextual_instance(
     )
 
 
-def _check_choice(what: str, choice: str, choices: Sequence[str]) -> None:
-    if choice not in choices:
-        raise ValueError(unknown(what, choice, choices))
-
-
 class _Entries(NamedTuple):
     """Judgements that sessions are about.
 
@@ -261,7 +264,9 @@ def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> No
     """Refuse what makes no sense beside simulated users."""
     for argument, value in arguments.items():
         if value != {"models": None, "linear": False, "floor": 0.05, "examination": DEFAULT_INSTANCE}[argument]:
-            raise ValueError(f"{argument} is given beside users = {users!r}, whose grades tell who clicks what; expected one")
+            raise ValueError(
+                f"{argument} is given beside users = {short(users)}, whose grades tell who clicks what; expected one"
+            )
     if judgements.features is None:
         raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
 

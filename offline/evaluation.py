@@ -81,7 +81,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_count, check_seed, unknown
+from ..core.checks import check_between, check_count, check_kind, check_seed, short, unknown
 from ..envs import ClickModel
 from .bootstrap import Resampling, in_units
 from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
@@ -316,7 +316,10 @@ def contributions(
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
+    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
     check_estimator(estimator, reward)
+    if model is not None and estimator not in MODEL_BASED and estimator not in DOUBLY_ROBUST:
+        raise ValueError(f"model is {short(model)}, but {estimator} takes none")
     if not len(log):
         raise ValueError("the log has no sessions")
     if isinstance(log, ItemPositionLog):
@@ -402,6 +405,7 @@ def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
         if query not in policies:
             raise ValueError(f"no {name} policy for query {query!r}")
         policies = policies[query]
+    check_kind(name, policies, Policy, "a policy, or one for each query label")
     if policies.n_positions != log.n_positions:
         raise ValueError(f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}")
     if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):

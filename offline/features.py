@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..core.checks import check_at_least, check_count, check_seed, check_share, numbers, short
+from ..core.checks import check_at_least, check_count, check_seed, check_share, is_sequence, numbers, short
 
 __all__ = ["DenoisingAutoencoder", "TruncatedSVD"]
 
@@ -135,7 +135,7 @@ class DenoisingAutoencoder:
         learning_rate: float = 1e-3,
         seed: int = 0,
     ) -> None:
-        if not isinstance(hidden, Sequence) or isinstance(hidden, str) or len(hidden) < 2:
+        if not is_sequence(hidden) or len(hidden) < 2:
             raise ValueError(
                 f"hidden is {short(hidden)}; expected the units of two layers or more, the second of which is the code"
             )

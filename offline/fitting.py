@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,16 @@ import numpy as np
 from ..core.checks import (
     check_at_least,
     check_between,
+    check_callable,
+    check_choice,
     check_count,
     check_flag,
+    check_kind,
     check_labels,
+    check_path,
     check_seed,
     check_share,
+    check_text,
     unknown,
 )
 from ..envs import ClickModel, DependentClickModel
@@ -28,7 +32,9 @@ from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
+from .rows import check_columns
 from .tables import MAX_MEMORY, check_size
+from .tidy import DUPLICATES
 
 __all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
 
@@ -111,8 +117,11 @@ def fit_models(
     check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
     origin = "estimated by clickgym from a click log"
+    check_columns(columns)
+    check_choice("way with duplicates", duplicates, DUPLICATES)
+    check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
-        origin = f"estimated by clickgym from the click log {Path(log).name}"
+        origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
         arguments: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
         log = _read(log, log_format, arguments, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
@@ -135,8 +144,7 @@ def fit_models(
 
 
 def _check_format(log_format: str) -> None:
-    if log_format not in ("auto", *LOG_FORMATS):
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
 
 
 def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
@@ -219,6 +227,7 @@ def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, Clic
         >>> [len(part) for part in hold_out(log, 0.2)]
         [4, 1]
     """
+    check_kind("log", log, ClickLog, "a ClickLog")
     share = check_between("share", share, 0, 1)
     check_seed(seed)
     if len(log) < 2:
@@ -257,6 +266,10 @@ def query_instance(
     Raises:
         ValueError: on a query that the log lacks or that has fewer items than positions, and on two estimators of one model.
     """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_text("query", query)
+    check_kind("estimation", estimation, Mapping | None, "a mapping")
+    _check_estimators(estimators)
     if query not in log.query_labels:
         frequent = [log.query_labels[index] for index in np.argsort(-np.bincount(log.queries), kind="stable")[:10]]
         raise ValueError(f"the log has no query {query!r}; its most frequent ones are {', '.join(frequent)}")
@@ -282,6 +295,12 @@ def query_instance(
         initial_ranking=np.array([items.index(item) for item in initial]),
         estimation={"query": query, "items": labels, "sessions": len(sessions), **(estimation or {})},
     )
+
+
+def _check_estimators(estimators: Any) -> None:
+    check_kind("estimators", estimators, Mapping, "fitted estimators by the short names of their models")
+    for name, estimator in estimators.items():
+        check_kind(f"estimators[{name!r}]", estimator, Estimator, "a fitted estimator")
 
 
 def _models(estimators: Mapping[str, Estimator], query: str, labels: list[str]) -> dict[str, ClickModel]:

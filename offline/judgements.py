@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..core.checks import as_call, check_labels, integers, numbers, short
+from ..core.checks import as_call, check_labels, check_path, integers, numbers, short
 from .log import set_checked
 from .rows import read_table
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
@@ -91,7 +91,7 @@ def read_judgements(path: str | PathLike[str]) -> Judgements:
     Raises:
         ValueError, OSError: as the reader does.
     """
-    is_table = Path(path).name.removesuffix(".gz").endswith((".csv", ".parquet"))
+    is_table = check_path("path", path).name.removesuffix(".gz").endswith((".csv", ".parquet"))
     return read_ratings(path) if is_table else read_letor(path)
 
 
@@ -107,7 +107,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
 
     Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
     """
-    path = Path(path)
+    path = check_path("path", path)
     refused = Skipped(path, strict=True)
     names = ["userId", "movieId", "rating"]
     column, rows = read_table(path, refused, names)
@@ -160,7 +160,7 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, arXiv 2013; the file of sizes is that of LightGBM and XGBoost.
     """
-    path = Path(path)
+    path = check_path("path", path)
     documents = _Documents()
     for number, line in _filled_lines(path):
         try:
@@ -258,7 +258,7 @@ def _checked_features(text: bytes) -> array[int]:
 
 def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents: int) -> NDArray[np.int32]:
     """The query of each document, from the file that says how many there are of each."""
-    beside = Path(str(path).removesuffix(".gz") + ".query") if sizes is None else Path(sizes)
+    beside = Path(str(path).removesuffix(".gz") + ".query") if sizes is None else check_path("sizes", sizes)
     if not beside.is_file():
         raise ValueError(f"{path} does not name its queries by qid, and there is no file {beside} that tells their sizes")
     counts = array("q")

@@ -9,14 +9,24 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import as_call, check_count, check_labels, integers, numbers, short
+from ..core.checks import (
+    as_call,
+    check_count,
+    check_kind,
+    check_labels,
+    check_path,
+    check_text,
+    integers,
+    is_sequence,
+    numbers,
+    short,
+)
 from ..core.files import sealed, write_whole
 from ..core.notebook import html_table
 from .counting import by_query, faulty_list
@@ -94,6 +104,7 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
+        checked("notes", _check_notes)
 
     @classmethod
     def from_frame(cls, frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> ClickLog:
@@ -323,7 +334,13 @@ def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.
 def _check_skipped(name: str, values: Any) -> Mapping[str, int]:
     if not isinstance(values, Mapping):
         raise ValueError(f"{name} is {short(values)}; expected how many lines, by reason")
-    return {reason: check_count(f"{name}[{reason!r}]", lines, 0) for reason, lines in values.items()}
+    return {check_text(f"a reason of {name}", reason): check_count(f"{name}[{reason!r}]", n, 0) for reason, n in values.items()}
+
+
+def _check_notes(name: str, values: Any) -> tuple[str, ...]:
+    if not is_sequence(values):
+        raise ValueError(f"{name} is {short(values)}; expected a tuple of sentences")
+    return tuple(check_text(f"{name}[{place}]", value) for place, value in enumerate(values))
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
@@ -336,7 +353,8 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     Raises:
         ValueError: on another ending, on an empty label, or on one that a line of CSV cannot hold.
     """
-    path = Path(path)
+    path = check_path("path", path)
+    check_kind("log", log, ClickLog, "a ClickLog")
     if "" in log.item_labels or "" in log.query_labels:
         raise ValueError("a label is empty; in a table that is a missing value")
     if path.name.endswith(".parquet"):

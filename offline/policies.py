@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_count, check_positions, integers, numbers
+from ..core.checks import as_array, as_call, check_count, check_kind, check_positions, integers, numbers
 from .log import ClickLog
 
 __all__ = [
@@ -343,6 +343,7 @@ def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: ND
 
 def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
     """Each query of the log that has sessions: its label and the indices of those sessions."""
+    check_kind("log", log, ClickLog, "a ClickLog")
     order = np.argsort(log.queries, kind="stable")
     queries, starts = np.unique(log.queries[order], return_index=True)
     for query, sessions in zip(queries.tolist(), np.split(order, starts[1:]), strict=True):

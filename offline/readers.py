@@ -22,11 +22,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
-from .rows import begins_as_table, read_table
+from .rows import begins_as_table, check_columns, read_table
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -123,7 +123,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
 
     Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM 2012.
     """
-    path = Path(path)
+    path = check_path("path", path)
     sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
     items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
     whole = True
@@ -239,7 +239,7 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, 
 
     Source: Serdyukov, Dupret, Craswell, *Log-based personalization: the 4th web search click data (WSCD) workshop*, WSDM 2014.
     """
-    path = Path(path)
+    path = check_path("path", path)
     sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
     for first, block in read_blocks(path):
         sessions.read(split_lines(path, first, block))
@@ -434,7 +434,7 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    return ClickLog(**read_rows(Path(path), split, columns or {}, duplicates, strict, max_memory))
+    return ClickLog(**read_rows(check_path("path", path), split, check_columns(columns), duplicates, strict, max_memory))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -462,11 +462,11 @@ def read_open_bandit(
     Source: Saito, Aihara, Matsutani, Narita, *Open Bandit Dataset and Pipeline: towards realistic and reproducible off-policy
     evaluation*, NeurIPS Datasets and Benchmarks 2021.
     """
-    path = Path(path)
+    path = check_path("path", path)
     skipped = Skipped(path, strict)
     column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
     displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
-    item_features = None if item_context is None else _item_features(Path(item_context))
+    item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
     n_items = math.inf if item_features is None else len(item_features)
     words = _Words(column, "" if item_features is None else USER_WORDS)
     if item_features is not None and not words.places:
@@ -569,11 +569,11 @@ def read_log(
         ValueError: on an unknown format, on a first line that fits none, and as the reader does.
         OSError: if there is no such file.
     """
-    path = Path(path)
-    if log_format == "auto":
-        log_format = _guess(path, columns or {})
-    if log_format not in LOG_FORMATS:
-        raise ValueError(unknown("log format", log_format, ["auto", *LOG_FORMATS]))
+    path = check_path("path", path)
+    columns = check_columns(columns)
+    if isinstance(log_format, str) and log_format == "auto":
+        log_format = _guess(path, columns)
+    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     if log_format == "tidy":
         return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
     if columns or duplicates != "refuse":

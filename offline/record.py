@@ -10,7 +10,7 @@ import numpy as np
 
 from ..agents import Agent
 from ..agents.baselines import Random
-from ..core.checks import check_count, check_seed
+from ..core.checks import AN_ENV, check_count, check_kind, check_seed
 from ..core.files import check_memory
 from ..envs import ClickEnv, ContextualModel
 from ..envs.guests import clicks_of, sizes_of
@@ -49,6 +49,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), 0.1, ('yandex-9982',))
     """
     sessions, seed = check_count("sessions", sessions), None if seed is None else check_seed(seed)
+    check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
+    check_kind("env", env, gym.Env, AN_ENV)
     with endless(env) as stream:
         return _record(agent, stream, sessions, seed)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent
-from ..core.checks import as_call, check_flag, check_seed
+from ..core.checks import as_call, check_flag, check_kind, check_seed
 from ..runner.loop import check_list
 from .log import ClickLog, ItemPositionLog
 
@@ -86,6 +86,8 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
         True
     """
     rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
+    check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
+    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
     if isinstance(log, ClickLog):

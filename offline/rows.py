@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..core.checks import unknown
+from ..core.checks import short, unknown
 from ..core.files import check_file, parse_json, reading
+from ..core.formats import one_line
 from .tables import ROWS, Fault, Skipped, check_kept, parquet_sizes, read_blocks, read_lines, split_lines
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Block",
     "FrameTable",
     "begins_as_table",
+    "check_columns",
     "parquet_table",
     "read_table",
     "roles_of",
@@ -74,15 +76,19 @@ def _headers(line: bytes) -> dict[str, list[str]]:
     return headers or {",": text.split(",")}
 
 
-def _check_roles(roles: Iterable[str]) -> None:
-    for role in roles:
+def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """What columns are called, by their roles; refuses what is no mapping of strings, and roles that there are not."""
+    given: Any = {} if columns is None else columns
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for pair in given.items() for name in pair):
+        raise ValueError(f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}')
+    for role in given:
         if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
+    return dict(given)
 
 
 def roles_of(source: object, columns: Mapping[str, str], split: str | None, header: list[str]) -> dict[str, str]:
     """The name of the column of each role that the table has."""
-    _check_roles(columns)
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
     names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
     needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
@@ -246,6 +252,9 @@ class FrameTable:
         self.source, self.table, self.max_memory = source, table, max_memory
         schema = table.collect_schema()
         self.names = choose(list(schema))
+        for name in self.names.values():
+            if schema[name].is_nested() or schema[name] == pl.Object:
+                raise ValueError(f"{source}: the column {name!r} holds {schema[name]}; expected texts or numbers")
         # A truth value is written as a word, unless it is a number.
         flags = [pl.col(name).cast(pl.Int8) for name in schema if schema[name] == pl.Boolean]
         self.texts = table.with_columns(flags).select(
@@ -255,7 +264,10 @@ class FrameTable:
     def __call__(self) -> Iterator[Block]:
         n_rows = self.table.select(pl.len()).collect().item()
         for first in range(0, n_rows, ROWS):
-            rows = self.texts.slice(first, ROWS).collect()
+            try:
+                rows = self.texts.slice(first, ROWS).collect()
+            except pl.exceptions.PolarsError as error:  # bytes that are no text
+                raise ValueError(f"{self.source}: a column holds no texts or numbers: {one_line(str(error))}") from None
             size = sum(rows.select(pl.all().str.len_bytes().sum().cast(pl.Int64)).row(0))
             check_kept(self.source, size, self.max_memory, f"the texts of the rows {first + 1:,} to {first + rows.height:,}")
             yield Block(_numbered(rows, first + 1), {})

@@ -7,7 +7,6 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -18,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import check_choice
 from ..core.files import writing
-from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, parquet_table, roles_of, tidy_text
+from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import (
     NUMBER,
     ROWS,
@@ -80,7 +79,7 @@ def read_rows(
     path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, strict: bool, max_memory: int | str
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
-    limit, notes = check_size("max_memory", max_memory), list[str]()
+    limit, notes, columns = check_size("max_memory", max_memory), list[str](), check_columns(columns)
     sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
     if path.suffix == ".parquet":
         return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))
@@ -95,9 +94,9 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
         table = pl.DataFrame([_series(str(name), frame[name]) for name in frame.columns]).lazy()
     else:
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
-    name = "the frame"
-    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), sys.maxsize, [])
-    return sessions.read(FrameTable(name, table, partial(roles_of, name, columns or {}, None)))
+    name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
+    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), limit, [])
+    return sessions.read(FrameTable(name, table, partial(roles_of, name, check_columns(columns), None), limit))
 
 
 def _series(name: str, column: Any) -> pl.Series:
@@ -125,8 +124,7 @@ class _Sessions:
     def __init__(
         self, source: object, split: str | None, duplicates: str, skipped: Skipped, max_memory: int, notes: list[str]
     ) -> None:
-        if duplicates not in DUPLICATES:
-            raise ValueError(unknown("way with duplicates", duplicates, DUPLICATES))
+        check_choice("way with duplicates", duplicates, DUPLICATES)
         self.source, self.split, self.duplicates, self.skipped = source, split, duplicates, skipped
         self.max_memory, self.notes = max_memory, notes
 

@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 from gymnasium.envs.registration import EnvSpec
 
+from ..core.trust import allow, allowed
 from ..envs import Users
 from ..envs.users import make_known, users_class
 from .labels import AgentLike, EnvLike
@@ -36,7 +37,7 @@ class Cast:
     instances: dict[str, Any] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
-        return _arrive, (self._packed, str(Path.cwd()), tuple(sys.path))
+        return _arrive, (self._packed, str(Path.cwd()), tuple(sys.path), allowed())
 
     @cached_property
     def _packed(self) -> bytes:
@@ -52,8 +53,9 @@ def _named_users(env: Any) -> tuple[str, type[Users] | None]:
 
 
 @lru_cache(maxsize=4)  # each trial brings it anew, and kernels are compiled once for each class
-def _arrive(packed: bytes, folder: str, path: tuple[str, ...]) -> Cast:
+def _arrive(packed: bytes, folder: str, path: tuple[str, ...], modules: tuple[str, ...]) -> Cast:
     sys.path += [place for place in path if place not in sys.path]
+    allow(modules)
     with looking_in(folder):
         envs, agents, instances, users = cloudpickle.loads(packed)
     for name, own in users.items():

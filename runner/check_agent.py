@@ -319,9 +319,9 @@ class _Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
 
-            def loaded(agent: Any, by: Any) -> Any:
+            def loaded(agent: Any, by: Any, **trust: bool) -> Any:
                 agent.save(path)
-                twin = by.load(path)
+                twin = by.load(path, **trust)
                 expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
                 expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
                 return twin
@@ -330,7 +330,7 @@ class _Trial:
             if compiled:
                 changed = _changes(agent, twin)
                 expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
-                other = loaded(agent, CompiledAgent)
+                other = loaded(agent, CompiledAgent, trust=True)
             results = [_run(one, self.env()) for one in (agent, twin)]
             _expect_equal("a saved agent and the loaded one", *results, agent, twin)
             if compiled:

@@ -225,7 +225,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         >>> list(by_label("agent", [TopRank, "Random"])), list(by_label("agent", {"mine": lambda **sizes: TopRank(**sizes)}))
         (['TopRank', 'Random'], ['mine'])
     """
-    if isinstance(things, str) or not isinstance(things, Iterable):
+    if isinstance(things, str) or not isinstance(things, Iterable) or getattr(things, "ndim", 1) == 0:
         got = f"the string {things!r}" if isinstance(things, str) else short(things)
         raise TypeError(f"expected a list of {what}s, got {got}")
     if isinstance(things, Mapping):

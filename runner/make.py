@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import operator
@@ -18,7 +17,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..core.checks import check_horizon, check_module, hint, unknown
+from ..core.checks import AN_ENV, check_horizon, check_kind, hint, short, unknown
+from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
 from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, parse_spec, split
@@ -35,19 +35,9 @@ __all__ = [
 ]
 
 
-@contextlib.contextmanager
-def looking_in(folder: str | Path) -> Iterator[None]:
-    """Look for modules in a folder, too."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
 def _module(what: str, name: str) -> ModuleType:
     """Import the module of ``"module:..."``, also from the working folder."""
-    module, here = check_module(what, name), Path.cwd()
+    module, here = check_trust(what, name), Path.cwd()
     with looking_in(here):
         try:
             return importlib.import_module(module)
@@ -55,6 +45,24 @@ def _module(what: str, name: str) -> ModuleType:
             if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
                 raise  # the user's module was found, and lacks something of its own
             raise ValueError(f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)") from None
+
+
+def _attribute(what: str, name: str, module: ModuleType, kind: type) -> Any:
+    """What ``"module:Name"`` stands for.
+
+    Of a module that a file may name, the file may use what the module itself defines, not what it imports (``os.system``); of
+    the libraries only classes of a kind, for files say what these are called with.
+    """
+    attribute = name.partition(":")[2]
+    thing = operator.attrgetter(attribute)(module)
+    if reads_file():
+        home = str(getattr(thing, "__module__", "")).partition(".")[0]
+        fits = not is_library(module.__name__) or (isinstance(thing, type) and issubclass(thing, kind))
+        if not fits or "." in attribute or home != module.__name__.partition(".")[0]:
+            raise UntrustedError(
+                f"a file names the {what} {name!r}, which {module.__name__} does not define as one; see --trust"
+            )
+    return thing
 
 
 # ----------------------------------------------------------------------------------------------------------- environments
@@ -86,7 +94,7 @@ def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[
     elif isinstance(maker, gym.Env):
         advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
     raise TypeError(
-        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {maker!r}{advice}"
+        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {short(maker)}{advice}"
     )
 
 
@@ -100,7 +108,7 @@ def _env_named(name: str) -> Any:
         if rest in gym.registry:
             return gym.registry[rest]
         try:
-            return operator.attrgetter(rest)(imported)
+            return _attribute("environment", name, imported, gym.Env)
         except AttributeError:
             raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
     ours = ", ".join(ENVIRONMENTS | CONTEXTUAL | MEMORY)
@@ -142,7 +150,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     except gym.error.Error as error:
         raise ValueError(f"environment {getattr(maker, 'id', maker)}: {error}") from None
     if not isinstance(product, gym.Env):
-        raise TypeError(f"{maker!r} returned {product!r}; expected an environment")
+        raise TypeError(f"{short(maker)} returned {short(product)}; expected an environment")
     return product
 
 
@@ -182,7 +190,7 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
     imported = _module("agent", name)
     try:
-        return _as_maker(operator.attrgetter(attribute)(imported), f"agent {name!r}")
+        return _as_maker(_attribute("agent", name, imported, object), f"agent {name!r}")
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
 
@@ -191,7 +199,7 @@ def _as_maker(thing: Any, what: str = "") -> Any:
     """What was passed as an agent, if it can make one."""
     library: Any = sys.modules.get("stable_baselines3.common.base_class")  # whose classes cannot be without it
     algorithm: Any = () if library is None else library.BaseAlgorithm
-    what = what or repr(thing)
+    what = what or short(thing)
     if not isinstance(thing, type):
         reason = _why_no_maker(thing, what, isinstance(thing, algorithm))
         if reason:
@@ -260,6 +268,7 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
+    check_kind("env", env, gym.Env, AN_ENV)
     maker, arguments = agent_maker(agent)
     name = getattr(maker, "__name__", type(maker).__name__)
     hyperparameters = arguments | hyperparameters

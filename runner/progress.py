@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import duration, folded, regret_text, wait
+from ..core.formats import duration, folded, regret_text, visible, wait
 from ..core.progress import columns, progress_bar
 from .callback import Callback
 from .results import Trial
@@ -82,7 +82,7 @@ class Progress(Callback):
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
         """One line before the work; the trial ran alone, and several workers at once are slower on a busy machine."""
         total = seconds * math.ceil(runs / workers)
-        text = Text(f"{agent}: {wait(seconds)} per run")
+        text = Text(f"{visible(agent)}: {wait(seconds)} per run")
         if runs > 1:
             text += f", {runs} runs, {wait(total)} with {workers} worker{'s' * (workers > 1)}"
         if total > LONG:
@@ -104,7 +104,7 @@ class Progress(Callback):
         if complete and self._lines:
             for line in folded(self._fields(polars.concat(frames)), self._console.width):
                 # As `Text`, for rich would read [x] and :x: in a name as its own language.
-                self._console.print(Text(line), soft_wrap=True)
+                self._console.print(Text(visible(line)), soft_wrap=True)
 
     def kept(self, out: str | os.PathLike[str]) -> str:
         """What there is to keep, for the message of a sweep, or of the several of a study, that ends early."""

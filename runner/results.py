@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
+from ..core.checks import check_path, is_sequence, short
 from ..core.files import (
     check_seal,
     draft_of,
@@ -303,13 +304,34 @@ def read_results(folder: str | os.PathLike[str]) -> tuple[polars.DataFrame, pola
     Raises:
         ValueError: the folder is not one of finished results.
     """
-    folder = Path(folder)
+    folder = check_path("folder", folder)
     parts = read_parts(folder / CONFIG)
     if not (folder / TABLE).exists():
         raise ValueError(f"{folder} {UNFINISHED}")
     table, timings = _read_tables(folder)
+    _check_fit(folder, parts, table, timings)
     finished = dict.fromkeys(Trial(*row) for row in timings.select(Trial._fields).iter_rows())
-    return table, timings, _together(_complete(parts, finished) or parts)
+    return table, timings, _together(_complete(parts, finished))
+
+
+def _check_fit(folder: Path, parts: Sequence[Part], table: polars.DataFrame, timings: polars.DataFrame) -> None:
+    """Refuse tables that are not those of the configuration, of which somebody may have edited or exchanged one."""
+    there, timed = (set(map(Trial._make, frame.select(Trial._fields).unique().iter_rows())) for frame in (table, timings))
+    lacks = [name for name in parts[0]["metrics"] if name not in table.columns]
+    strange = sorted(there - set(trials_of(parts)))
+    fault = ""
+    if lacks:
+        fault = f"{TABLE} has no column {lacks[0]!r}"
+    elif strange:
+        fault = f"{TABLE} has {strange[0]}, which {CONFIG} does not name"
+    elif there != timed:
+        fault = f"{TABLE} and {TIMINGS} have different runs"
+    elif not _complete(parts, dict.fromkeys(there)):
+        fault = f"{TABLE} has all runs of no part of {CONFIG}"
+    elif table["step"].unique().sort().to_list() != sorted(parts[0]["checkpoints"]):
+        fault = f"the steps of {TABLE} are not the checkpoints of {CONFIG}"
+    if fault:
+        raise ValueError(f"the files of {folder} do not fit one another: {fault}; take a copy of all of them")
 
 
 def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
@@ -352,6 +374,9 @@ def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
         with reading(folder / name, "is damaged", f"take a copy of it{again}"):
             tables.append(_read(folder / name))
             tables[-1].select(columns)
+            for column, kind in tables[-1].select(Trial._fields).schema.items():
+                if kind.is_integer() != (column == "run") or kind.is_nested():
+                    raise ValueError(f"its column {column!r} holds {kind}")
     return tables[0], tables[1]
 
 
@@ -398,7 +423,10 @@ def read_parts(file: Path) -> list[Part]:
 
 
 def _is_part(part: Any) -> bool:
-    return isinstance(part, dict) and all(isinstance(part.get(key), kind) for key, kind in KEYS.items())
+    if not isinstance(part, dict) or not all(isinstance(part.get(key), kind) for key, kind in KEYS.items()):
+        return False
+    words = (name for key in ("envs", "instances", "agents", "metrics") for name in part[key])
+    return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> polars.DataFrame:
@@ -423,10 +451,10 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
         >>> table.shape
         (8, 8)
     """
-    out = Path(out)
-    if not folders:
-        raise ValueError("no folder was named")
-    parts, frames = _collected([Path(folder) for folder in folders])
+    out = check_path("out", out)
+    if not is_sequence(folders) or not len(folders):
+        raise ValueError(f"folders is {short(folders)}; expected a list of one folder or more")
+    parts, frames = _collected([check_path(f"folders[{place}]", folder) for place, folder in enumerate(folders)])
     make_folder(out)
     remove_drafts(out)
     if _is_empty(out):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..core.checks import check_horizon, check_seed, integers, unknown
+from ..core.checks import check_callable, check_horizon, check_seed, integers, short, unknown
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.click_env import name_of
@@ -187,13 +187,15 @@ def run(
         measured = Metrics(metrics)
         horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
         steps = checkpoint_steps(horizon, checkpoints)
+        if on_chunk is not None:
+            check_callable("on_chunk", on_chunk)
         if not isinstance(agent, (Agent, Learner)):
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         name = type(agent).__name__
         used = choose_engine(agent, env, engine, name, "this pair")
         if tensorboard is not None:
             if not isinstance(agent, Learner):
-                raise ValueError(f"tensorboard={tensorboard!r}, but {name} has nothing to log: it is no Learner")
+                raise ValueError(f"tensorboard={short(tensorboard)}, but {name} has nothing to log: it is no Learner")
             check_tensorboard()
         _check_sizes(agent, env)
         meter = measured.meter(steps, agent, env.unwrapped)

@@ -27,9 +27,20 @@ from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
 from ..agents import Agent, Learner
-from ..core.checks import MOST_SESSIONS, check_count, check_flag, check_horizon, check_seed, short
+from ..core.checks import (
+    MOST_SESSIONS,
+    check_count,
+    check_flag,
+    check_horizon,
+    check_kind,
+    check_path,
+    check_seed,
+    is_sequence,
+    short,
+)
 from ..core.files import check_disk, check_memory, in_bytes
 from ..core.kernels import WorkerError
+from ..core.trust import from_file
 from ..envs import ClickEnv
 from .callback import Callback
 from .cast import Cast
@@ -138,10 +149,11 @@ def sweep(
         (8, 8)
     """
     check_workers(n_jobs)
+    out = None if out is None else check_path("out", out)
     job = _prepare(envs, agents, runs, instances, _checked(horizon, seed, checkpoints, engine, metrics, tensorboard))
     with _listener(progress, callback) as listener:
         if out is not None:
-            return _into(Path(out), job, n_jobs, listener)
+            return _into(out, job, n_jobs, listener)
         with tempfile.TemporaryDirectory() as folder:
             return _into(Path(folder), job, n_jobs, listener)
 
@@ -153,6 +165,7 @@ def sweep_again(
     n_jobs: int = -1,
     callback: Callback | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
+    trust: bool = False,
 ) -> None:
     """Run all parts of a configuration again.
 
@@ -160,22 +173,25 @@ def sweep_again(
         config: ``config.json`` of a results folder.
         out: the folder to run them into, as in `sweep`: it may be that of the configuration.
         n_jobs, callback, tensorboard: as in `sweep`.
+        trust: import the modules that the configuration names.
 
     Raises:
-        ValueError, TypeError: the configuration cannot be run again, for it is none, or an instance or an agent has changed
-            since; or as in `sweep`.
+        ValueError, TypeError: the configuration cannot be run again, for it is none, or names a module that is not trusted, or
+            an instance or an agent has changed since; or as in `sweep`.
         AgentError, SessionError: as in `sweep`.
     """
     check_workers(n_jobs)
+    check_kind("callback", callback, Callback | None, "a Callback")
     jobs = []
-    for part in read_parts(Path(config)):
+    for part in read_parts(check_path("config", config)):
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
         work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
-        jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
+        with from_file(config, trust):
+            jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
-        _into(Path(out), job, n_jobs, callback)
+        _into(check_path("out", out), job, n_jobs, callback)
 
 
 def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
@@ -191,6 +207,7 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polar
 def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
     """What is called with the progress."""
     progress = None if progress is None else check_flag("progress", progress)
+    check_kind("callback", callback, Callback | None, "a Callback")
     if callback is not None:
         if progress:
             raise ValueError("progress is shown by the callback, if there is one; give one of the two")
@@ -244,7 +261,7 @@ def _prepare(
     """Check all arguments, and make everything once."""
     runs = check_count("runs", runs)
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    if instances is not None and (isinstance(instances, str | Mapping) or not isinstance(instances, Iterable)):
+    if instances is not None and not is_sequence(instances):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     instances = [None] if instances is None else list(instances)
     _check_size(len(envs) * len(instances) * len(agents) * runs, work)
@@ -275,7 +292,10 @@ def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics:
     horizon = check_horizon(horizon)
     if tensorboard is not None:
         check_tensorboard()
-    steps, folder = checkpoint_steps(horizon, checkpoints), None if tensorboard is None else Path(tensorboard)
+    steps, folder = (
+        checkpoint_steps(horizon, checkpoints),
+        None if tensorboard is None else check_path("tensorboard", tensorboard),
+    )
     return _Work(horizon, check_seed(seed), steps, engine, Metrics(metrics).names, Path.cwd(), folder)
 
 

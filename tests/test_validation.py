@@ -9,23 +9,41 @@ ValueError or a TypeError whose message contains the argument's name. What has n
 from __future__ import annotations
 
 import inspect
+import linecache
 import math
 import re
-from collections.abc import Callable, Iterator
+import traceback
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from functools import cache, partial
 from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
+from numpy.random import SeedSequence
 from scipy import sparse
 
 import clickgym
 from clickgym import agents, envs, offline
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
+from clickgym.core.checks import short
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
 from clickgym.envs.instances.instance import FAMILIES
+from clickgym.envs.scan import best_scan
 from clickgym.envs.spaces import BatchedRankedList
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
@@ -107,6 +125,9 @@ def contextual_log() -> offline.ClickLog:
     return clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 5, seed=0)
 
 
+MDP = envs.CascadeMDP([[0.5, 0.4, 0.3]] * 2, [[[0.5, 0.5]] * 4] * 2, n_positions=2)
+
+
 class Call(NamedTuple):
     """How something is called rightly."""
 
@@ -157,7 +178,7 @@ def recipes() -> dict[Any, Call]:
     one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
-    add(envs.load_instance, name="yandex-9982")
+    add(envs.load_instance, name="yandex-9982", trust=False)
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
     for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction):
@@ -245,6 +266,16 @@ def recipes() -> dict[Any, Call]:
     }
     add(offline.contextual_instance, judgements=offline.Judgements(**JUDGEMENTS), models=["PBM"], most_rated=4, **data)
     session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
+    add(best_scan, gain=[0.6, 0.5, 0.1], continuation=[0.4, 1.0, 0.2], n_chosen=2, terminal=0.5)
+    calls["relabelled"] = Call(PBM.relabelled, {"order": [3, 1, 0, 2]})
+    calls["list_value"] = Call(MDP.list_value, {"state": 1, "ranking": [1, 0], "value": [0.5, 0.2]})
+    calls["worth"] = Call(MDP.worth, {"value": [0.5, 0.2]})
+    calls["policy_value"] = Call(MDP.policy_value, {"lists": [[0, 1], [1, 0]]})
+    calls["sample"] = Call(PBM.sample, {"ranking": [0, 1], "rng": np.random.default_rng(0)})
+    calls["expected_reward"] = Call(PBM.expected_reward, {"ranking": [0, 1], "reward": "clicks", "cutoff": 1})
+    add(offline.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
+    add(offline.read_sessions, source=LOG, query="q", columns={"item": "doc"}, duplicates="first", max_memory="1GB")
+    add(offline.empirical_policies, log=LOG)
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
@@ -265,10 +296,9 @@ ELSEWHERE = {
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_yandex60", "empirical_policies", "kernel", "list_agents",
-        "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",
-        "read_open_bandit", "read_policy", "read_ratings", "read_sessions", "read_tidy", "read_yandex_personalized",
-        "read_yandex_relevance", "register", "write_tidy",
+        "Results", "check_agent", "check_click_model", "convert_yandex60", "kernel", "list_agents", "list_environments",
+        "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log", "read_open_bandit", "read_ratings",
+        "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register", "write_tidy",
     },
 }  # fmt: skip
 
@@ -458,6 +488,152 @@ def test_what_is_wrong_is_refused_by_name(key, name):
         if fault is not None:
             faults.append(f"{name}={value!r}: {fault}")
     assert not faults, "\n".join(faults)
+
+
+# ------------------------------------------------------------------------------------------------- what nobody would mean
+
+
+def junk() -> list[Any]:
+    """More than a hundred values of every kind; each argument refuses those that it cannot take for what it is."""
+    loop: list[Any] = []
+    loop.append(loop)
+    deep: Any = 0
+    for _ in range(60):
+        deep = [deep]
+    gaps = np.ma.masked_array([1, 2], [True, False])
+    numbers = [-1, -7, HUGE, -HUGE, 10**400, 0.5, -1.5, 1e308, math.nan, math.inf, np.int64(-3), np.uint8(255), np.float16(1.5)]
+    flags = [True, False, np.True_]
+    texts = [
+        "", "x", "abc", "3", "nan", "\x1b[31m", "\ud800", "x\0", "a b", "x" * 10_000, "None", "[1]", "{}", ":", "a:b=c", "=",
+    ]  # fmt: skip
+    lists = [
+        (), [], [None], [True], ["x", "x"], ["x"], [3], [[1, 2], [3]], [math.nan], [1j], [[[]]], [object()], ("a", 1), [HUGE],
+        (1, 2, 3, 4, 5, 6, 7), loop, deep, [-1], [0.5] * 3, [{}], [b"x"], range(0), range(-3), iter([]), (one for one in [1]),
+    ]  # fmt: skip
+    arrays = [
+        np.array("x"), np.array(None), np.array(math.nan), np.zeros(0), np.zeros((0, 0)), np.zeros((2, 3, 4)), gaps,
+        np.array([math.nan] * 4), np.array([object()]), np.array([b"x"]), np.array(["a"]), np.array([1j]), np.ma.masked,
+        np.zeros(3, [("a", int)]), np.array([np.datetime64("NaT")]), np.array([True, False]), polars.Series([1]),
+    ]  # fmt: skip
+    mappings = [{}, {1: 2}, {"a": 1}, {"model": "CM"}, {"a": None}, {None: "a"}, {"x": [1]}]
+    calls = [object, int, str, list, type, len, print, lambda: 0, lambda *_, **__: None, np.int64, ValueError, agents.TopRank]
+    ours = [PBM, LOG, scalar(), Clumsy(4, 2), offline.FixedPolicy([0, 1]), offline.CMEstimator()]
+    others = [
+        None, 1j, complex(math.nan, 0), np.complex64(1j), Fraction(1, 2), Decimal("NaN"), Decimal("0.5"), b"", b"3", set(), {1},
+        bytearray(b"ab"), frozenset(), object(), Ellipsis, NotImplemented, slice(3), Path("x"), Path("a", "b"), timedelta(1),
+        date(2020, 1, 1), Exception("x"), math, SimpleNamespace(a=1), np.datetime64("2020-01-01"), np.dtype(int), StringIO(),
+        polars.DataFrame(), polars.DataFrame({"a": [[1]]}), polars.col("a"), sparse.csr_array(np.eye(2)), np.random, zip(),
+        np.random.default_rng(0), re.compile("x"), gym.spaces.Discrete(2), SeedSequence(1), UUID(int=0), map(str, []), super,
+        property(), Enum("E", "a"), deque(), memoryview(b"ab"), array("d"), Lock(), ContextVar("x"), PurePosixPath("x"),
+    ]  # fmt: skip
+    modules = [
+        clickgym,
+        agents,
+        envs,
+        offline,
+        np,
+        np.linalg,
+        gym,
+        gym.spaces,
+        polars,
+        sparse,
+        inspect,
+        linecache,
+        traceback,
+        re,
+    ]
+    errors = [
+        error("x") for error in (KeyError, OSError, RuntimeError, TypeError, Warning, EOFError, StopIteration, MemoryError)
+    ]
+    times = [datetime(2020, 1, 1), time(1), UTC, np.timedelta64(1), np.timedelta64("NaT"), *(date(y, 1, 1) for y in (1, 9))]
+    views = [SIZES.items(), SIZES.keys(), SIZES.values()]
+    return [*numbers, *flags, *texts, *lists, *arrays, *mappings, *calls, *ours, *others, *modules, *errors, *times, *views]
+
+
+KINDS: dict[str, tuple[Any, ...]] = {
+    # What an annotation speaks of; a value of such a kind may be right.
+    "int|float|Seed": (int, float, np.number, np.random.Generator, SeedSequence, Fraction, Decimal),
+    "bool": (bool, np.bool_),
+    "Generator": (np.random.Generator,),
+    "Seed": (type(None),),
+    "str|Spec|AnyInstance|EnvLike|AgentLike|Actions|Engine": (str,),
+    "PathLike|Path": (str, Path, PurePosixPath),
+    "ArrayLike|NDArray|Floats|Sequence|Iterable|tuple|list": (
+        list, tuple, np.ndarray, range, polars.Series, polars.DataFrame, memoryview, array, deque, Iterator, sparse.csr_array,
+    ),
+    "Mapping|dict": (dict,),
+    "Callable|OnChunk|AgentLike|EnvLike|AnyInstance|Any": (Callable, type),
+    "ClickLog": (offline.ClickLog,), "Estimator": (offline.CMEstimator,), "Polic": (offline.FixedPolicy,),
+    "Users|ClickModel|EnvLike": (PositionBasedModel,), "Env": (ClickEnv,), "Agent": (Clumsy,),
+    "None": (type(None),),
+}  # fmt: skip
+UNCHECKED = {
+    "shipped results are sealed with the checks of these constructors": {
+        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta", "PerState",
+    },
+    "takes a second for each call": {"sweep", "bench"},
+}  # fmt: skip
+ALL_JUNK = junk()
+
+
+def may_be_right(call: Call, name: str, value: Any) -> bool:
+    """Whether the annotation speaks of values of this kind; of choices only the words there are, which are none of these."""
+    annotation = str(inspect.signature(call.function).parameters[name].annotation)
+    kinds = {words: kinds for words, kinds in KINDS.items() if re.search(words, annotation)}
+    if name in CHOICES and value is not None:
+        kinds.pop("str|Spec|AnyInstance|EnvLike|AgentLike|Actions|Engine", None)
+    return any(isinstance(value, kind) for kinds_of in kinds.values() for kind in kinds_of)
+
+
+def refusal(call: Callable[[], Any]) -> str | None:
+    """How a call fails to be refused by a ``raise`` of the package, in a message of one line; None if it is."""
+    try:
+        call()
+    except Exception as error:
+        frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+        code = linecache.getline(frame.f_code.co_filename, line).strip()
+        place = f"{type(error).__name__} in {frame.f_code.co_filename}:{line}, {code!r}: {error}"
+        ours = "clickgym" in frame.f_globals["__name__"] and code.startswith("raise ")
+        return None if ours and isinstance(error, (ValueError, TypeError)) and "\n" not in str(error) else place
+    return "accepted"
+
+
+def arguments_of(key: Any) -> list[str]:
+    call = RECIPES[key]
+    fixed = call.function.keywords if isinstance(call.function, partial) else {}
+    parameters = inspect.signature(call.function).parameters.items()
+    return [name for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and name not in fixed]
+
+
+def refuses_junk(key: Any, values: Sequence[Any]) -> tuple[int, list[str]]:
+    """How many wrong values were tried for the arguments of a call, and those that are not refused."""
+    call, tried, faults = RECIPES[key], 0, []
+    for name in arguments_of(key):
+        for value in values:
+            if not may_be_right(call, name, value):
+                tried += 1
+                fault = refusal(lambda name=name, value=value: call.function(**call.arguments | {name: value}))
+                if fault is not None:
+                    faults.append(f"{name}={short(value)}: {fault}")
+    return tried, faults
+
+
+FUZZED = [key for key in RECIPES if name_of(key) not in set().union(*UNCHECKED.values())]
+
+
+@pytest.mark.parametrize("key", FUZZED, ids=name_of)
+def test_every_argument_refuses_what_nobody_would_mean(key):
+    """Every eighth value, another eighth for each call; all of them are slow."""
+    _, faults = refuses_junk(key, ALL_JUNK[FUZZED.index(key) % 8 :: 8])
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", FUZZED, ids=name_of)
+def test_every_argument_refuses_all_that_nobody_would_mean(key):
+    tried, faults = refuses_junk(key, ALL_JUNK)
+    assert not faults, "\n".join(faults)
+    assert tried >= 100 * len(arguments_of(key))
 
 
 # ------------------------------------------------------------------------------------------ what environments are asked for

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_within, integers, numbers, probabilities, short, unknown
+from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short, unknown
 from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
@@ -99,7 +99,7 @@ class ContextualModel(Users, abstract=True):
         return np.zeros((1 if self.candidates is None else len(self.candidates), 0))
 
     def _checked_candidates(self, candidates: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
-        if not isinstance(candidates, Sequence | np.ndarray) or isinstance(candidates, str):
+        if not is_sequence(candidates):
             raise ValueError(f"candidates is {short(candidates)}; expected the numbers of items for each user")
         if not len(candidates) or (self.users is not None and len(self.users) != len(candidates)):
             wanted = "one or more" if self.users is None else f"{len(self.users)}, one for each row of users"
@@ -325,7 +325,7 @@ class LabelledModel(ContextualModel):
         return self.labels["attraction"]
 
     def _checked_labels(self, name: str, given: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
-        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
+        if not is_sequence(given):
             raise ValueError(f"{name} is {short(given)}; expected probabilities for each entry of candidates")
         if len(given) != len(self.candidates):
             raise ValueError(f"{name} has {len(given)} entries; expected {len(self.candidates)}, as candidates")

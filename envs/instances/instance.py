@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_positions, check_seed, short, unknown
+from ...core.checks import as_call, check_flag, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
-from ..spaces import check_ranking
+from ...core.trust import from_file
+from ..spaces import check_order
 from ..users import Users, canonical
 
 __all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "family", "list_instances", "load_instance"]
@@ -80,7 +81,7 @@ class Instance:
     def __post_init__(self) -> None:
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
-                raise ValueError(f"{key} is {getattr(self, key)!r}; expected text")
+                raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         if not isinstance(self.models, Mapping) or not all(isinstance(model, Users) for model in self.models.values()):
             raise ValueError(f"models is {short(self.models)}; expected click models by their kinds")
         if not self.models:
@@ -94,10 +95,7 @@ class Instance:
         available = min(model.n_positions for model in self.models.values())
         object.__setattr__(self, "n_positions", check_positions(self.n_positions, self.n_items, available))
         if self.initial_ranking is not None:
-            try:
-                ranking = check_ranking(self.initial_ranking, self.n_items, self.n_items)
-            except (TypeError, ValueError):
-                raise ValueError(f"initial_ranking must hold each item id from 0 to {self.n_items - 1} exactly once") from None
+            ranking = check_order("initial_ranking", self.initial_ranking, self.n_items)
             object.__setattr__(self, "initial_ranking", ranking.copy())
 
     @property
@@ -187,12 +185,13 @@ def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Insta
     return register
 
 
-def load_instance(name: AnyInstance) -> Instance:
+def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
     """The instance of a name, in a file, or as it is described.
 
     Args:
         name: a name that `list_instances` gives, with arguments where it takes some; the path of a JSON file (anything that
             ends with ``.json`` or is a path object); what stands in such a file, as a dict; or an instance, which is returned.
+        trust: import modules that a file names and that nobody has imported yet, for click models of one's own.
 
     Returns:
         The instance, completely validated.
@@ -208,14 +207,15 @@ def load_instance(name: AnyInstance) -> Instance:
         >>> load_instance("uniform:n_items=20,n_positions=3,seed=1").n_items
         20
     """
+    check_flag("trust", trust)
     if isinstance(name, Instance):
         return name
     if isinstance(name, Mapping):
-        return _from_content("custom", name, "the instance")
+        return _from_content("custom", name, "the instance", trust)
     if not isinstance(name, str | PathLike):
         raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {short(name)}")
     if not isinstance(name, str) or name.endswith(".json"):
-        return _read(Path(name))
+        return _read(Path(name), trust)
     base, _, arguments = name.partition(":")
     if base in FAMILIES:
         return _generate(name, FAMILIES[base], arguments)
@@ -273,18 +273,19 @@ def _shipped() -> list[str]:
 # ------------------------------------------------------------------------------------------------------------ files
 
 
-def _read(path: Path) -> Instance:
+def _read(path: Path, trust: bool = False) -> Instance:
     try:
         content = read_json(path)
     except FileNotFoundError:
         raise ValueError(f"there is no instance file {path}") from None
-    return _from_content(path.stem, content, path)
+    return _from_content(path.stem, content, path, trust)
 
 
-def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
+def _from_content(name: str, content: Mapping[str, Any], where: object, trust: bool) -> Instance:
     """The instance that a JSON object describes; ``where`` it stands, for messages."""
     try:
-        return _from_model(name, content) if "model" in content else _from_entries(content)
+        with from_file("it", trust):
+            return _from_model(name, content) if "model" in content else _from_entries(content)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 

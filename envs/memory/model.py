@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_array, check_at_least, check_count, check_positions, numbers, probabilities
+from ...core.checks import as_array, check_at_least, check_count, check_positions, check_within, numbers, probabilities
 from ..scan import best_scan
-from ..spaces import check_ranking
+from ..spaces import check_order, check_ranking
 from ..users import Users
 from .lives import Lives, meet
 
@@ -123,6 +123,7 @@ class CascadeMDP(Users):
         return CascadeMDP(**arguments)
 
     def relabelled(self, order: Lists) -> CascadeMDP:
+        order = check_order("order", order, self.n_items)
         arguments = self.to_dict() | {
             "attraction": self.attraction[:, order],
             "transition": self.transition[:, np.append(order, self.n_items)],
@@ -153,7 +154,7 @@ class CascadeMDP(Users):
         Returns:
             ``(S, L + 1)`` w: of a click on each item, and last of none.
         """
-        later = self.discount * (self.transition @ np.asarray(value, np.float64))
+        later = self.discount * (self.transition @ numbers("value", value, (self.n_states,)))
         later[:, :-1] += self.click_rewards
         return later
 
@@ -161,7 +162,7 @@ class CascadeMDP(Users):
         """What a list is worth in a state.
 
         Args:
-            state: s.
+            state: s, from 0 to S - 1.
             ranking: K distinct item ids.
             value: ``(S,)`` of the states that come next; None: V*, so that the loss of a list is ``value[s]`` less this. With
                 ``n_sessions`` it must be given.
@@ -175,6 +176,7 @@ class CascadeMDP(Users):
             if self.n_sessions is not None:
                 raise ValueError("value is None; where the number of sessions is fixed, give that of the states that come next")
             value = self.value
+        state = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         ranking = check_ranking(ranking, self.n_items, self.n_positions)
         return _list_value(self.attraction[state], self.worth(value)[state], ranking)
 

@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_flag, recorded
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind, recorded
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
@@ -54,6 +54,7 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
     codec_class: ClassVar[type[Codec]]
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         self._codec = self.codec_class(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
@@ -72,6 +73,7 @@ class _ListVectorAction(VectorActionWrapper):
     codec_class: ClassVar[type[Codec]]
 
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = self._codec.space
@@ -288,6 +290,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         self._across_lists = _check_across_lists(env, across_lists)
         self._draft = Draft(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items), across_lists=self._across_lists)
@@ -373,6 +376,7 @@ class ItemByItemVector(VectorWrapper):
     """
 
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         check_autoreset_mode(env)
         self._across_lists = _check_across_lists(env, across_lists)

@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, check_flag, check_horizon, recorded
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_flag, check_horizon, check_kind, recorded
 from ..codecs import order_of_items
 from ..spaces import RankedList
 from .actions import check_autoreset_mode
@@ -152,6 +152,7 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
         last: int = 0,
         horizon: float = 1e6,
     ) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         self._history = _History(env.action_space, env.observation_space, items, per_position, last, horizon)
         RecordConstructorArgs.__init__(
             self, items=recorded(items), per_position=bool(per_position), last=int(last), horizon=float(horizon)
@@ -206,6 +207,7 @@ class HistoryVectorObservation(VectorWrapper):
         last: int = 0,
         horizon: float = 1e6,
     ) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         check_autoreset_mode(env)
         self._history = _History(

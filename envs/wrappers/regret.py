@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, integers, recorded, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_callable, check_count, check_kind, integers, recorded, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 
@@ -46,6 +46,8 @@ class Meter:
         self._reached = 0
         self.totals = np.zeros(3 + n_metrics)
         self.step = 0
+        if measure is not None:
+            check_callable("measure", measure)
         self._measure = measure
         self._unknown = False  # whether the regret of the last session was
         self._warned = False
@@ -136,6 +138,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         if not isinstance(env.unwrapped, ClickEnv):
             check_shows_clicks(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
@@ -161,6 +164,7 @@ class RecordVectorRegret(VectorWrapper):
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         self.meter = Meter(_round_numbers() if checkpoints is None else checkpoints)
         self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = None

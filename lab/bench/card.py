@@ -18,7 +18,7 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.checks import check_flag
+from ...core.checks import check_flag, check_kind
 from ...core.files import make_folder, read_json, write_whole
 from ...core.notebook import html_table
 from ...runner.callback import Callback
@@ -222,6 +222,7 @@ def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:
 
 def _listener(callback: Callback | None, progress: bool | None) -> AbstractContextManager[Callback | None]:
     """What is called with the progress of the sweeps."""
+    check_kind("callback", callback, Callback | None, "a Callback")
     bar = Progress(Console(stderr=True), lines=False)
     return bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,8 +21,9 @@ import numpy as np
 import polars
 from scipy.stats import wilcoxon
 
-from ...core.checks import check_seed
+from ...core.checks import check_path, check_seed
 from ...core.files import read_json
+from ...core.trust import UntrustedError, from_file
 from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
 from ...runner.results import read_results
@@ -105,7 +107,7 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
     Raises:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
     """
-    folder = Path(folder)
+    folder = check_path("folder", folder)
     config = _config(folder)
     frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
     origins = {("machine", str(one)) for one in config.get("machines", [])}
@@ -138,6 +140,7 @@ def verify(
     *,
     agent: AgentLike | None = None,
     seed: int | None = None,
+    trust: bool = False,
 ) -> Verdict:
     """Look whether a folder holds all runs, and play a random tenth of them again, at least twenty.
 
@@ -146,15 +149,16 @@ def verify(
 
     Args:
         folder: what `bench` was given as ``out``.
-        agent: the agent itself; None takes what the folder names, ``"module:Class"``, from the working folder.
+        agent: the agent itself; None takes what the folder names.
         seed: of the choice; None draws one, so that nobody can know the choice before.
+        trust: import the module of an agent that the folder names as ``"module:Class"``, also from the working folder.
 
     Raises:
         ValueError: the folder is none, is unfinished, or lacks runs; or there is no agent of the name that it has.
     """
     label, quick, table, origins = read_submission(folder)
     seed = int(np.random.default_rng().integers(2**32)) if seed is None else check_seed(seed)
-    player = _player(folder, label, agent)
+    player = _player(folder, label, agent, trust)
     named = {task.name: task for task in tasks(quick)}
     due = _due(label, player, named.values(), QUICK_RUNS if quick else RUNS)
     _check_complete(folder, label, table, due)
@@ -173,11 +177,14 @@ def verify(
     )
 
 
-def _player(folder: str | os.PathLike[str], label: str, agent: AgentLike | None) -> AgentLike:
+def _player(folder: str | os.PathLike[str], label: str, agent: AgentLike | None, trust: bool) -> AgentLike:
     """The agent that was passed, or the one that the folder names."""
     player = label if agent is None else agent
     try:
-        agent_maker(player)
+        with from_file(folder, trust) if agent is None else nullcontext():
+            agent_maker(player)
+    except UntrustedError:
+        raise
     except ValueError as error:
         if agent is not None:
             raise

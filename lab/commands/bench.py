@@ -35,7 +35,8 @@ def bench(
         "--quick", help="Only a few of the tasks, and fewer runs: for agents in plain Python, and for generic RL.",
     )] = False,
     verify: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. Runs the code of its agent!",
+        metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. An agent that is not one of the "
+        "package takes [bold]--trust[/], which runs its code.",
         show_default=False,
     )] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,

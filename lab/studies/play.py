@@ -21,11 +21,13 @@ import polars
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.text import Text
 
 from ...core.checks import check_seed, unknown
 from ...core.files import make_folder, write_whole
 from ...core.formats import clock
 from ...core.terminal import Column, print_table, say
+from ...core.trust import from_file
 from ...envs import list_instances, load_instance
 from ...envs.instances import DEFAULT_INSTANCE
 from ...runner.callback import Callback
@@ -414,7 +416,8 @@ def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, An
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [Path(instance).name if instance.endswith(".json") else instance for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
-    return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
+    with from_file(folder):
+        return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
 
 
 def draw(setting: Setting) -> Figure:
@@ -441,7 +444,7 @@ def _print(console: Console, setting: Setting) -> None:
         print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
         console.print()
     columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    findings = [(statement.text, finding.measured.replace("; ", "\n"), finding.words) for statement, finding in setting.found]
+    findings = [(s.text, Text(finding.measured.replace("; ", "\n")), finding.words) for s, finding in setting.found]
     title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
     print_table(console, columns, findings, title=title)
     console.print()

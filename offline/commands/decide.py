@@ -88,7 +88,7 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff, "seed": seed,
         "log_format": log_format, "columns": columns_of(columns), "duplicates": duplicates, "max_memory": max_memory,
-        "on_step": partial(errors().print, highlight=False, markup=False),
+        "on_step": partial(say, errors()),
     }  # fmt: skip
     if all_queries or top is not None:
         return _decide_all(log, out, query, (all_queries, top), jobs, how)

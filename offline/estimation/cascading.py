@@ -13,6 +13,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.checks import check_choice
 from ...core.kernels import kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
@@ -251,9 +252,7 @@ class DCMEstimator(_ScanningEstimator):
     model_class = DependentClickModel
 
     def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
-        if method not in ("last_click", "em"):
-            raise ValueError(f"method is {method!r}; expected 'last_click' or 'em'")
-        self.method = method
+        self.method = check_choice("method", method, ("last_click", "em"))
         super().__init__(iterations, tol)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ...core.console import USAGE_ERROR, Json, bold, errors, output, print_json
+from ...core.trust import from_file
 from ..experiment import read_experiment
 from ..make import looking_in
 from ..metrics import DERIVED, LEARNED, METRICS
@@ -93,7 +94,7 @@ def run(
         if file is not None and file.suffix == ".toml":
             experiment = read_experiment(file)
             instance = experiment.get("instances")
-            with looking_in(file.resolve().parent):  # for modules of one's own
+            with from_file(file), looking_in(file.resolve().parent):  # for modules of one's own
                 sweep(**experiment, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
         elif file is not None:
             sweep_again(file, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)

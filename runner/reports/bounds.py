@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from ...core.trust import UntrustedError, from_file
 from ...envs import ClickEnv, load_instance
 from ..labels import model_digest
 from ..make import make_env
@@ -48,6 +49,8 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
     Args:
         config: as `read_results` returns it.
         instances: of the sweep as it was given them; needed for those that were files, whose names the results do not keep.
+
+    An environment of a module that the caller does not name has no bounds: it is not imported.
     """
     files = {load_instance(name).name: name for name in instances if name.endswith(".json")}
     curves: dict[tuple[str, str | None], list[BoundCurve]] = {}
@@ -63,7 +66,11 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
 
 def _bounds(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> tuple[list[BoundCurve], dict[str, str]]:
     """The bounds on an instance, and for each agent without one the reason."""
-    environment = _environment(config, env, name, files)
+    try:
+        with from_file("the configuration of the results"):
+            environment = _environment(config, env, name, files)
+    except UntrustedError as error:
+        return [], dict.fromkeys(["", *config["agents"]], str(error))
     if environment is None:
         return [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
     return applicable_bounds(environment, config["agents"], config["checkpoints"])
@@ -91,6 +98,8 @@ def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, s
     for instance in (None, files.get(name, name)):
         try:
             environment: Any = make_env(env, instance)
+        except UntrustedError:
+            raise
         except (ValueError, TypeError, ImportError):
             continue
         users = environment.unwrapped

@@ -16,10 +16,12 @@ import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from ...core.colours import COLOURS
 from ...core.files import write_whole
+from ...core.formats import visible
 from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from . import words
@@ -248,6 +250,8 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
         kind: ``"png"`` or ``"svg"``.
         transparent: without a background.
     """
+    for text in figure.findobj(Text):
+        text.set_text(visible(text.get_text(), keep="\n"))
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
         figure.savefig(content, format=kind, dpi=150, metadata=METADATA[kind], transparent=transparent)

@@ -11,6 +11,7 @@ from typing import Literal
 from rich.console import Console
 
 from ...core.files import make_folder, write_whole
+from ...core.formats import to_csv
 from ...core.terminal import Column, print_table, say
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
@@ -81,7 +82,7 @@ def write_report(
 def _write(target: Path, results: Results, theory: Theory | None, formats: Collection[Format], log: bool) -> list[str]:
     """Write summary, figure and formats, and return the names of the files."""
     table, timings, config = results.frame, results.timings, results.config
-    write_whole(target / SUMMARY, summary(table, timings, ("env", "instance", "agent")).write_csv())
+    write_whole(target / SUMMARY, to_csv(summary(table, timings, ("env", "instance", "agent"))))
     pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret")
     writers: dict[str, Callable[..., str]] = {
         "html": partial(to_html, theory=theory, log=log),

@@ -19,6 +19,7 @@ from .core.console import OPEN_FLAG, USAGE_ERROR, interruptible, one_line_warnin
 from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError, SessionError, WorkerError
+from .core.trust import trusting
 
 if TYPE_CHECKING:
     from .runner.progress import Progress
@@ -70,6 +71,10 @@ COMMANDS = {
 """The commands in the order of the help text: the function of each, and the first line of its docstring."""
 
 
+TRUST = ("show", "run", "study", "bench", "evaluate", "decide", "features", "report")
+"""The commands that read files which may name modules."""
+
+
 class _Commands(TyperGroup):
     """The commands of `COMMANDS`; the help text is made from the table, and the module of a command loads when it is called."""
 
@@ -84,9 +89,30 @@ class _Commands(TyperGroup):
 
 def _load(name: str) -> Any:
     module, _, function = COMMANDS[name][0].partition(":")
+    command = _made(name, getattr(import_module(f".{module}", __package__), function))
+    if name in TRUST:
+        command.params += _made("trust", _trust).params
+    return command
+
+
+def _made(name: str, function: Any) -> Any:
     loaded = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    loaded.command(name, cls=_Command)(getattr(import_module(f".{module}", __package__), function))
+    loaded.command(name, cls=_Command)(function)
     return typer.main.get_command(loaded)
+
+
+def _trust_files(context: typer.Context, value: bool) -> None:
+    context.with_resource(trusting(value))
+
+
+def _trust(
+    trust: Annotated[bool, typer.Option(
+        "--trust", expose_value=False, callback=_trust_files,
+        help="Import the modules that files name (instances, configurations, experiments, results), which runs their code. "
+        "Modules that the command itself names need no trust.",
+    )] = False,
+) -> None:  # fmt: skip
+    """The option of all commands in `TRUST`."""
 
 
 app = typer.Typer(

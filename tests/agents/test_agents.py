@@ -231,7 +231,7 @@ def test_a_class_of_the_same_name_is_another(tmp_path):
 
     Own = own()
     Own(4, 2, seed=0).save(tmp_path / "own.npz")
-    assert type(CompiledAgent.load(tmp_path / "own.npz")) is Own
+    assert type(CompiledAgent.load(tmp_path / "own.npz", trust=True)) is type(Own.load(tmp_path / "own.npz")) is Own
     assert type(TopRank.load(saved(tmp_path))) is TopRank
     with np.load(tmp_path / "agent.npz") as file:
         description = json.loads(str(file["description"]))
@@ -242,12 +242,12 @@ def test_a_class_of_the_same_name_is_another(tmp_path):
 
 MINE = "from clickgym.agents import EpsilonGreedy\n\n\nclass Mine(EpsilonGreedy):\n    pass\n"
 SAVE = "from own_agents import Mine; Mine(4, 2, seed=0).save('agent.npz')"
-LOAD = "from clickgym.agents import CompiledAgent; print(type(CompiledAgent.load('agent.npz')).__module__)"
+LOAD = "from clickgym.agents import CompiledAgent; print(type(CompiledAgent.load('agent.npz', trust=True)).__module__)"
 
 
 def python(code: str, folder: Path) -> str:
     """What a process prints that does not have the class yet."""
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run([sys.executable, "-B", "-c", code], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ def saved_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "agent.npz"
 
 
-def test_the_module_of_a_saved_class_is_imported(saved_elsewhere):
+def test_the_module_of_a_saved_class_is_imported_if_it_is_trusted(saved_elsewhere):
     assert python(LOAD, saved_elsewhere.parent) == "own_agents\n"
 
 
@@ -275,7 +275,7 @@ def test_a_saved_class_that_cannot_be_found_is_named(source, reason, saved_elsew
         (tmp_path / "own_agents.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=f"cannot be found: Mine of the module own_agents, {reason}$"):
-        CompiledAgent.load(saved_elsewhere)
+        CompiledAgent.load(saved_elsewhere, trust=True)
     sys.modules.pop("own_agents", None)
 
 

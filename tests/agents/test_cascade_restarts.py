@@ -13,7 +13,7 @@ from reference_agents.detection import GLR_READINGS, glr_statistics
 
 import clickgym
 from clickgym.agents import GLRCascadeKLUCB, GLRCascadeUCB
-from clickgym.agents.cascade_restarts import statistic
+from clickgym.agents.cascade_restarts import add_point, statistic
 from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
 KINDS = {"UCB1": GLRCascadeUCB, "KL": GLRCascadeKLUCB}
@@ -136,6 +136,17 @@ def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
     agent = GLRCascadeUCB(1, 1, horizon=100, n_vertices=4, seed=0)
     observe(agent, [0] * 50 + [1] * 50)
     assert agent.state.n_restarts[0] == 1
+
+
+@pytest.mark.parametrize(("side", "sign"), [(0, 1), (1, -1)])
+def test_a_full_hull_keeps_its_first_vertex_and_every_second_one(side, sign):
+    state = GLRCascadeUCB(1, 1, horizon=10**9, n_vertices=5, seed=0).state
+    state.n_vertices[0, side] = 0
+    corners = [(0, 0), (2, 0), (4, 1), (6, 3), (8, 6), (10, 10)]
+    for s, total in corners:
+        add_point(state, 0, side, s, sign * total)
+    kept = zip(state.hull_s[0, side].tolist(), state.hull_sum[0, side].tolist(), strict=True)
+    assert list(kept)[: state.n_vertices[0, side]] == [(s, sign * total) for s, total in (*corners[:5:2], corners[5])]
 
 
 def test_hulls_have_room_for_every_sequence_of_a_short_horizon():

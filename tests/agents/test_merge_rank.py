@@ -15,6 +15,7 @@ from reference_agents.comparisons import batches_of
 from scipy.stats import chisquare
 
 from clickgym.agents import MergeRank
+from clickgym.agents.merge_rank import cut
 from clickgym.envs import PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -142,3 +143,14 @@ def test_counts_and_delta_start_again_after_a_drop():
             break
     assert batches_of(agent.state) == [({0: (0, 0)}, 0.5)]
     assert sorted((before + (np.arange(2) == ranking[0])).tolist())[0] >= needed
+
+
+def test_a_batch_is_cut_above_all_items_that_are_certainly_worse():
+    """Not where only the next one is: an item further down may yet be better."""
+    state = MergeRank(3, 2, horizon=1000, seed=0).state
+    state.items[:] = [0, 1, 2]
+    state.lower[:], state.upper[:] = [0.5, 0.2, 0.1], [0.9, 0.4, 0.8]
+    assert cut(state, 0) == 1
+    state.upper[:] = [0.9, 0.4, 0.3]
+    assert cut(state, 0) == 2
+    assert state.first[:3].tolist() == [0, 1, 3]

@@ -107,6 +107,26 @@ def test_a_transition_across_two_users_is_no_transition():
     assert agent.state.moves[0, :, 1].sum() == 1
 
 
+def test_each_state_has_an_agent_of_the_whole_horizon_with_a_seed_of_its_own():
+    agent = PerState(5, 2, n_states=3, agent="TopRank", horizon=1000, seed=0)
+    assert [own.hyperparameters["horizon"] for own in agent.agents] == [1000] * 3
+    assert len({str(own.rng.bit_generator.state) for own in agent.agents}) == 3
+    twin = PerState(5, 2, n_states=3, agent="TopRank", horizon=1000, seed=1)
+    assert str(twin.agents[0].rng.bit_generator.state) != str(agent.agents[0].rng.bit_generator.state)
+
+
+def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
+    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
+    planned, following = [], 1
+    for t in range(1, 400):
+        if t >= following:
+            following = int(t * 1.01) + 1
+        agent.update({"state": 0}, agent.rank({"state": 0}), [t % 2])
+        planned.append(int(agent.state.next_plan[0]) == following)
+    assert all(planned)
+    assert following == 402
+
+
 def test_one_agent_per_state_is_as_many_agents_as_states():
     """The sessions of each state are those of an agent of its own with the shared generator."""
     env = ClickEnv(load_instance("independent:n_items=5,n_positions=2,n_states=3").model("CascadeMDP"))

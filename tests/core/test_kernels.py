@@ -442,6 +442,67 @@ def test_an_unreadable_file_costs_a_compilation_each_time(kept, tmp_path):
         assert (hits, misses, len(told)) == (0, 1, 1)
 
 
+def belong_to_another_user(path, monkeypatch):
+    if os.getuid() == 0:
+        os.chown(path, 12345, -1)
+    else:
+        own = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: own + 1)
+
+
+def be_writable_by_the_group(path, monkeypatch):
+    path.chmod(path.stat().st_mode | 0o020)
+
+
+def be_writable_by_all(path, monkeypatch):
+    path.chmod(path.stat().st_mode | 0o002)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps the caches of users apart")
+@pytest.mark.parametrize("place", ["folder", "file"])
+@pytest.mark.parametrize("let", [belong_to_another_user, be_writable_by_the_group, be_writable_by_all])
+def test_nothing_is_read_that_another_user_may_write(kept, tmp_path, monkeypatch, let, place):
+    """Whoever may write it knows the checksum, too: it is no secret."""
+    kept()
+    (file,) = tmp_path.rglob("*.nbc")
+    witness = tmp_path / "witness"
+    payload = pickle.dumps(Touch(witness))
+    file.write_bytes(kernels._checksum(file, payload) + payload)
+    let(tmp_path if place == "folder" else file, monkeypatch)
+    hits, misses, (told,) = kept()
+    assert (hits, misses) == (0, 1)
+    assert told.startswith("compiled kernels are not kept on disk: cannot read")
+    assert not witness.exists()
+
+
+class Touch:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, witness):
+        self.witness = witness
+
+    def __reduce__(self):
+        return Path.touch, (self.witness,)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps the caches of users apart")
+def test_only_the_user_may_read_what_is_written(kept, tmp_path, monkeypatch):
+    before = os.umask(0)
+    try:
+        monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "kernels")
+        assert kept() == (0, 1, [])
+        assert kept() == (1, 0, [])
+    finally:
+        os.umask(before)
+    (file,) = tmp_path.rglob("*.nbc")
+    assert [path.stat().st_mode & 0o777 for path in (file.parent, file)] == [0o700, 0o600]
+    file.parent.chmod(0o777)
+    file.unlink()
+    hits, misses, (told,) = kept()
+    assert (hits, misses, list(tmp_path.rglob("*.nbc"))) == (0, 1, []), "nor is anything written there"
+    assert "other users may write to" in told
+
+
 def test_the_code_of_another_signature_is_not_used(kept, tmp_path):
     """Whatever brings it under a name that is not its own."""
     kept()

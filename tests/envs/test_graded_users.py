@@ -137,6 +137,24 @@ def test_the_number_of_grades_is_written_where_the_grades_do_not_tell_it():
             Users.from_dict(known.to_dict() | {"n_grades": wrong})
 
 
+def test_more_grades_change_clicks_and_stops_each_by_its_own_table():
+    """As if a document of the highest grade were there."""
+    documents = {"items": np.eye(4), "n_items": 3, "n_positions": 2}
+    for behaviour in ("navigational", "informational"):
+        few = GradedModel(behaviour, candidates=[[0, 1, 2]], grades=[[0, 2, 1]], **documents).of_grades(5)
+        all_there = GradedModel(behaviour, candidates=[[0, 1, 2, 3]], grades=[[0, 2, 1, 4]], **documents)
+        for name in ("attraction", "satisfaction"):
+            assert few.labels[name][0].tolist() == all_there.labels[name][0][:3].tolist()
+        assert few.labels["attraction"][0].tolist() != few.labels["satisfaction"][0].tolist()
+
+
+def test_a_query_without_a_relevant_document_counts_0_in_ndcg():
+    held_out = {"candidates": [[0, 1], [1, 2], [0, 2], [0, 1]], "grades": [[1, 0], [0, 0], [0, 0], [1, 0]]}
+    documents = {"items": np.eye(3), "candidates": [[0, 1]], "grades": [[0, 1]], "n_items": 2, "n_positions": 1}
+    model = GradedModel("perfect", **documents, held_out=held_out)
+    assert model.held_out_ndcg(lambda features: np.argsort(-features[:, 0])) == pytest.approx(0.5)
+
+
 def test_features_within_queries_go_from_0_to_1():
     documents = judged()
     plain = contextual_instance(documents, users="perfect", n_items=3, n_positions=2, normalise="query").model(

@@ -305,6 +305,9 @@ def test_bad_users_are_named():
     good = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
     for bad, message in (
         ({"transition": [[[1.0], [0.5], [1.0]]]}, r"transition\[0, 1\] adds up to 0.5; expected 1"),
+        ({"transition": [[[1.0], [0.99], [1.0]]]}, r"transition\[0, 1\] adds up to 0.99; expected 1"),
+        ({"transition": [[[1.0], [1.0], [0.999999]]]}, r"transition\[0, 2\] adds up to 0.999999; expected 1"),
+        ({"first": [0.99]}, r"first adds up to 0.99; expected 1"),
         ({"transition": [[[1.0]] * 2]}, "transition has shape"),
         ({"mean_sessions": 0.5}, "mean_sessions is 0.5"),
         ({"n_sessions": 0}, "n_sessions is 0"),

@@ -398,6 +398,31 @@ def test_which_runs_are_played_again_nobody_knows_before(submitted, monkeypatch)
     assert len(one.table) == verifying.AT_LEAST
 
 
+def test_a_single_run_that_differs_is_not_what_the_agent_does():
+    """On the machine that played, all must be equal: some that are do not excuse the others."""
+    again = {"all": [1.0, 2.0, 3.0], "some": [1.0, 2.0, 9.0], "none": [7.0, 8.0, 9.0]}
+    table = polars.DataFrame({"task": ["a", "b", "c"], "run": [0, 0, 0], "submitted": [1.0, 2.0, 3.0]})
+    right = {
+        name: verifying.Verdict("mine", table.with_columns(again=polars.Series(losses)), (), math.nan, 0, None).right
+        for name, losses in again.items()
+    }
+    assert right == {"all": True, "some": False, "none": False}
+
+
+def test_a_run_that_is_missing_is_missed_though_its_task_has_others():
+    due = polars.DataFrame({"task": ["a", "a", "b"], "run": [0, 1, 0]})
+    verifying._check_complete("mine", "Mine", due, due)
+    for kept, message in (([0, 2], "lacks 1 of the 3 runs .* run 1 of 'a'"), ([2], "lacks 2 of the 3 runs .* run 0 of 'a'")):
+        with pytest.raises(ValueError, match=message):
+            verifying._check_complete("mine", "Mine", due[kept], due)
+
+
+def test_a_tenth_of_the_runs_is_played_again(submitted, monkeypatch):
+    monkeypatch.chdir(submitted)
+    monkeypatch.setattr(verifying, "AT_LEAST", 1)
+    assert len(verifying.verify("mine", seed=0).table) == 3  # of 32
+
+
 def test_a_folder_that_lacks_runs_is_refused(submitted, tmp_path, monkeypatch):
     monkeypatch.chdir(submitted)
     for lacking in ("safety*", "cold_start*"):

@@ -309,6 +309,36 @@ def test_a_parquet_file_of_long_texts_is_refused_by_what_its_end_says(tmp_path):
         read_tidy(path, max_memory="5MB")
 
 
+OTHER_TYPES = [[[1]], [{"a": 1}], [[b"x"]], pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2)), [b"\xff\xfe"]]
+
+
+@pytest.mark.parametrize("values", OTHER_TYPES, ids=str)
+def test_a_column_of_another_type_is_refused_in_one_line(values, tmp_path):
+    path = tmp_path / "log.parquet"
+    pl.DataFrame({"session": ["a"], "position": [1], "item": values, "clicked": [1]}).write_parquet(path)
+    with pytest.raises(
+        ValueError, match=r"log.parquet: (the column 'item' holds|a column holds no texts or numbers)"
+    ) as caught:
+        read_log(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_the_region_is_part_of_the_query_and_a_split_is_chosen(ending, tmp_path):
+    """Blocks that are parsed as a whole, and rows that are parsed one by one, which JSON lines are."""
+    frame = pl.DataFrame(
+        {
+            "session": ["a", "b", "c"], "query": ["q", "q", "q"], "region": ["1", "2", "1"], "position": [1, 1, 1],
+            "split": ["train", "train", "test"], "item": ["x", "x", "y"], "clicked": [1, 0, 1],
+        }
+    )  # fmt: skip
+    path = tmp_path / f"log.{ending}"
+    {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[ending](path)
+    whole, train, test = read_tidy(path), read_tidy(path, split="train"), read_tidy(path, split="test")
+    assert [sorted(log.query_labels) for log in (whole, train, test)] == [["q-1", "q-2"], ["q-1", "q-2"], ["q-1"]]
+    assert [(len(log), int(log.clicks.sum())) for log in (whole, train, test)] == [(3, 2), (2, 1), (1, 1)]
+
+
 def test_the_end_of_a_parquet_file_tells_rows_and_bytes(tmp_path):
     path = tmp_path / "log.parquet"
     pl.DataFrame({"a": range(1000), "b": ["x" * 100] * 1000}).write_parquet(path, row_group_size=400, use_pyarrow=False)

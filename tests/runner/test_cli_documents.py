@@ -146,7 +146,7 @@ def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, 
     instance.save(tmp_path / "there" / "queries" / "shoes.json")
     (tmp_path / "there" / "experiment.toml").write_text(EXPERIMENT)
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "there/experiment.toml", "--out", "out", "--jobs", "2"]) == 0
+    assert main(["run", "there/experiment.toml", "--out", "out", "--jobs", "2", "--trust"]) == 0
     table, _, config = read_results("out")
     assert set(EXPERIMENT_KEYS) <= set(config)
     assert (config["instances"], config["seed"], config["metrics"]) == (["shoes", "yandex-9"], 4, ["ndcg"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -250,6 +251,47 @@ def test_a_folder_of_version_0_1_grows(tmp_path, cells):
 
 
 # ---------------------------------------------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize(
+    ("edited", "message"),
+    [
+        ({"envs": ["DCMRank-v0"]}, "results.parquet has Trial"),
+        ({"envs": [3]}, "config.json is not the configuration of a sweep"),
+        ({"agents": ["Random"]}, "results.parquet has Trial.*, which config.json does not name"),
+        ({"instances": ["yandex-990"]}, "results.parquet has Trial"),
+        ({"models": {}}, "results.parquet has Trial"),
+        ({"runs": 9}, "results.parquet has all runs of no part of config.json"),
+        ({"runs": 1}, "which config.json does not name"),
+        ({"runs": 0}, "config.json is not the configuration of a sweep"),
+        ({"checkpoints": [10, 200, 300]}, "the steps of results.parquet are not the checkpoints of config.json"),
+        ({"checkpoints": []}, "config.json is not the configuration of a sweep"),
+        ({"metrics": ["ndcg"]}, "results.parquet has no column 'ndcg'"),
+    ],
+)
+def test_files_that_do_not_fit_one_another_are_refused_in_one_line(tmp_path, edited, message, capsys):
+    sweep(tmp_path / "out", **FIRST)
+    shutil.rmtree(tmp_path / "out" / "cells")  # as folders are passed on
+    file = tmp_path / "out" / "config.json"
+    (part,) = json.loads(file.read_text())["parts"]
+    file.write_text(json.dumps({"format": 2, "parts": [part | edited]}))
+    assert main(["report", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert re.search(message, told), told
+    assert main(["merge", str(tmp_path / "out"), "--out", str(tmp_path / "merged")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_tables_of_different_runs_and_of_other_types_are_refused(tmp_path, whole):
+    sweep(tmp_path / "out", **FIRST)
+    timings = tmp_path / "out" / "timings.parquet"
+    polars.read_parquet(timings).head(1).write_parquet(timings)
+    with pytest.raises(ValueError, match=r"do not fit one another: results.parquet and timings.parquet have different runs"):
+        read_results(tmp_path / "out")
+    polars.read_parquet(timings).with_columns(run=polars.lit([0])).write_parquet(timings)
+    with pytest.raises(ValueError, match=r"timings.parquet is damaged .its column 'run' holds List"):
+        read_results(tmp_path / "out")
 
 
 def rewritten(change, keep_metadata=True):

@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "AN_ENV",
+    "A_VECTOR_ENV",
+    "Choices",
     "as_array",
     "as_call",
     "browsing_probabilities",
     "check_at_least",
     "check_between",
+    "check_callable",
+    "check_choice",
     "check_count",
     "check_flag",
     "check_horizon",
+    "check_kind",
     "check_labels",
     "check_module",
+    "check_path",
     "check_positions",
     "check_seed",
     "check_share",
+    "check_text",
     "check_within",
     "generator",
     "hint",
     "integers",
+    "is_sequence",
     "numbers",
     "probabilities",
     "probability",
@@ -45,6 +57,10 @@ MOST = 2**53
 
 LARGEST = 1e100
 """How large a number that scales others may be, so that their products stay within the range of floats."""
+
+
+AN_ENV = "an environment, as gym.make returns it"
+A_VECTOR_ENV = "a vector environment, as gym.make_vec returns it"
 
 
 def short(thing: object) -> str:
@@ -71,12 +87,12 @@ def as_call(thing: object, **arguments: object) -> str:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool | np.timedelta64)  # which NumPy calls one
 
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a number that a float can hold; nan and infinities are."""
-    if isinstance(value, bool) or not isinstance(value, NUMBER):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, NUMBER):
         return False
     return not isinstance(value, int) or abs(value) < 2**1023
 
@@ -104,9 +120,16 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _is_ordered(values: Any) -> bool:
+    """Whether entries follow one another: of a list, an array, an iterator; not of a set or a mapping."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
+
+
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Distinct strings as a tuple; the message of the ValueError names the argument and the first that is not."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if not _is_ordered(values):
         raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
     labels = tuple(values)
     if not all(issubclass(kind, str) for kind in set(map(type, labels))):
@@ -130,7 +153,7 @@ def check_module(what: str, name: str) -> str:
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """The message for a name that does not exist: what was meant, if it can be guessed, and what there is."""
     names = list(names)
-    return f"unknown {what} {name!r}{hint(name, names)} (there is: {', '.join(names)})"
+    return f"unknown {what} {short(name)}{hint(name, names)} (there is: {', '.join(names)})"
 
 
 def hint(name: object, names: Iterable[str]) -> str:
@@ -139,14 +162,66 @@ def hint(name: object, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+class Choices(tuple[str, ...]):
+    """The words that an argument may be; whatever else is asked for is not among them, arrays too."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and tuple.__contains__(self, value)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of some words; the message of the ValueError names the argument, and what there is."""
+    if value not in Choices(choices):
+        raise ValueError(unknown(name, value, choices))
+    return str(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """A path; the message of the TypeError or ValueError names the argument."""
+    check_kind(name, value, (str, os.PathLike), "a path")
+    try:
+        if b"\0" in os.fsencode(value):
+            raise ValueError
+    except ValueError:  # also characters that no system can write
+        raise ValueError(f"{name} is {short(value)}, which is no path") from None
+    return Path(value)
+
+
+def check_text(name: str, value: Any) -> str:
+    """A string; the message of the TypeError names the argument."""
+    check_kind(name, value, str, "text")
+    return str(value)
+
+
+def check_callable(name: str, value: Any) -> None:
+    """Refuse what cannot be called; the message of the TypeError names the argument."""
+    if not callable(value):
+        raise TypeError(f"{name} is {short(value)}; expected a function")
+
+
+def check_kind(name: str, value: Any, kinds: type | tuple[type, ...] | UnionType, expected: str) -> None:
+    """Refuse what is no object of some classes; the message of the TypeError names the argument."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} is {short(value)}; expected {expected}")
+
+
 # ---------------------------------------------------------------------------------------------------------------- arrays
+
+
+def is_sequence(values: Any) -> bool:
+    """Whether there is a number of entries: a sequence that is no text, or an array with a dimension."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
     """``values`` as an array of whatever type; the message of the ValueError or TypeError names the argument."""
+    if isinstance(values, bytearray) or (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
+        raise ValueError(f"{name} is {short(values)}; expected an array without gaps")
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:  # rows of different lengths
+    except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, or nested too deep
         raise ValueError(f"{name} is {short(values)}; expected an array ({error})") from None
     if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
         raise TypeError(f"{name} is {short(values)}; expected numbers, not booleans among them")
@@ -168,9 +243,10 @@ def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
         try:
             array = np.array(values, dtype=object)
-        except ValueError:  # arrays of different lengths
-            array = np.array(None)
-        wrong = {kind for kind in set(map(type, array.flat)) if kind is bool or not issubclass(kind, NUMBER)}
+            kinds = set(map(type, array.flat))
+        except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
+            raise ValueError(f"{name} must be an array of {what}, got {short(values)}") from None
+        wrong = {kind for kind in kinds if kind in (bool, np.timedelta64) or not issubclass(kind, NUMBER)}
         if wrong:
             place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
             if not place or isinstance(entry, list | tuple | np.ndarray):

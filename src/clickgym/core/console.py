@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from .compiling import COMPILING, Compiling
-from .formats import finite
+from .formats import HIDDEN, finite, one_line
 
 __all__ = [
     "OPEN_FLAG",
@@ -45,7 +45,9 @@ def output(as_json: bool = False) -> Console:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document on standard output; what is unknown or not finite is null."""
-    sys.stdout.write(json.dumps(finite(document), indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(finite(document), indent=1, ensure_ascii=False)
+    # JSON escapes only some of what a terminal obeys.
+    sys.stdout.write(HIDDEN.sub(lambda one: one[0] if one[0] == "\n" else f"\\u{ord(one[0]):04x}", text) + "\n")
 
 
 def errors() -> Console:
@@ -65,7 +67,7 @@ def one_line_warnings() -> Iterator[None]:
     """Print warnings without the place in the code, of which a command says nothing."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors().print(f"clickgym: {message}", highlight=False, markup=False, emoji=False)
+        errors().print(f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

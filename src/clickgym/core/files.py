@@ -19,7 +19,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,13 @@ class FileError(OSError):
 # ---------------------------------------------------------------------------------------------------------------- writing
 
 
-def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 0o666) -> None:
     """Write a file whole or not at all; what goes wrong is raised, and leaves nothing behind.
 
     Args:
         path: the file, replaced if there is one.
         content: text, which is written as UTF-8; bytes; or blocks of bytes, which are made as they are written.
+        mode: who may read and write the file; the umask takes from it.
 
     Raises:
         FileError: the file cannot be written.
@@ -76,7 +77,7 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     _clean_once(path.parent)
     draft, size = draft_of(path), 0
     try:
-        with draft.open("wb") as file:
+        with open(draft, "wb", opener=partial(os.open, mode=mode)) as file:
             for block in blocks:
                 size += len(block)
                 file.write(block)

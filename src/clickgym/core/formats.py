@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "HIDDEN",
     "amount",
     "clock",
     "duration",
@@ -17,8 +18,14 @@ __all__ = [
     "markdown_text",
     "one_line",
     "regret_text",
+    "to_csv",
+    "visible",
     "wait",
 ]
+
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that nobody sees and that a terminal obeys, or that turn the direction of what follows; and halves of characters,
+which cannot be written."""
 
 
 def regret_text(mean: float, half_width: float | None) -> str:
@@ -84,14 +91,28 @@ def _in_unit(seconds: float) -> tuple[float, str]:
     return (seconds, "s") if seconds < 60 else (seconds / 60, "min") if seconds < 3600 else (seconds / 3600, "h")
 
 
+def visible(text: str, keep: str = "") -> str:
+    """The text as a terminal may be sent it: control characters, and those that turn the direction of text, are escaped.
+
+    Args:
+        text: what may hold names from a user's files.
+        keep: characters that stay, such as the line ends of the package's own words.
+
+    Example:
+        >>> print(visible("red \\x1b[31m shoes\\u202e"))
+        red \\x1b[31m shoes\\u202e
+    """
+    return HIDDEN.sub(lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text)
+
+
 def one_line(text: str) -> str:
-    """The text without line ends, with single spaces.
+    """The text as `visible` shows it, without line ends, with single spaces.
 
     Example:
         >>> one_line("two\\nlines")
         'two lines'
     """
-    return " ".join(text.split())
+    return " ".join(visible(text, keep="\t\n\v\f\r").split())
 
 
 def folded(parts: Sequence[str], width: int, *, between: str = "  ", indent: int = 2) -> list[str]:
@@ -128,6 +149,34 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_csv(frame: Any) -> str:
+    """A table of polars in CSV, for people: what a spreadsheet would compute begins with an apostrophe, which it hides.
+
+    Args:
+        frame: the table; its texts are written as `visible` shows them.
+
+    Example:
+        >>> import polars
+        >>> to_csv(polars.DataFrame({"query": ["=1+1", "-5", "shoes"]})).splitlines()
+        ['query', "'=1+1", '-5', 'shoes']
+    """
+    texts = [name for name, kind in frame.schema.items() if str(kind) == "String"]
+    return str(frame.with_columns(frame[name].map_elements(_cell, frame.schema[name]) for name in texts).write_csv())
+
+
+def _cell(text: str) -> str:
+    text = visible(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def markdown_text(text: str) -> str:

@@ -11,7 +11,8 @@ that it reaches, through any number of calls, with the constants that they read;
 of named tuples; numba, NumPy, Python and the processor. Comments, docstrings, line numbers and the places of files are not
 part of it, so only an edit of what a function runs compiles it again, and several states of the sources share one folder.
 What cannot be hashed is not cached: kernels from outside the package, those that are called with a type from outside, and
-those that read a global of another kind than `_constant` knows. What is damaged is compiled again. Delete the folder
+those that read a global of another kind than `_constant` knows. What is damaged, or may be written by another user, is compiled
+again. Delete the folder
 (`cache_folder()` names it) at any time: it only costs compiling again; files go when nobody has used them for `MAX_AGE` days.
 
 Two functions of one kernel. What Python calls is an entry; kernels that call the same kernel compile their own copy of it into
@@ -63,6 +64,7 @@ from numba.core.errors import ForceLiteralArg
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
+from .checks import short
 from .files import write_whole
 
 __all__ = [
@@ -288,7 +290,8 @@ class _DiskCache(NullCache):
     """What numba asks for the machine code of one function; no failure is anything but a compilation.
 
     A file is a checksum, for damaged machine code would end the process, and the code. The checksum covers the file's name,
-    so that the code of another function is not taken for that of this one.
+    so that the code of another function is not taken for that of this one. It does not show who wrote the file, whose code runs
+    here: nothing is read that another user may have written (`_check_private`).
     """
 
     def __init__(self, compiled: Dispatcher, kind: str) -> None:
@@ -311,7 +314,7 @@ class _DiskCache(NullCache):
         if file is None:
             return None
         try:
-            content = file.read_bytes()
+            content = _read_private(file)
             checksum, payload = content[:32], content[32:]
             if _checksum(file, payload) != checksum:
                 raise ValueError("it is damaged")
@@ -333,10 +336,11 @@ class _DiskCache(NullCache):
         if file is None or data.library.has_dynamic_globals:  # addresses of this process
             return
         try:
-            os.makedirs(file.parent, exist_ok=True)
+            os.makedirs(file.parent, mode=0o700, exist_ok=True)
+            _check_private(file.parent, file.parent.stat())
             _remove_old_files()
             payload = dumps(data._reduce())
-            write_whole(file, _checksum(file, payload) + payload)
+            write_whole(file, _checksum(file, payload) + payload, mode=0o600)
         except Exception as error:
             _warn_once(f"cannot write to {file.parent}: {error}")
 
@@ -351,6 +355,29 @@ class _DiskCache(NullCache):
         key = repr((self._function_key, self._kind, arguments, target_context.codegen().magic_tuple()))
         name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
         return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
+
+
+def _read_private(file: Path) -> bytes:
+    _check_private(file.parent, file.parent.stat())
+    with file.open("rb") as stream:  # what is looked at is what is read, whatever takes its name in between
+        _check_private(file, os.fstat(stream.fileno()))
+        return stream.read()
+
+
+def _check_private(path: Path, status: os.stat_result) -> None:
+    """Refuse what others than the user and root may write.
+
+    Not on Windows, whose caches lie in folders of one user.
+
+    Raises:
+        PermissionError: they may.
+    """
+    if not hasattr(os, "getuid"):
+        return
+    if status.st_uid not in (0, os.getuid()):
+        raise PermissionError(f"{path} belongs to another user")
+    if status.st_mode & 0o022:
+        raise PermissionError(f"other users may write to {path}; expected the mode 700 of a folder, 600 of a file")
 
 
 def _checksum(file: Path, payload: bytes) -> bytes:
@@ -392,6 +419,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> total(np.array([1.0, 2.0]))
         3.0
     """
+    if not isinstance(function, types.FunctionType | Dispatcher):
+        raise KernelError(f"kernel got {short(function)}; expected a function")
     return _compiled(function)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from .formats import duration, regret_text
+from .formats import duration, regret_text, visible
 
 __all__ = ["templates"]
 
@@ -23,6 +23,7 @@ def templates(*folders: Path) -> jinja2.Environment:
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: visible(value, keep="\n\t") if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

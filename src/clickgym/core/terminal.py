@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .formats import folded
+from .formats import folded, visible
 
 __all__ = ["Column", "print_table", "say"]
 
@@ -46,7 +46,7 @@ class Column:
 
 def say(console: Console, text: str, style: str = "") -> None:
     """Print a sentence, folded between words; a word longer than a line stays in one piece."""
-    for line in folded(text.split(" "), console.width, between=" ", indent=0):
+    for line in folded(visible(text).split(" "), console.width, between=" ", indent=0):
         # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
         console.print(Text(line, style), soft_wrap=True)
 
@@ -180,7 +180,11 @@ def _print_lines(console: Console, table: _Sized, indent: int) -> None:
 
 
 def _text(cell: Cell) -> Text:
-    return Text(cell) if isinstance(cell, str) else cell
+    """A cell as it can be printed; of strings no character has an effect, a `Text` may have lines."""
+    if isinstance(cell, str):
+        return Text(visible(cell))
+    plain = visible(cell.plain, keep="\n")
+    return cell if plain == cell.plain else Text(plain, cell.style)
 
 
 def _longest(texts: Iterable[str]) -> int:

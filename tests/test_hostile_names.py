@@ -1,0 +1,155 @@
+"""Names of queries, items and instances that a terminal obeys, that turn text around, or that a spreadsheet computes."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import polars
+import pytest
+from rich.text import Text
+
+from clickgym.command_line import main
+from clickgym.core.console import errors, one_line_warnings
+from clickgym.core.formats import HIDDEN, to_csv, visible
+from clickgym.core.terminal import Column, print_table, say
+from clickgym.envs import Instance, PositionBasedModel
+from clickgym.offline import ClickLog, write_tidy
+
+ESCAPE, CONTROL, TURN, LINE = "\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe", "\u2028next"
+NAME = f"=HYPERLINK({ESCAPE}{CONTROL}{TURN}{LINE}\u2066)"
+EVERY = [
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0x61C,
+    0x200E,
+    0x200F,
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+    0xD800,
+    0xDFFF,
+]
+
+
+def obeyed(text):
+    """What a terminal would obey, beside the ends of lines."""
+    return HIDDEN.findall(text.replace("\n", ""))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A click log and an instance with such names."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(4), (400, 1)), axis=1)[:, :2]
+    labels = tuple(f"{place}{NAME}" for place in range(4))
+    write_tidy(ClickLog(items, rng.random(items.shape) < 0.3, [0] * 400, labels, (NAME,)), "log.parquet")
+    Instance(NAME, {"PBM": PositionBasedModel([0.6, 0.3, 0.1], [0.9, 0.5])}, 2, description=NAME, origin=NAME).save("it.json")
+    return tmp_path
+
+
+def test_every_such_character_is_escaped():
+    for code in EVERY:
+        assert HIDDEN.search(chr(code)), hex(code)
+        assert visible(chr(code)).startswith("\\")
+    assert visible("naïve 日本 😀 a\u00a0b") == "naïve 日本 😀 a\u00a0b"
+
+
+EVALUATE = ["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm"]
+SHORT = ["--horizon", "50", "--runs", "2"]
+DECIDE = ["decide", "log.parquet", "--query", NAME, "--agents", "TopRank", *SHORT, "--out", "decided"]
+RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Random", *SHORT, "--jobs", "1"]
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [["show", "it.json"]],
+        [["fit", "log.parquet", "--model", "PBM", "--out", "fitted.json"], ["show", "fitted.json"]],
+        [["fit", "log.parquet", "--model", "PBM", "--json", "--out", "fitted.json"]],
+        [["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm"]],
+        [["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm", "--json"]],
+        [
+            [
+                "decide",
+                "log.parquet",
+                "--query",
+                NAME,
+                "--agents",
+                "TopRank",
+                "--horizon",
+                "100",
+                "--runs",
+                "2",
+                "--out",
+                "decided",
+            ]
+        ],
+        [
+            [*RUN, "--out", "out"],
+            ["report", "out", "--html", "--markdown", "--latex"],
+            ["report", "out", "--json"],
+        ],
+    ],
+    ids=lambda commands: " ".join(commands[0][:1] + commands[0][-1:]),
+)
+def test_no_command_sends_them_to_the_terminal_or_into_a_table(commands, folder, capsys):
+    for words in commands:
+        code = main(words)
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        assert obeyed(told.out + told.err) == []
+        if "--json" in words:
+            json.loads(told.out)
+    for file in folder.rglob("*"):
+        if file.suffix in (".csv", ".md", ".tex", ".svg"):
+            assert obeyed(file.read_text(encoding="utf-8").replace("\t", "")) == [], file
+        if file.suffix == ".svg":
+            ElementTree.parse(file)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", NAME],
+        ["report", NAME],
+        ["fit", f"{NAME}.csv"],
+        ["decide", "log.parquet", "--query", f"no {NAME}"],
+        ["evaluate", "log.parquet", "--policy", f"fixed:{NAME}"],
+        ["run", "PBMRank-v0", "--agents", f"Top{NAME}", "--horizon", "10", "--out", "out"],
+        ["run", NAME, "--agents", "TopRank", "--horizon", "10", "--out", "out"],
+        [NAME],
+    ],
+)
+def test_no_error_sends_them_to_the_terminal(words, folder, capsys):
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert obeyed(told) == []
+
+
+def test_tables_sentences_and_warnings_escape_them(capsys):
+    with one_line_warnings():
+        import warnings
+
+        warnings.warn(NAME, stacklevel=1)
+    say(errors(), NAME)
+    print_table(errors(), [Column("name"), Column("styled")], [(f"two\n{NAME}", Text(f"one\ntwo{ESCAPE}", "bold"))], title=NAME)
+    told = capsys.readouterr().err
+    assert obeyed(told) == []
+    assert told.count("\\u202e") == 4
+    assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", told), "of names no line ends, of the package's own words they stay"
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_quoted(folder, capsys):
+    assert main([*RUN, "--out", "out"]) == 0
+    with Path("out", "summary.csv").open(encoding="utf-8", newline="") as file:
+        names = {row["instance"] for row in csv.DictReader(file)}
+    assert names == {f"'{visible(NAME)}"}
+    cells = ["=1", "+a", "-a", "@a", "\ta", "\ra", "-5", "+1.5e3", "a=1", "", None]
+    frame = polars.DataFrame({"text": cells, "number": [-1.0] * len(cells)})
+    read = [row["text"] for row in csv.DictReader(to_csv(frame).splitlines())]
+    assert read == ["'=1", "'+a", "'-a", "'@a", "\\ta", "\\ra", "-5", "+1.5e3", "a=1", "", ""]
+    assert "-1.0" in to_csv(frame)
