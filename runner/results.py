@@ -234,6 +234,7 @@ def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) ->
     if not (out / TABLE).exists():
         return {}
     table, timings = _read_tables(out)
+    _check_fit(out, parts, table, timings)
     both = table.join(timings, on=list(Trial._fields), how="left", maintain_order="left")
     frames = both.partition_by(Trial._fields, as_dict=True)
     return {trial: frames[tuple(trial)] for trial in trials if tuple(trial) in frames}
