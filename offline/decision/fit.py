@@ -97,8 +97,8 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether chance explains what the model does not."""
-        return self.p_value >= FITS
+        """Whether the model was tested, and chance explains what it does not."""
+        return bool(self.patterns) and self.p_value >= FITS
 
 
 def check_fit(

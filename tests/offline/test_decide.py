@@ -100,6 +100,9 @@ def test_a_small_log_recommends_nothing():
     assert (found.verdict, found.recommended) == ("unknown", None)
     assert any("at least 100 are needed" in sentence for sentence in found.summary)
     assert "Only 60 sessions of the query were held out" in found.against["A short log"]
+    tiny = decide(log_of(ALL, 60), **QUICK)
+    assert all(not fit.patterns for fit in tiny.evidence.fits)
+    assert ">not tested</td>" in to_html(tiny)
 
 
 def test_what_is_best_already_is_kept():

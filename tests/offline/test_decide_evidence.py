@@ -194,7 +194,7 @@ def test_too_few_displays_are_no_proof_of_fit():
     rng = np.random.default_rng(10)
     log = log_of(random_lists(100, rng), rng)
     fit, groups = check_fit("PBM", PBMEstimator().fit(log), log[:40], 100)
-    assert (fit.patterns, groups) == ((), ())
+    assert (fit.patterns, groups, fit.fits) == ((), (), False)
 
 
 # -------------------------------------------------------------------------------------------------------------- correction
