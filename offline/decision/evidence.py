@@ -178,13 +178,13 @@ class _Judge:
         }
         measured = self._measured()
         fitting = [name for name, (fit, _) in tests.items() if fit.fits] if self._models_may_speak else []
-        found = self._ground(measured, fitting)
-        half = NormalDist().inv_cdf(0.975) * found.error
+        ground = self._ground(measured, fitting)
+        half = NormalDist().inv_cdf(0.975) * ground.error
         return Evidence(
-            self._labels(self.production), found.proposal, found.name, found.p_value, found.difference,
-            None if found.difference is None else (found.difference - half, found.difference + half),
+            self._labels(self.production), ground.proposal, ground.name, ground.p_value, ground.difference,
+            None if ground.difference is None else (ground.difference - half, ground.difference + half),
             tuple(self.scores), tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured,
-            found.judged, bool(measured or fitting), self.n_items,
+            ground.judged, bool(measured or fitting), self.n_items,
         )  # fmt: skip
 
     def _ground(self, measured: Sequence[Measured], fitting: Sequence[str]) -> _Ground:
