@@ -271,7 +271,7 @@ class _Judge:
             whole, parts = self.models.complete(name, self.sessions)
             self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
-        lists = lists[(lists != self.production).any(axis=1)]
+        lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
         if not len(lists):
             return None
         sure = np.min([_lower(self._corrections[name], lists) for name in fitting], axis=0)
@@ -279,8 +279,10 @@ class _Judge:
         return best
 
     def _climb(self, model: Corrected) -> Lists:
-        """From the list in production by the exchange that makes a gain surest, until none does."""
-        ranking = self.production
+        """From the list in production, as far as its items are ranked, by the exchanges that make a gain surest."""
+        others = iter(item for item in self._items if item not in self.production)
+        ranked = set(self._items)
+        ranking = np.array([item if item in ranked else next(others) for item in self.production.tolist()], np.int32)
         for _ in range(MOST_STEPS):
             lists = np.vstack([ranking, *self._exchanges(ranking)])
             best = int(_lower(model, lists, rough=True).argmax())
