@@ -337,7 +337,7 @@ def contributions(
         if estimator in MODEL_BASED:  # an item's attraction is the same in lists of every length
             parts.append((rows, *weigh(QuerySessions(log, query, rows, *laws, earned[rows]))))
         else:
-            parts += [(part, *weigh(given)) for part, given in _by_length(log, query, rows, laws, earned)]
+            parts += [(part, *weigh(of_part)) for part, of_part in _by_length(log, query, rows, laws, earned)]
     return _in_order(parts, len(log))
 
 
@@ -357,8 +357,8 @@ def _by_length(
     for length in np.unique(lengths).tolist():
         part = rows[lengths == length]
         target, logging = laws
-        given = target.of_length(length), None if logging is None else logging.of_length(length)
-        yield part, QuerySessions(log, query, part, *given, earned[part])
+        of_length = target.of_length(length), None if logging is None else logging.of_length(length)
+        yield part, QuerySessions(log, query, part, *of_length, earned[part])
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:

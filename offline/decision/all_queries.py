@@ -56,7 +56,7 @@ class QueryDecision:
         query: its label.
         sessions: of the query in the log.
         verdict: as of `Decision`; ``"refused"`` where nothing could be decided.
-        recommended: labels of the list to show instead of that in production; empty where it is kept, or nothing known.
+        recommended: labels of the list to show instead of that in production; empty where it is kept, or nothing is known.
         difference, interval: the gain of the best list on that in production and its 95 % interval; None where no list stands
             out.
         p_value: of there being no gain; 1 where no list stands out.
@@ -146,7 +146,7 @@ def decide_all(
         out: folder of the page, ``decisions.html``, of ``decisions.csv``, and of a page for each query; made if need be.
         top: only so many of the most frequent queries; None takes all.
         agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
-        pages: whether each query gets its page, for which agents play; without, only the verdicts are found.
+        pages: whether each query gets its page, for which agents play; without, there are only verdicts.
         n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
             backend (Dask).
         on_step: is told what was done, in a line.
@@ -194,8 +194,8 @@ def threshold(p_values: Sequence[float], level: float) -> float:
         0.01
     """
     m = len(p_values)
-    kept = [k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / m]
-    return level * max(kept, default=1) / m
+    ranks = [k for k, p_value in enumerate(sorted(p_values), 1) if p_value <= level * k / m]
+    return level * max(ranks, default=1) / m
 
 
 class _Work:
@@ -212,12 +212,12 @@ class _Work:
 
     def all(self, models: Models, pages: bool, on_step: Callable[[str], object]) -> Decisions:
         """Verdicts, the threshold that follows, pages, and the table."""
-        found = self._verdicts(models, on_step)
-        level = threshold([row["p_value"] for row in found.values()], LEVEL)
-        on_step(f"{sum(_of(row, level) in ('better', 'likely better') for row in found.values()):,} lists are recommended")
+        weighed = self._verdicts(models, on_step)
+        level = threshold([row["p_value"] for row in weighed.values()], LEVEL)
+        on_step(f"{sum(_of(row, level) in ('better', 'likely better') for row in weighed.values()):,} lists are recommended")
         if pages:
-            self._write_pages(models, found, level)
-        rows = tuple(self._row(query, found[query], level) for query in self.queries)
+            self._write_pages(models, weighed, level)
+        rows = tuple(self._row(query, weighed[query], level) for query in self.queries)
         settings = self.settings
         decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), LEVEL, level, rows)
         write_whole(self.folder / "decisions.csv", _csv(decisions.to_frame()))
@@ -228,19 +228,19 @@ class _Work:
         """What was weighed of each query, by query, from the file or anew."""
         file = self.folder / VERDICTS
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        found: dict[str, dict[str, Any]] = {row["query"]: row for row in map(_whole_line, lines) if row}
-        due = [query for query in self.queries if query not in found]
+        weighed: dict[str, dict[str, Any]] = {row["query"]: row for row in map(_whole_line, lines) if row}
+        due = [query for query in self.queries if query not in weighed]
         if due:
             models.prepare()
             on_step(f"{len(models.fitted)} click models fitted to all queries")
         with file.open("a", encoding="utf-8") as stream:
             for row in self._parallel("judged", _weighed, models, due):
-                found[row["query"]] = row
+                weighed[row["query"]] = row
                 print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
-        return found
+        return weighed
 
-    def _write_pages(self, models: Models, found: dict[str, dict[str, Any]], level: float) -> None:
-        due = [query for query in self.queries if "refused" not in found[query] and not self._done(query, level)]
+    def _write_pages(self, models: Models, weighed: dict[str, dict[str, Any]], level: float) -> None:
+        due = [query for query in self.queries if "refused" not in weighed[query] and not self._done(query, level)]
         if due:
             models.prepare()
         for _ in self._parallel("written", _written, models, due, self.folder, self.pages, self.name, level, len(self.queries)):

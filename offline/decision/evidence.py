@@ -178,13 +178,13 @@ class _Judge:
         }
         measured = self._measured()
         fitting = [name for name, (fit, _) in tests.items() if fit.fits] if self._models_may_speak else []
-        found = self._ground(measured, fitting)
-        half = NormalDist().inv_cdf(0.975) * found.error
+        ground = self._ground(measured, fitting)
+        half = NormalDist().inv_cdf(0.975) * ground.error
         return Evidence(
-            self._labels(self.production), found.proposal, found.name, found.p_value, found.difference,
-            None if found.difference is None else (found.difference - half, found.difference + half),
+            self._labels(self.production), ground.proposal, ground.name, ground.p_value, ground.difference,
+            None if ground.difference is None else (ground.difference - half, ground.difference + half),
             tuple(self.scores), tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured,
-            found.judged, bool(measured or fitting), self.n_items,
+            ground.judged, bool(measured or fitting), self.n_items,
         )  # fmt: skip
 
     def _ground(self, measured: Sequence[Measured], fitting: Sequence[str]) -> _Ground:
@@ -271,7 +271,7 @@ class _Judge:
             whole, parts = self.models.complete(name, self.sessions)
             self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
-        lists = lists[(lists != self.production).any(axis=1)]
+        lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
         if not len(lists):
             return None
         sure = np.min([_lower(self._corrections[name], lists) for name in fitting], axis=0)
@@ -279,8 +279,10 @@ class _Judge:
         return best
 
     def _climb(self, model: Corrected) -> Lists:
-        """From the list in production by the exchange that makes a gain surest, until none does."""
-        ranking = self.production
+        """From the list in production, as far as its items are ranked, by the exchanges that make a gain surest."""
+        others = iter(item for item in self._items if item not in self.production)
+        ranked = set(self._items)
+        ranking = np.array([item if item in ranked else next(others) for item in self.production.tolist()], np.int32)
         for _ in range(MOST_STEPS):
             lists = np.vstack([ranking, *self._exchanges(ranking)])
             best = int(_lower(model, lists, rough=True).argmax())

@@ -120,16 +120,16 @@ def check_fit(
     predicted = estimator.click_probabilities(log[first])[index]
     patterns, groups = [], []
     for name, rows, positions, members, labels in _members(log):
-        kept, deviations, covariance = _deviations(log, predicted, rows, positions, members)
-        if not len(kept):
+        large, deviations, covariance = _deviations(log, predicted, rows, positions, members)
+        if not len(large):
             continue
-        counts = np.bincount(members, minlength=kept.max() + 1)[kept]
-        rates = [np.bincount(members, values[rows, positions], kept.max() + 1)[kept] for values in (predicted, log.clicks)]
+        counts = np.bincount(members, minlength=large.max() + 1)[large]
+        rates = [np.bincount(members, values[rows, positions], large.max() + 1)[large] for values in (predicted, log.clicks)]
         covariance *= 1 + len(log) / max(n_train, 1)
         errors = np.sqrt(np.diag(covariance))
         of_pattern = [
             Group(labels(member), int(count), float(expected / count), float(clicks / count), float(error / count))
-            for member, count, expected, clicks, error in zip(kept.tolist(), counts, *rates, errors, strict=True)
+            for member, count, expected, clicks, error in zip(large.tolist(), counts, *rates, errors, strict=True)
         ]
         groups += [(name, group) for group in of_pattern]
         patterns.append(_pattern(name, deviations / errors, covariance / np.outer(errors, errors), of_pattern))
@@ -160,15 +160,15 @@ def _deviations(
     """
     rates = predicted[rows, positions]
     counts, expected, variance = (np.bincount(members, weights) for weights in (None, rates, rates * (1 - rates)))
-    kept = np.argsort(-counts, kind="stable")[:MOST_GROUPS]
+    large = np.argsort(-counts, kind="stable")[:MOST_GROUPS]
     enough = np.minimum(expected, counts - expected) >= LEAST_EXPECTED
-    kept = np.sort(kept[enough[kept] & (counts[kept] >= LEAST_DISPLAYS)])
-    residual = sparse.csr_matrix((log.clicks[rows, positions] - rates, (rows, members)), (len(log), len(counts)))[:, kept]
+    large = np.sort(large[enough[large] & (counts[large] >= LEAST_DISPLAYS)])
+    residual = sparse.csr_matrix((log.clicks[rows, positions] - rates, (rows, members)), (len(log), len(counts)))[:, large]
     covariance = (residual.T @ residual).toarray()
-    scale = np.sqrt(variance[kept] / np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    scale = np.sqrt(variance[large] / np.maximum(np.diag(covariance), np.finfo(float).tiny))
     covariance *= np.outer(scale, scale)
-    np.fill_diagonal(covariance, variance[kept])
-    return kept, np.asarray(residual.sum(axis=0)).ravel(), covariance
+    np.fill_diagonal(covariance, variance[large])
+    return large, np.asarray(residual.sum(axis=0)).ravel(), covariance
 
 
 def _pattern(name: str, deviations: Floats, correlation: Floats, groups: list[Group]) -> Pattern:

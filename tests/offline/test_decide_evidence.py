@@ -10,7 +10,7 @@ import pytest
 from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
-from clickgym.offline.decision.decide import AGENTS, Settings, _check, weigh
+from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
 from clickgym.offline.decision.evidence import LEVEL, verdict
 from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, distinct, measure, production_list
@@ -266,3 +266,18 @@ def test_the_best_list_is_kept(seed):
     evidence = evidence_of(log_of(random_lists(4000, rng, base=(3, 2, 1)), rng))
     assert evidence.production == ("d", "c", "b")
     assert verdict(evidence, LEVEL) == "not better"
+
+
+def test_a_list_is_proposed_of_ranked_items_alone(monkeypatch):
+    """The list in production has items that are hardly displayed, and no more items than these can be searched through."""
+    monkeypatch.setattr("clickgym.offline.decision.models.LEAST_ITEMS", 3)
+    monkeypatch.setattr("clickgym.offline.decision.evidence.MAX_SEARCH", 1)
+    rng = np.random.default_rng(30)
+    rare = np.tile([0, 1, 4], (400, 1))
+    often = rng.permuted(np.tile([1, 2, 3], (3000, 1)), axis=1)
+    log = log_of(np.vstack([rare, often, np.tile([0, 1, 4], (300, 1))]), rng)
+    decision = decide(log, agents=["TopRank"], horizon=500, runs=1)
+    assert decision.evidence.production == ("a", "b", "e")
+    assert decision.instance.estimation["items"] == ["b", "c", "d"]
+    assert set(decision.proposal.labels) == {"b", "c", "d"}
+    assert "The list in production also shows a and e" in decision.against["Few candidates"]
