@@ -2,10 +2,10 @@
 
     python benchmarks/reliability/mutations.py --work build/mutants --results build/mutants.jsonl
 
-plays those of ``mutants.toml``, which were drawn from version 1.0 and are looked for in the tree as it is now (`patches`);
-one whose lines are no longer there is "gone". Each is applied to a copy of the tree and tried by the tests that aim at its
-file. The report shows each that was not caught, and tells by module how many were. A run that was stopped is resumed from its
-results. One that no test could catch is entered in ``equivalent.toml``, with the reason.
+plays those of ``mutants.toml``, most of them drawn from version 1.0, which are looked for in the tree as it is now
+(`patches`); one whose lines are no longer there is "gone". Each is applied to a copy of the tree and tried by the tests that
+aim at its file. The report shows each that was not caught, and tells by module how many were. A run that was stopped is
+resumed from its results. One that no test could catch is entered in ``equivalent.toml``, with the reason.
 
     python benchmarks/reliability/mutations.py --seed 3 --per-module 8
 

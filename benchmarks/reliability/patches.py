@@ -1,8 +1,8 @@
 """Mutants as text: a few lines of a file and what stands there instead, which find their place again in a changed tree.
 
-`mutants.toml` holds those that were drawn at random from version 1.0. Since then files move and functions change; what is
-asked is always whether the same faults are noticed. A patch is looked for by its own lines, those around them and the name of
-its function: in the file that it names, then in files of the same name, then everywhere.
+`mutants.toml` holds those that were drawn at random, most of them from version 1.0. Since then files move and functions change;
+what is asked is always whether the same faults are noticed. A patch is looked for by its own lines, those around them and the
+name of its function: in the file that it names, then in files of the same name, then everywhere.
 """
 
 from __future__ import annotations
