@@ -156,7 +156,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
-def _predictions(decision: Decision, axes: Axes, rows: NDArray[np.float64], step: float, ink: str) -> None:
+def _predictions(decision: Decision, axes: Axes, rows: NDArray[np.floating[Any]], step: float, ink: str) -> None:
     """What the candidates earn by the users of the simulation, and in truth if that is known."""
     truths = [candidate.truth for candidate in decision.candidates if candidate.truth is not None]
     if truths:
