@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +60,8 @@ JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "
 CHECKED = ("pbm", "ubm", "dcm", "dbn", "cascade", "item-position")
 """Those that are tried on logged lists: `ips` knows nothing of a list that was taken out."""
 
+GROUNDS = {"measured": "logged, measured better", "models": "proposed by the models that fit", None: ""}
+"""What a proposed list is called, by its ground."""
 MOST_LISTS = 10
 LEAST_LISTS = 3
 """With fewer logged lists to try the estimators on, none of them is told from the others."""
@@ -449,15 +452,13 @@ class _Arena:
         number = {label: item for item, label in enumerate(self.instance.estimation["items"])}
         lists = {"in production": initial_ranking[: self.instance.n_positions]}
         if evidence.proposal is not None:
-            name = "logged, measured better" if evidence.ground == "measured" else "proposed by the models that fit"
-            lists[name] = np.array([number[label] for label in evidence.proposal])
+            lists[GROUNDS[evidence.ground]] = np.array([number[label] for label in evidence.proposal])
         lists[f"learned by {winner}"] = np.array(agent.rank(observation))
         lists["best under the model"] = users.optimal_ranking(settings.reward, settings.cutoff)
         logged = [np.array([number[label] for label in each.labels]) for each in evidence.measured]
-        if logged:
-            best = max(logged, key=lambda ranking: users.expected_reward(ranking, settings.reward, settings.cutoff))
-            if (best != lists["in production"]).any():
-                lists["best of the logged lists, under the model"] = best
+        best = max(logged, key=partial(users.expected_reward, reward=settings.reward, cutoff=settings.cutoff), default=None)
+        if best is not None and (best != lists["in production"]).any():
+            lists["best of the logged lists, under the model"] = best
         return lists
 
 

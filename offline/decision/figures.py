@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import NDArray
 
 from ...runner.reports.figures import COLOURS, DASHES
 from .decide import JUDGES, Candidate, Decision
@@ -145,11 +146,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     candidates = decision.candidates
     names = [name for name in JUDGES if any(name in candidate.estimates for candidate in candidates)]
     step, rows = 0.8 / (len(names) + 2), np.arange(len(candidates))
-    truths = [candidate.truth for candidate in candidates if candidate.truth is not None]
-    if truths:
-        axes.plot(truths, rows - 0.4 + step / 2, "*", color=ink, linestyle="", label="truth")
-    predicted = [candidate.predicted for candidate in candidates]
-    axes.plot(predicted, rows - 0.4 + step, "x", color=ink, linestyle="", label=f"predicted by {decision.scores[0].model}")
+    _predictions(decision, axes, rows - 0.4, step, ink)
     for place, name in enumerate(names, 1):
         _estimates(axes, candidates, name, (place + 1) * step - 0.4, ink)
     if decision.logged is not None:
@@ -157,6 +154,15 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     axes.set_yticks(rows, [textwrap.fill(candidate.name, 13) for candidate in candidates])
     axes.set(xlabel=UNITS[decision.reward], ylim=(len(rows) - 0.5, -0.5))
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _predictions(decision: Decision, axes: Axes, rows: NDArray[np.floating[Any]], step: float, ink: str) -> None:
+    """What the candidates earn by the users of the simulation, and in truth if that is known."""
+    truths = [candidate.truth for candidate in decision.candidates if candidate.truth is not None]
+    if truths:
+        axes.plot(truths, rows + step / 2, "*", color=ink, linestyle="", label="truth")
+    predicted = [candidate.predicted for candidate in decision.candidates]
+    axes.plot(predicted, rows + step, "x", color=ink, linestyle="", label=f"predicted by {decision.scores[0].model}")
 
 
 def _estimates(axes: Axes, candidates: Sequence[Candidate], name: str, height: float, ink: str) -> None:
