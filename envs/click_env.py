@@ -355,7 +355,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **parameters: Any,
     ) -> None:
-        if max_episode_steps == -1:  # as `gymnasium.make` has it
+        if isinstance(max_episode_steps, int) and max_episode_steps == -1:  # as `gymnasium.make` has it
             max_episode_steps = None
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)

@@ -266,9 +266,9 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
 @pytest.mark.usefixtures("printed")
 def test_a_saved_agent_is_found_by_its_module(shop, monkeypatch):
     with pytest.raises(ValueError, match="No module named 'ownpkg'"):
-        CompiledAgent.load(shop / "work" / "own.npz")
+        CompiledAgent.load(shop / "work" / "own.npz", trust=True)
     monkeypatch.syspath_prepend(shop / "lib")
-    agent = CompiledAgent.load(shop / "work" / "own.npz")
+    agent = CompiledAgent.load(shop / "work" / "own.npz", trust=True)
     assert type(agent).__module__ == "ownpkg.agents"
     assert len(set(agent.rank().tolist())) == 2
     forget()

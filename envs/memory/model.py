@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import as_array, check_at_least, check_count, check_positions, check_within, numbers, probabilities
 from ..scan import best_scan
-from ..spaces import check_order, check_ranking
+from ..spaces import check_order, check_ranking, named_ranking
 from ..users import Users
 from .lives import Lives, meet
 
@@ -193,7 +193,7 @@ class CascadeMDP(Users):
         if rows.shape != (self.n_states, self.n_positions):
             wanted = (self.n_states, self.n_positions)
             raise ValueError(f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}")
-        shown = np.array([check_ranking(row, self.n_items, self.n_positions) for row in rows])
+        shown = np.array([named_ranking("lists", row, self.n_items, self.n_positions) for row in rows])
         clicked = np.zeros((self.n_states, self.n_items + 1))
         for state, ranking in enumerate(shown):
             q = self.attraction[state, ranking]

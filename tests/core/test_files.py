@@ -104,7 +104,7 @@ def test_each_refusal_has_its_words(tmp_path, monkeypatch, number, reason):
     def refuse(*_, **__):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(FileError, match=f"^{re.escape(str(tmp_path / 'a.txt'))} cannot be written: {reason}$") as caught:
         write_whole(tmp_path / "a.txt", "a text")
     assert caught.value.errno == number
