@@ -531,7 +531,7 @@ def test_result_names_what_ran():
 
 
 def test_a_notebook_shows_a_result_in_one_row_below_its_names():
-    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 10, seed=0)
+    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 10, seed=0, engine="python")
     head, body = result._repr_html_().split("<tbody>")
     assert re.findall("<th [^>]*>(.*?)</th>", head) == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
     assert re.findall("<t[hd][^>]*>(.*?)</t[hd]>", body)[:4] == ["Random", "ClickEnv", "custom", "10"]
