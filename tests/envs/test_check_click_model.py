@@ -203,3 +203,18 @@ def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
     heading, *faults = str(caught.value).splitlines()
     assert heading == f"{model.__name__} breaks the interface of click models:"
     assert any(fault.startswith(line) for fault in faults), faults
+
+
+def test_the_list_named_against_the_optimal_one_is_a_best_list():
+    with pytest.raises(AssertionError, match=r"cutoff 1 it is \[0, 1, 2\], which earns 0.1; \[3, 0, 1\] earns 0.4\n"):
+        clickgym.check_click_model(SortsById([0.1, 0.2, 0.3, 0.4], [1.0, 0.5, 0.25]))
+
+
+def test_a_click_too_rare_to_be_drawn_is_no_fault():
+    clickgym.check_click_model(Charming([1e-6] * 4, [1.0, 0.5, 0.25]))
+
+
+def test_a_model_that_keeps_the_numbers_of_its_items_is_at_fault(monkeypatch):
+    monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
+    with pytest.raises(AssertionError, match="positions and items: other numbers of the items change the click probabilities"):
+        clickgym.check_click_model(Charming)

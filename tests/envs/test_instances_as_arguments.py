@@ -168,6 +168,11 @@ def test_instances_and_parameters_exclude_each_other():
         gym.make_vec("PBMRank-v0", num_envs=2, instance=["yandex-9982"], attraction=[0.5])
 
 
+def test_a_model_as_an_object_excludes_instance_and_parameters_and_both_are_named():
+    with pytest.raises(TypeError, match="the model is given, so instance, attraction cannot be; or name the model, as 'PBM'"):
+        ClickEnv(SMALL, instance="yandex-9982", attraction=[0.5])
+
+
 def test_load_instance_returns_an_instance_as_it_is():
     instance = instance_of(SMALL, "mine")
     assert clickgym.envs.load_instance(instance) is instance

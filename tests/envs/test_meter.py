@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,13 @@ def test_regret_that_one_session_does_not_tell_is_unknown_from_the_first_on():
     meter.add(0.5, 1.0, 1)
     assert np.isnan(meter.regret).all()
     assert meter.reward.tolist() == [1, 2, 3]
+
+
+def test_regret_that_no_session_tells_is_unknown_without_a_warning():
+    meter = Meter([1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        meter.add(np.nan, 1.0, 1)
+        meter.add(np.nan, 0.0, 0)
+    assert np.isnan(meter.regret).all()
+    assert meter.reward.tolist() == [1, 1]

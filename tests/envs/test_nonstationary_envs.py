@@ -50,6 +50,8 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
     ("models", "starts", "message"),
     [
         ([], [], "models is empty"),
+        (7, [0], "models is 7; expected a sequence of click models"),
+        ("first", [0], "models is 'first'; expected a sequence of click models"),
         ([FIRST, SECOND], [0], r"starts has shape \(1,\); expected \(2,\)"),
         ([FIRST], [0, 1], r"starts has shape \(2,\); expected \(1,\)"),
         ([FIRST, SECOND], [[0, 1]], r"starts has shape \(1, 2\); expected \(2,\)"),

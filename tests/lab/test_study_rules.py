@@ -10,7 +10,17 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
-from clickgym.lab.studies import STUDIES, he2020, lagree2016, li2019_bubble, li2019_cascade, pdgd, study, zoghi2017
+from clickgym.lab.studies import (
+    STUDIES,
+    he2020,
+    lagree2016,
+    li2019_bubble,
+    li2019_cascade,
+    pdgd,
+    study,
+    when_rl_pays,
+    zoghi2017,
+)
 from clickgym.lab.studies.play import judge, plan, project, words
 from clickgym.lab.studies.study import Curves, Estimate, estimate
 from clickgym.offline import Judgements, contextual_instance
@@ -628,6 +638,21 @@ def test_never_much_worse_is_of_the_worst_window(dip, expected):
     assert found[text] == expected
 
 
+def test_regret_in_wrong_pairs_is_a_line_through_the_means_of_each_query():
+    counts = {"first": [1, 2, 4, 9], "second": [3, 5, 6, 8]}
+    lists = [(f"{query}-list{n}", wrong, 10 * wrong + 1000 * (query == "second"))
+             for query, wrongs in counts.items() for n, wrong in enumerate(wrongs)]  # fmt: skip
+    table = polars.concat(
+        rows(
+            "PBMRank-v0", "BubbleRank", lambda steps, end=end: np.full(len(steps), end), instances=(name,), steps=[100]
+        ).with_columns(wrong_pairs=polars.lit(float(wrong)))
+        for name, wrong, end in lists
+    )
+    _, _, slope, shares = li2019_bubble.regression(curves(table), "PBMRank-v0")
+    assert slope.mean == pytest.approx(10, rel=1e-5)
+    assert shares == pytest.approx([1, 1], abs=1e-6)
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(1.5, "no"), (1.7, "yes"), (2.3, "yes"), (2.5, "no")])
 @pytest.mark.parametrize("per_loss", [False, True])
 def test_a_doubling_is_between_1_6_and_2_4_each_time(ratio, expected, per_loss):
@@ -708,6 +733,14 @@ def test_the_table_has_ours_and_the_papers_below():
     assert by_key["CTR_set", "C2UCB", "He et al."] == ["0.420 +0.0%", "0.440 +0.0%", "0.510 +0.0%", "0.534 +0.0%"]
 
 
+def test_the_best_alpha_is_measured_in_the_runs_that_it_was_not_chosen_by():
+    table = ctrs(dict.fromkeys(he2020.HE_AGENTS, 0.5), dict.fromkeys(he2020.HE_AGENTS, 0.4)).table
+    one = Curves(table.with_columns(clicks=polars.col("clicks") * (1 + polars.col("run"))))
+    ends = {reading: he2020.ctr(one, he2020.ubm(4), "C2UCB", reading, he2020.CTR_SUM)[:, -1].round(6).tolist()
+            for reading in (he2020.THEOREM, he2020.BEST)}  # fmt: skip
+    assert ends == {he2020.THEOREM: [0.5, 1.0], he2020.BEST: [1.02]}
+
+
 def test_the_best_alpha_of_each_length_is_told():
     table = ctrs(dict.fromkeys(he2020.HE_AGENTS, 0.5), dict.fromkeys(he2020.HE_AGENTS, 0.4)).table
     good = (polars.col("env") == he2020.ubm(4)) & (polars.col("agent") == "C2UCB:alpha=1")
@@ -747,3 +780,17 @@ def test_documents_without_users_by_grades_are_refused_and_not_replaced(tmp_path
     with pytest.raises(ValueError, match=r"mine.json has no users by grades; make it by clickgym features FILE --users"):
         pdgd.documents([str(path)])
     assert pdgd.documents(["yandex-9", "judged:seed=3"]) == ["judged:seed=0", "judged:seed=3"]
+
+
+# --------------------------------------------------------------------------------------------------- users with a memory
+
+
+def test_agents_are_compared_after_as_many_sessions_and_by_as_many_runs_as_both_have():
+    def part(agent, rate, steps, runs):
+        return curves(rows(when_rl_pays.ENV, agent, lambda steps: rate * steps, instances=("habit",), steps=steps, runs=runs))
+
+    long, short = STEPS, STEPS[STEPS <= 10_000]
+    evidence = {"agents": part("planner", 0.1, long, 2), "learners": part("PPO", 0.2, short, 4)}
+    finding = when_rl_pays.beats(evidence, "habit", "planner", "PPO")
+    assert finding.verdict == "yes"
+    assert finding.measured.startswith("1,000 against 2,000 after 10,000, a gap of 1,000")

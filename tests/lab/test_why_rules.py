@@ -255,3 +255,10 @@ def test_a_lead_is_compared_with_the_papers():
     assert verdict("why-ubm-lead", "Nothing of the paper's lead (K = 6) is left", evidence(0.01)) == "no"
     assert why_ubm_lead.lead(small, why_ubm_lead.CTR_SUM).mean() == pytest.approx(1.0)
     assert why_ubm_lead.lead(large, why_ubm_lead.CTR_SET, step=100).mean() == pytest.approx(20.0)
+
+
+def test_the_least_and_the_most_lead_are_those_of_instances():
+    ours, theirs = why_ubm_lead.TUNED_OURS, why_ubm_lead.TUNED_BASELINE
+    ends = [at_rate(why_ubm_lead.ENV, {ours: rate, theirs: 0.4}, "clicks", instances=(name,))
+            for name, rate in (("one", 0.44), ("two", 0.6))]  # fmt: skip
+    assert why_ubm_lead._of_draws(curves(*ends[0], *ends[1]), theirs) == "+10.0 to +50.0"

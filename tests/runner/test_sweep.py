@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.runner.callback import Callback
 from clickgym.runner.results import Trial, read_results
+from clickgym.runner.sweep import check_workers
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
@@ -183,6 +184,51 @@ def test_the_folder_holds_configuration_versions_table_and_timings(reference, tm
     assert config["clickgym"] == clickgym.__version__
     assert {"python", "gymnasium", "numpy", "numba"} <= set(config["versions"])
     json.dumps(config)
+
+
+def test_a_sweep_too_large_is_refused_with_its_size_before_it_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["clickgym.runner.sweep"], "MOST_TRIALS", 10)
+    # A row has 68 bytes, and 8 for each further metric.
+    words = "^12 trials are 120 sessions and a table of 12 rows, 1.0 kB; expected at most 10 trials and "
+    with pytest.raises(ValueError, match=words):
+        clickgym.sweep(ENVS, AGENTS, 10, 3, checkpoints=[10], metrics=["any_click", "ndcg"], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])
+def test_what_is_no_number_of_workers_is_refused(n_jobs):
+    with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}; expected a number of workers up to 1,000, or -1"):
+        check_workers(n_jobs)
+
+
+def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
+    workers = []
+
+    class Parallel(joblib.Parallel):
+        def __init__(self, n_jobs, **others):
+            workers.append(n_jobs)
+            super().__init__(n_jobs, **others)
+
+    monkeypatch.setattr(joblib, "Parallel", Parallel)
+    for runs in (3, 1):
+        clickgym.sweep(ENVS[:1], AGENTS[:1], 10, runs, n_jobs=9, out=tmp_path / str(runs))
+    assert workers == [3, 2]
+
+
+def test_each_run_of_a_learner_logs_to_a_folder_named_by_its_trial(tmp_path, monkeypatch):
+    folders = []
+
+    def run(*arguments, tensorboard, **others):
+        folders.append(tensorboard)
+        return clickgym.run(*arguments, **others)
+
+    module = sys.modules["clickgym.runner.sweep"]
+    monkeypatch.setattr(module, "check_tensorboard", lambda: None)
+    monkeypatch.setattr(module, "Learner", clickgym.agents.Random)  # which learns nothing, but is soon played
+    monkeypatch.setattr(module, "run", run)
+    log, agents = tmp_path / "log", {"a b/c": "Random", "TopRank": "TopRank"}
+    clickgym.sweep(ENVS[:1], agents, 10, 1, n_jobs=1, out=tmp_path / "out", tensorboard=log)
+    assert sorted(folders, key=str) == [log / "PBMRank-v0" / "yandex-9982" / "a_b_c" / "0", None]
 
 
 def test_a_sweep_over_no_instance_is_refused(tmp_path):
