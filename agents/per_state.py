@@ -78,7 +78,7 @@ class PerState(StateAgent):
             for name, known in AGENTS.items()
             if not issubclass(known, (ContextualAgent, StateAgent)) and not known.told
         }
-        if agent not in able:
+        if not isinstance(agent, str) or agent not in able:
             raise ValueError(self._why_not(agent, able))
         self._class: type[CompiledAgent] = able[agent]
         self._given = dict(hyperparameters)
@@ -102,7 +102,7 @@ class PerState(StateAgent):
             | dict.fromkeys(CONTEXTUAL_AGENTS, "it ranks by features, which only contextual environments have")
             | dict.fromkeys([*seeing, *LEARNERS], "it sees the state by itself")
         )
-        if agent in unable:
+        if isinstance(agent, str) and agent in unable:
             return f"{agent} cannot be the agent of each state: {unable[agent]}"
         return unknown("agent", agent, able)
 

@@ -42,7 +42,7 @@ class PiecewiseStationaryModel(ClickModel):
     """
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
-        if isinstance(models, str) or not isinstance(models, Iterable):
+        if isinstance(models, str) or not isinstance(models, Iterable) or (isinstance(models, np.ndarray) and not models.ndim):
             raise ValueError(f"models is {short(models)}; expected a sequence of click models")
         self._epochs = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
         if not self._epochs:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, check_positions, integers, short, unknown
+from ...core.checks import check_count, check_positions, integers, is_sequence, short, unknown
 from ..dynamic_bayesian import DynamicBayesianModel
 from .model import LabelledModel
 
@@ -266,7 +266,7 @@ def _lists(arrays: Sequence[NDArray[np.int64]]) -> list[list[int]]:
 
 
 def _of_each_query(name: str, given: Any, what: str, below: int) -> list[NDArray[np.int64]]:
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
+    if not is_sequence(given) or not len(given):
         raise ValueError(f"{name} is {short(given)}; expected {what} for each query")
     return [integers(f"{name}[{query}]", values, (None,), 0, below) for query, values in enumerate(given)]
 
