@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -508,9 +509,10 @@ OUTCOMES = ("caught", "too long", "equivalent", "survived", "gone")
 
 
 def aim_at(patch: Patch) -> Aim:
-    """The aim at the file of a mutant."""
+    """The aim of its module at a file of the name of that of a mutant; if it has none, the aim at that file in any module."""
     name = Path(patch.file).name
-    return next(aim for aim in MODULES[patch.module] if any(Path(file).name == name for file in aim.files))
+    own = (aim for aim in MODULES[patch.module] if any(Path(file).name == name for file in aim.files))
+    return next(itertools.chain(own, (aim for aims in MODULES.values() for aim in aims if patch.file in aim.files)))
 
 
 def is_equivalent(patch: Patch) -> bool:

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from scipy.stats import chisquare
 
 import clickgym
-from clickgym.agents import CompiledAgent
+from clickgym.agents import CascadeKLUCB, CompiledAgent
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, _rank
 from clickgym.core.kernels import kernel, specialise
@@ -239,3 +239,10 @@ def test_exp3_learns_from_rewards_that_come_late():
 def test_a_bad_gamma_is_refused(gamma):
     with pytest.raises(ValueError, match="gamma"):
         RankedExp3(4, 2, horizon=100, gamma=gamma)
+
+
+def test_each_position_begins_with_the_state_of_a_kl_ucb_agent_of_one_position():
+    of_all, of_one = RankedKLUCB(5, 3).state._asdict(), CascadeKLUCB(5, 1).state._asdict()
+    for name in of_one.keys() & of_all.keys() - {"known", "positions", "t"}:  # which all positions share
+        assert of_all[name].dtype == of_one[name].dtype, name
+        np.testing.assert_array_equal(of_all[name], np.tile(of_one[name], (3, 1)), err_msg=name)
