@@ -58,3 +58,12 @@ def test_regret_that_no_session_tells_is_unknown_without_a_warning():
         meter.add(np.nan, 0.0, 0)
     assert np.isnan(meter.regret).all()
     assert meter.reward.tolist() == [1, 1]
+
+
+def test_nothing_is_told_of_sessions_after_the_last_checkpoint():
+    env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2), [3]), []
+    env.on_session = lambda ranking, clicks, expected: sessions.append(ranking.tolist())
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(np.tile([0, 1], (2, 1)))
+    assert sessions == [[0, 1]] * 3
