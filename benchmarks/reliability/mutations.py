@@ -258,7 +258,7 @@ UNTOUCHED = (ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert)
 NOT_SWAPPED = ("isinstance", "issubclass", "cast", "getattr", "setattr")
 FILES = ("file", "name")
 """What stands after the last ``/`` of a path."""
-DRAWING = re.compile("_draw.*|_per_session|_bubble|_as_printed|_table")
+DRAWING = re.compile("_?draw.*|_per_session|_bubble|_as_printed|_table")
 """Functions without a rule: figures and printed tables."""
 
 
