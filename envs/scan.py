@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_within, numbers, probabilities
+from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
 from ..core.kernels import kernel
 
 __all__ = ["best_scan", "scan"]
@@ -79,7 +79,7 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
         gain: ``(L,)`` what an examined item earns in expectation.
         continuation: ``(L,)`` probabilities that the scan goes on below it.
         n_chosen: how many items are shown, from 1 to L.
-        terminal: what a scan that gets below the last item is worth, at least 0.
+        terminal: what a scan that gets below the last item is worth.
 
     Returns:
         ``(n_chosen,)`` int64 item ids.
@@ -97,7 +97,7 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
     n_items = len(gain)
     continuation = probabilities("continuation", continuation, (n_items,))
     n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
-    terminal = check_at_least("terminal", terminal, 0)
+    terminal = check_at_least("terminal", terminal, -LARGEST)
     ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
     scan(gain, continuation, terminal, np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
     return ranking

@@ -391,7 +391,7 @@ def is_taken(call: Call, name: str, value: Any) -> bool:
         return parameter is not None and "None" in str(parameter.annotation)
     if isinstance(value, np.ndarray):
         return name == "clicks" and value.dtype == np.bool_  # a mask
-    documented: dict[str, Any] = {"n_jobs": -1, "net_arch": [], "max_episode_steps": -1}  # all; none; endless
+    documented: dict[str, Any] = {"n_jobs": -1, "net_arch": [], "max_episode_steps": -1, "terminal": -1.0}
     if call.function in (clickgym.run, clickgym.sweep):
         documented["checkpoints"] = []  # the horizon alone
     if call.function is offline.ItemPositionLog:

@@ -154,7 +154,7 @@ def play_in_a_new_process(package_parent, cache):
     """What callers and callees in several files give, and which of them had to be compiled."""
     environment = {**os.environ, "PYTHONPATH": str(package_parent), "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
-        [sys.executable, "-c", PLAY], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, "-B", "-c", PLAY], capture_output=True, text=True, env=environment, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return of_the_copy(json.loads(done.stdout), package_parent)
@@ -168,7 +168,12 @@ def of_the_copy(result, package_parent):
 @pytest.fixture(scope="module")
 def play():
     """As `play_in_a_new_process`, at a third of its cost."""
-    words = [sys.executable, "-c", PLAY_IN_COPIES]
+    words = [
+        sys.executable,
+        "-B",
+        "-c",
+        PLAY_IN_COPIES,
+    ]  # bytecode of the same second and size would pass for the edited source
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
         def play(package_parent, cache):
