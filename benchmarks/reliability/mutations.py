@@ -164,7 +164,7 @@ MODULES: dict[str, list[Aim]] = {
     "interface of agents": [
         _aim("agents/agent runner/check_agent", "test_check_agent"),
         _aim("agents/frozen_policy", "test_frozen_policy"),
-        _aim("agents/learner agents/generic_rl agents/item_policy", "test_generic_rl"),
+        _aim("agents/learner agents/generic_rl agents/item_policy", "test_generic_rl test_learners"),
         _aim("runner/learners/family runner/learners/play runner/learners/vec_env", "test_generic_rl test_learners_of_memory"),
     ],
     "memory": [

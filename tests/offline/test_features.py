@@ -80,6 +80,7 @@ def test_decomposition_is_a_function_of_its_seed():
     [
         (np.ones((3, 9)), "n_components is 4; expected at most 3"),
         (np.ones((9, 9)), "the matrix has the rank 1; expected at least n_components = 4"),
+        (np.zeros((9, 9)), "the matrix has the rank 0; expected at least n_components = 4"),
         ([[1.0, np.inf]] * 4, r"matrix\[0, 1\] is inf; expected a finite number"),
         (np.ones(4), r"matrix has shape \(4,\); expected \(rows, columns\)"),
     ],

@@ -265,6 +265,10 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     last = events.Scalars("sessions/regret")[-1]
     regret = table.filter(polars.col("agent") != "Random", polars.col("step") == last.step)["regret"]
     assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
+    total, step = 0.0, 0
+    for rate, regret in zip(events.Scalars("sessions/regret_per_session"), events.Scalars("sessions/regret"), strict=True):
+        assert rate.value == pytest.approx((regret.value - total) / (rate.step - step), rel=1e-4)
+        total, step = regret.value, rate.step
 
 
 @pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
