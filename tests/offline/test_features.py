@@ -109,6 +109,13 @@ def test_autoencoder_restores_what_lies_on_a_curved_surface():
     np.testing.assert_array_equal(again.transform(x), codes)
 
 
+def test_the_output_of_the_autoencoder_is_linear_so_that_it_can_be_negative():
+    """Rectified, it could do no better than 0, with the loss 1; noise moves the input away from -1."""
+    pytest.importorskip("torch")
+    coder = DenoisingAutoencoder((6, 4, 4, 6), epochs=300, batch_size=20, learning_rate=1e-2, seed=0).fit(-np.ones((20, 3)))
+    assert coder.losses_[-1] < 0.05
+
+
 def test_the_code_is_the_output_of_the_second_hidden_layer():
     pytest.importorskip("torch")
     coder = DenoisingAutoencoder((4, 3, 3, 4), epochs=1, seed=0).fit(RNG.random((20, 5)))
