@@ -182,7 +182,8 @@ MODULES: dict[str, list[Aim]] = {
     "logs": [
         _aim("offline/tidy offline/readers", "test_log_formats test_readers", "not mutated_files or tidy"),
         _aim(
-            "offline/blocks offline/counting offline/rows offline/tables offline/log", "test_blocks test_log_edges test_offline"
+            "offline/blocks offline/counting offline/rows offline/tables offline/log",
+            "test_blocks test_log_edges test_log_formats test_offline",
         ),
         _aim("offline/record offline/replay", "test_replay", "not learning_agent_earns"),
         _aim("offline/contextual", "test_features", "not curved_surface"),

@@ -70,6 +70,16 @@ def test_value_iteration_over_all_lists_ends_there_too():
 
 
 @pytest.mark.parametrize("seed", range(6))
+def test_a_policy_over_a_fixed_number_of_sessions_is_worth_what_its_lists_earn_session_by_session(seed):
+    users = some_users(seed, 3, 4, 2, n_sessions=4)
+    policy = np.array([all_lists(users)[(seed + 3 * s) % 12] for s in range(3)])
+    value = np.zeros(3)
+    for _ in range(4):
+        value = np.array([worth_of(users, s, policy[s], value) for s in range(3)])
+    np.testing.assert_allclose(users.policy_value(policy), value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_with_a_fixed_number_of_sessions_it_is_backward_induction(seed):
     users = some_users(seed, 3, 4, 2, n_sessions=5)
     later = np.zeros(3)
