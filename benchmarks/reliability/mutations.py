@@ -116,7 +116,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "offline/estimation/browsing offline/estimation/cascading offline/estimation/click_chain "
             "offline/estimation/estimator",
-            "test_scores_by_label test_offline",
+            "test_scores_by_label test_em test_offline",
         )
     ],
     "click through and policies": [

@@ -109,6 +109,7 @@ WRONG = [
     ({"items": ITEMS[:4]}, "items has 4 rows; expected at least n_items = 5"),
     ({"items": [[np.nan, 0], *ITEMS]}, r"items\[0, 0\] is nan; expected a finite number"),
     ({"items": [[1.0, 0.5], *ITEMS]}, "the features of some user and item have the norm 1.1.*; expected at most 1"),
+    ({"users": [[0.2, 0.1], [0.9, 0.0]]}, "the features of some user and item have the norm 1.2.*; expected at most 1"),
     ({"users": [[0.0, 0.5]]}, r"attractions theta @ x range from -0.*; expected probabilities in \[0, 1\]"),
     ({"theta": [3.0, 0.0, 0.0, 0.0]}, "attractions theta @ x range from 0.6 to 1.2"),
     ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.5, n_positions=K)}, "satisfaction is missing: a DBN has one"),
@@ -170,6 +171,13 @@ def test_norm_and_attraction_are_checked_only_for_those_who_meet():
 
 
 # --------------------------------------------------------------------------------------------------------- laws of a session
+
+
+def test_a_user_that_there_is_not_is_named():
+    model = LABELLED["PBM"]
+    for user in (len(model.candidates), len(model.candidates) + 1, -1):
+        with pytest.raises(ValueError, match=f"user is {user}"):
+            model.at(user, model.candidates[0][:L])
 
 
 @pytest.mark.parametrize(
