@@ -34,7 +34,7 @@ from clickgym.envs import (
     ScoresVectorAction,
     check_ranking,
 )
-from clickgym.envs.codecs import MAX_LISTS
+from clickgym.envs.codecs import MAX_LISTS, next_left
 
 CODES = {"lehmer": (LehmerAction, LehmerVectorAction), "enumerated": (EnumeratedAction, EnumeratedVectorAction)}
 ALL = {**CODES, "scores": (ScoresAction, ScoresVectorAction)}
@@ -672,3 +672,9 @@ def test_maskable_ppo_finds_the_masks():
     assert masking.get_action_masks(env).tolist() == [True, True, False, True]
     model = contrib.MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=32, gamma=1.0, seed=0, device="cpu")
     assert model.learn(128).num_timesteps == 128  # an item twice on a list would have been refused
+
+
+def test_a_choice_that_is_gone_becomes_the_next_that_is_left():
+    left = np.array([[False, True, True], [True, False, False]])
+    np.testing.assert_array_equal(next_left(np.array([0, 1]), left), [1, 0])
+    np.testing.assert_array_equal(next_left(np.array([2, 0]), left), [2, 0])
