@@ -15,7 +15,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -28,13 +28,13 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ...core.checks import check_count, check_flag
 from ...core.files import make_folder, read_json, write_whole
+from ...core.formats import to_csv
 from ...core.templates import templates
 from ...runner.sweep import check_workers
-from ..comparison import read_sessions
 from ..log import ClickLog
 from ..tables import MAX_MEMORY
-from .decide import AGENTS, Settings, Weighed, check_log, conclude, weigh
-from .evidence import LEVEL, Evidence, Verdict, verdict
+from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
+from .evidence import LEVEL, Verdict, verdict_on
 from .models import Models
 from .page import INSTANCE, to_dict, to_html
 from .words import UNITS
@@ -171,8 +171,7 @@ def decide_all(
     check_flag("pages", pages)
     if top is not None:
         top = check_count("top", top)
-    name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = check_log(read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory), settings)
+    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
     counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
     queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
@@ -220,7 +219,7 @@ class _Work:
         rows = tuple(self._row(query, weighed[query], level) for query in self.queries)
         settings = self.settings
         decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), LEVEL, level, rows)
-        write_whole(self.folder / "decisions.csv", _csv(decisions.to_frame()))
+        write_whole(self.folder / "decisions.csv", to_csv(decisions.to_frame()))
         write_whole(self.folder / "decisions.html", _page(decisions))
         return decisions
 
@@ -326,15 +325,14 @@ def _weighed(models: Models, settings: Settings, query: str) -> dict[str, Any]:
         return {"query": query, "refused": str(error), "p_value": 1.0}
     evidence = weigh(models, sessions, settings).evidence
     fields = ("proposal", "ground", "p_value", "difference", "interval", "enough")
-    return {"query": query} | {name: asdict(evidence)[name] for name in fields}
+    return {"query": query} | {name: getattr(evidence, name) for name in fields}
 
 
 def _of(row: dict[str, Any], level: float) -> str:
     """The verdict for a query."""
     if "refused" in row:
         return "refused"
-    fields = {"production": (), "scores": (), "fits": (), "groups": (), "measured": (), "judged": (), "n_items": 0}
-    return verdict(Evidence(**{name: value for name, value in row.items() if name != "query"} | fields), level)
+    return verdict_on(row["ground"], row["p_value"], row["enough"], level)
 
 
 def _written(
@@ -364,16 +362,6 @@ def _slug(query: str) -> str:
     """What a folder's name has of a label."""
     letters = re.sub(r"[^A-Za-z0-9]+", "-", query).strip("-")[:40]
     return f"-{letters}" if letters else ""
-
-
-def _csv(frame: polars.DataFrame) -> str:
-    """The table; what a spreadsheet would compute begins with an apostrophe."""
-    texts = [
-        polars.when(polars.col(name).str.contains(r"^[=+\-@\t\r]")).then("'" + polars.col(name)).otherwise(polars.col(name))
-        .alias(name)
-        for name in ("query", "recommended", "cautions")
-    ]  # fmt: skip
-    return frame.with_columns(texts).write_csv()
 
 
 def _page(decisions: Decisions) -> str:

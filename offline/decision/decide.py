@@ -40,7 +40,7 @@ from ..estimation.estimator import Estimator
 from ..estimation.settings import QUICK
 from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, contributions, evaluate, logged_reward
 from ..fitting import query_instance
-from ..log import ClickLog, ItemPositionLog
+from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..tables import MAX_MEMORY
@@ -241,8 +241,7 @@ def decide(
         ('better', ('2', '1'))
     """
     settings = Settings.check(agents, horizon, runs, seed, reward, cutoff)
-    name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = check_log(read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory), settings)
+    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
     models = Models(logged, reward, settings.seed)
     sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
     sessions.check()
@@ -376,18 +375,28 @@ def conclude(
     return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
 
 
-def check_log(log: ClickLog | ItemPositionLog, settings: Settings) -> ClickLog:
-    """Refuse a log of which nothing can be decided, and agents that cannot rank its lists."""
-    if not isinstance(log, ClickLog):
+def open_log(
+    log: str | os.PathLike[str] | ClickLog,
+    settings: Settings,
+    log_format: str,
+    columns: Mapping[str, str] | None,
+    duplicates: str,
+    max_memory: int | str,
+) -> tuple[str, ClickLog]:
+    """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
+    lists."""
+    name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
+    logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
+    if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
-    if not len(log):
+    if not len(logged):
         raise ValueError("the log has no sessions")
-    check_cutoff(settings.cutoff, log)
-    probe = gym.make("PBMRank-v0", attraction=[0.5] * log.n_positions, examination=[1.0] * log.n_positions)
+    check_cutoff(settings.cutoff, logged)
+    probe = gym.make("PBMRank-v0", attraction=[0.5] * logged.n_positions, examination=[1.0] * logged.n_positions)
     for agent in settings.agents:
         if not isinstance(make_agent(agent, probe, horizon=settings.horizon), Agent):
             raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
-    return log
+    return name, logged
 
 
 # ------------------------------------------------------------------------------------------------------- agents and lists

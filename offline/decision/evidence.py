@@ -36,7 +36,7 @@ from .fit import Fit, Group, check_fit
 from .lists import DistinctLists, Lists, Measured, distinct, measure, production_list
 from .models import MOST_SESSIONS, Models, QuerySessions
 
-__all__ = ["LEVEL", "Evidence", "Judged", "Score", "Verdict", "judge", "verdict"]
+__all__ = ["LEVEL", "Evidence", "Judged", "Score", "Verdict", "judge", "verdict", "verdict_on"]
 
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
@@ -122,9 +122,14 @@ class Evidence:
 
 def verdict(evidence: Evidence, level: float) -> Verdict:
     """What follows where a ground may err with probability ``level``."""
-    if evidence.ground is not None and evidence.p_value <= level:
-        return "better" if evidence.ground == "measured" else "likely better"
-    return "not better" if evidence.enough else "unknown"
+    return verdict_on(evidence.ground, evidence.p_value, evidence.enough, level)
+
+
+def verdict_on(ground: Literal["measured", "models"] | None, p_value: float, enough: bool, level: float) -> Verdict:
+    """As `verdict`, from the three fields of the evidence that it needs."""
+    if ground is not None and p_value <= level:
+        return "better" if ground == "measured" else "likely better"
+    return "not better" if enough else "unknown"
 
 
 def judge(

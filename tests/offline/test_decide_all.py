@@ -11,9 +11,10 @@ import pytest
 
 import clickgym
 from clickgym.command_line import main
+from clickgym.core.formats import to_csv
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import ClickLog, write_tidy
-from clickgym.offline.decision.all_queries import PAGES, _csv, threshold
+from clickgym.offline.decision.all_queries import PAGES, threshold
 from clickgym.offline.decision.page import write_decision
 
 QUICK = {"agents": ["TopRank"], "horizon": 500, "runs": 1, "n_jobs": 1}
@@ -93,7 +94,7 @@ def test_cells_that_a_spreadsheet_would_compute_are_text(decisions, folder):
     table = polars.read_csv(folder / "decisions.csv")
     assert table["query"].to_list() == ["shoes", "hats", "'=bags", "gloves"]
     assert table["sessions"].to_list() == [*SIZES.values()]
-    assert _csv(decisions.to_frame()) == (folder / "decisions.csv").read_text(encoding="utf-8")
+    assert to_csv(decisions.to_frame()) == (folder / "decisions.csv").read_text(encoding="utf-8")
 
 
 def test_what_is_done_is_not_done_again(decisions, log, folder):
