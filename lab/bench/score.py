@@ -220,15 +220,15 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimat
         one, other: their rows of `scored`.
     """
     mine, theirs = _by_task(one), _by_task(other)
-    common = [name for name in mine if name in theirs]
-    if not common:
+    shared = [name for name in mine if name in theirs]
+    if not shared:
         return None
     rng = np.random.default_rng(0)
-    value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in common])
-    samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in common], axis=1)
-    samples = np.average(samples, axis=1, weights=_redrawn_instances(common, rng))
-    both = [scores[name] for scores in (mine, theirs) for name in common]
-    return _estimate(float(value), samples, both), len(common)
+    value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
+    samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1)
+    samples = np.average(samples, axis=1, weights=_redrawn_instances(shared, rng))
+    both = [scores[name] for scores in (mine, theirs) for name in shared]
+    return _estimate(float(value), samples, both), len(shared)
 
 
 def better(one: Scores, other: Scores) -> Scores:
