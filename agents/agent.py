@@ -128,6 +128,7 @@ class CompiledAgent(Agent):
     flags: ClassVar[tuple[str, ...]] = ()
     """Attributes beside the state that are saved, each True or False; one that a file lacks stays as in a new agent."""
 
+    state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
@@ -150,6 +151,33 @@ class CompiledAgent(Agent):
     @abstractmethod
     def _initial_state(self) -> NamedTuple:
         """The state before the first session."""
+
+    def best(self) -> NDArray[np.int64]:
+        """The list that it would show if it stopped exploring, by what it has learned so far; the agent stays as it is.
+
+        Returns:
+            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates stand in the order of their ids;
+            the estimate of an item that was never observed is 0.
+
+        Raises:
+            ValueError: it has no such list.
+
+        Example:
+            >>> from clickgym.agents import EpsilonGreedy
+            >>> agent = EpsilonGreedy(3, 2, seed=0)
+            >>> ranking = agent.rank(None)
+            >>> agent.update(None, ranking, [0, 1])
+            >>> bool(agent.best()[0] == ranking[1])
+            True
+        """
+        raise ValueError(f"{type(self).__name__} has no best list: its class defines none")
+
+    def _best_by(self, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The items of the K largest estimates, the largest on the position that the agent prefers."""
+        order = np.argsort(-estimates, kind="stable")[: self.n_positions]
+        ranking = np.empty(self.n_positions, np.int64)
+        ranking[getattr(self.state, "positions", np.arange(self.n_positions))] = order
+        return ranking
 
     def make_room(self, n_sessions: int) -> None:
         """Called before sessions are played, for states that grow; kernels themselves allocate nothing.
@@ -286,7 +314,7 @@ class ContextualAgent(CompiledAgent):
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
 
-    def best(self, features: ArrayLike) -> NDArray[np.int64]:
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
 
         Args:
@@ -343,6 +371,9 @@ class StateAgent(CompiledAgent):
     def leave(self) -> None:
         self._is_first = True
 
+    def best(self) -> NDArray[np.int64]:
+        raise ValueError(f"{type(self).__name__} has no best list: it has one for each state of the user")
+
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
         """As `Agent.rank`; refuses an observation without a state in ``0..S-1``."""
         self.make_room(1)
@@ -362,6 +393,11 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
+
+
+def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
+    """Clicks per session, 0 where there was none."""
+    return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
 def _features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import kernel
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import rank_by_index, show, shuffle_front
 
 __all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
@@ -59,6 +59,9 @@ class Fixed(CompiledAgent):
         n_positions = check_positions(n_positions, n_items)
         given = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
         super().__init__(n_items, n_positions, seed, ranking=check_ranking(given[:n_positions], n_items, n_positions))
+
+    def best(self) -> NDArray[np.int64]:
+        return self.state.items[: self.n_positions].copy()
 
     def _initial_state(self) -> ListState:
         return ListState(self.hyperparameters["ranking"].copy())
@@ -161,6 +164,9 @@ class EpsilonGreedy(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.displays))
 
     def _initial_state(self) -> GreedyState:
         n = self.n_items

@@ -161,6 +161,9 @@ class BubbleRank(CompiledAgent):
         horizon = None if horizon is None else check_horizon(horizon, least=2)
         super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)
 
+    def best(self) -> NDArray[np.int64]:
+        return self.state.base[: self.n_positions].copy()
+
     def _initial_state(self) -> State:
         n = self.n_items
         initial, delta, horizon = (self.hyperparameters[name] for name in ("initial", "delta", "horizon"))

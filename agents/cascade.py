@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import unknown
 from ..core.kernels import kernel
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
 
 __all__ = ["CascadeTS", "CascadeUCB1"]
@@ -31,6 +31,9 @@ class CascadeAgent(CompiledAgent):
     @property
     def _feedback(self) -> int:
         return FEEDBACK.index(self.hyperparameters["feedback"])
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.examined))
 
 
 # ----------------------------------------------------------------------------------------------------------- CascadeUCB1

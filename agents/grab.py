@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
@@ -264,6 +265,10 @@ class GRAB(LeaderAgent):
         """How many neighbours a list has."""
         n, k = self.n_items, self.n_positions
         return k * (k - 1) // 2 + k * (n - k) if self.every else n - 1
+
+    def best(self) -> NDArray[np.int64]:
+        items, positions = linear_sum_assignment(-self.state.mean)
+        return items[np.argsort(positions)]
 
     def _initial_state(self) -> State:
         n, k = self.n_items, self.n_positions

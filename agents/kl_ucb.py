@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .cascade import CascadeAgent
 from .kernels import FEEDBACK, choose_largest, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
 
@@ -435,6 +435,9 @@ class DCMKLUCB(CompiledAgent):
             except (TypeError, ValueError) as error:
                 raise ValueError(f"position_order must be a permutation of the positions: {error}") from None
         super().__init__(n_items, n_positions, seed, position_order=position_order)
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.examined))
 
     def _initial_state(self) -> KLUCBState:
         order = self.hyperparameters["position_order"]

@@ -73,7 +73,6 @@ class LeaderAgent(CompiledAgent):
     bring a new leader; it changes nothing but memory, 4 n + 16 bytes for each of C.
     """
 
-    state: Any
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
 
     def make_room(self, n_sessions: int) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 __all__ = ["MergeRank"]
@@ -180,6 +180,14 @@ class MergeRank(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon))
+
+    def best(self) -> NDArray[np.int64]:
+        state = self.state
+        estimates, order = rates(state.clicks, state.observed), []
+        for b in range(state.n_batches[0]):
+            items = state.items[state.first[b] : state.first[b + 1]]
+            order.append(items[np.lexsort((items, -estimates[items]))])
+        return np.concatenate(order)[: self.n_positions]
 
     def _initial_state(self) -> State:
         n, k = self.n_items, self.n_positions

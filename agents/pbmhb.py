@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import rank_by_draw
 
 __all__ = ["PBMHB"]
@@ -184,6 +184,17 @@ class PBMHB(CompiledAgent):
     ) -> None:
         c, n_sweeps = check_at_least("c", c, 0, strictly=True), check_count("n_sweeps", n_sweeps)
         super().__init__(n_items, n_positions, seed, c=c, n_sweeps=n_sweeps, fix_first=check_flag("fix_first", fix_first))
+
+    def best(self) -> NDArray[np.int64]:
+        """As `CompiledAgent.best`, by the estimates θ and κ under which the counts are likeliest, not by the last draw."""
+        clicks, shown = self.state.clicks, self.state.clicks + self.state.misses
+        kappa = np.ones(self.n_positions)
+        for _ in range(100):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks
+            theta = rates(clicks.sum(axis=1), shown @ kappa)
+            kappa = rates(clicks.sum(axis=0), theta @ shown)
+        ranking = np.empty(self.n_positions, np.int64)
+        ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[: self.n_positions]
+        return ranking
 
     def _initial_state(self) -> State:
         n, k = self.n_items, self.n_positions

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import rank_by_index, x_log_x
 
 __all__ = ["PBMPIE", "PBMUCB"]
@@ -106,6 +106,9 @@ class PBMUCB(CompiledAgent):
             examination=check_examination(examination, n_positions),
             epsilon=check_at_least("epsilon", epsilon, 0),
         )
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.weight))
 
     def _initial_state(self) -> PBMUCBState:
         n = self.n_items
@@ -268,6 +271,9 @@ class PBMPIE(CompiledAgent):
             horizon=check_horizon(horizon),
             epsilon=check_at_least("epsilon", epsilon, 0),
         )
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks.sum(axis=1), self.state.weight))
 
     def _initial_state(self) -> PBMPIEState:
         n, k = self.n_items, self.n_positions

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import rank_by_draw
 from .position_based import check_examination
 
@@ -228,6 +228,12 @@ class PBMTS(CompiledAgent):
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
 
+    def best(self) -> NDArray[np.int64]:
+        copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
+        for item in np.flatnonzero(copies.stale):
+            build_hat(copies, item)
+        return self._best_by(copies.mode)
+
     def _initial_state(self) -> PBMTSState:
         n, k = self.n_items, self.n_positions
         examination = self.hyperparameters["examination"]
@@ -308,6 +314,9 @@ class BCMPTS(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.weight))
 
     def _initial_state(self) -> BCMPTSState:
         n = self.n_items

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, specialise
-from .agent import CompiledAgent, Seed
+from .agent import CompiledAgent, Seed, rates
 from .kernels import x_log_x
 from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb
 
@@ -47,6 +47,19 @@ def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
         # A click on a replacement is not the bandit's merit.
         learn(state, k, state.choice[k], clicks[k] if ranking[k] == state.choice[k] else 0)
+
+
+def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The list of the bandits' best choices, from the top; a choice that already stands above gives way to the next best.
+
+    Args:
+        estimates: ``(K, L)`` of each item by the bandit of each position.
+    """
+    left, ranking = estimates.copy(), np.empty(len(estimates), np.int64)
+    for k in range(len(ranking)):
+        ranking[k] = left[k].argmax()
+        left[:, ranking[k]] = -np.inf
+    return ranking
 
 
 # -------------------------------------------------------------------------------------------------------------------- Exp3
@@ -132,6 +145,9 @@ class RankedExp3(CompiledAgent):
         gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon), gamma=gamma)
 
+    def best(self) -> NDArray[np.int64]:
+        return best_choices(self.state.log_weight)
+
     def _initial_state(self) -> Exp3State:
         n, k = self.n_items, self.n_positions
         gamma = self.hyperparameters["gamma"]
@@ -211,6 +227,9 @@ class RankedUCB1(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
+
+    def best(self) -> NDArray[np.int64]:
+        return best_choices(rates(self.state.rewards, self.state.pulls))
 
     def _initial_state(self) -> UCB1State:
         n, k = self.n_items, self.n_positions
@@ -314,6 +333,9 @@ class RankedKLUCB(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
+
+    def best(self) -> NDArray[np.int64]:
+        return best_choices(rates(self.state.clicks, self.state.examined))
 
     def _initial_state(self) -> RankedKLUCBState:
         n, k = self.n_items, self.n_positions

@@ -139,6 +139,11 @@ class TopRank(CompiledAgent):
         delta = None if delta is None else check_between("delta", delta, LEAST, 1)
         super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
+    def best(self) -> NDArray[np.int64]:
+        state = self.state
+        net_wins = (state.wins - state.wins.T).sum(axis=1)
+        return np.lexsort((-net_wins, state.block))[: self.n_positions]
+
     def _initial_state(self) -> State:
         n = self.n_items
         delta = self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]

@@ -286,6 +286,10 @@ class UniRank(LeaderAgent):
     def __init__(self, n_items: int, n_positions: int, *, horizon: int | None = None, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, horizon=None if horizon is None else check_horizon(horizon))
 
+    def best(self) -> NDArray[np.int64]:
+        state = self.state
+        return np.lexsort((-state.difference.sum(axis=1), state.part))[: self.n_positions]
+
     def _initial_state(self) -> State:
         n, k = self.n_items, self.n_positions
         horizon = self.hyperparameters["horizon"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Learner
+from ..agents import CompiledAgent, ContextualAgent, Learner
 from ..core.checks import check_labels, unknown
 from ..core.kernels import inner, kernel, specialise
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
@@ -311,7 +311,8 @@ class Metrics:
             if METRICS[name].of_the_round and isinstance(agent, Learner):
                 raise ValueError(f"the metric {name!r} cannot be measured of {agent!r}, which plays on streams of its own")
         for name in self.learned:
-            if not callable(getattr(agent, "best", None)):
+            blind = isinstance(agent, CompiledAgent) and not isinstance(agent, ContextualAgent)
+            if blind or not callable(getattr(agent, "best", None)):
                 raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
             if getattr(getattr(env, "model", None), "held_out", None) is None:
                 raise ValueError(f"the metric {name!r} needs queries held out (clickgym features --held-out); {env} has none")
