@@ -297,12 +297,9 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     """``num_envs`` independent streams of sessions of the same users, or of several, stepped together in compiled code.
 
-    The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
-    are truncated together. As in `ClickEnv` an episode goes on with the stream, unless the reset that begins it has a seed.
-
-    ⚠ Users who leave do not set the clock back: with ``max_episode_steps`` their law is not that of `ClickEnv` under a time
-    limit, which counts the sessions of each user. Whoever has just come is truncated with the others, with ``NEXT_STEP``
-    even in the step that brings him, and has no session then.
+    The law of each stream is that of `ClickEnv` under the same time limit; the draws are not the same numbers. As in `ClickEnv`
+    an episode goes on with the stream, unless the reset that begins it has a seed. All streams are truncated together, except
+    those of users with a memory: each of these users is cut off after his own sessions.
 
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
@@ -310,8 +307,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
             has number b mod n, and an optimum of its own.
-        max_episode_steps: truncate all streams after so many steps, whoever has left in between; None and -1 never do.
-        autoreset_mode: what follows a truncation, and on a stream a user who has left: ``AutoresetMode.NEXT_STEP`` (the next
+        max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
+        autoreset_mode: what follows the end of an episode: ``AutoresetMode.NEXT_STEP`` (the next
             ``step`` ignores the actions of these streams, and resets them) or ``AutoresetMode.SAME_STEP`` (the same ``step``
             returns the first observation of the new stream, and the last one as ``final_obs``).
 
@@ -390,8 +387,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._begun = False
         self._steps: int
-        self._episode_steps: int
-        self._truncated: bool  # with NEXT_STEP: the next step is the reset
+        self._episode_steps: Any  # a number; where users have a memory, one for each stream
+        self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
         self._rankings: NDArray[np.int64] | None
         self._clicks: NDArray[np.int8]
         self._regret: NDArray[np.float64]
@@ -464,7 +461,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             for nothing in (clicks, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
-        self._episode_steps += 1
+        self._episode_steps += ~begins if resets else 1
         if self._steps == self._next_change:
             self._enter()
         self._regret += regret
@@ -476,18 +473,20 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
-        truncated = self._episode_steps == self.max_episode_steps
-        someone_left = ended is not nobody and bool(ended.any())
-        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or someone_left):
-            self._truncated = truncated
-            return observations, rewards, ended, np.full(size, truncated), infos
+        truncated = np.full(size, self._episode_steps == self.max_episode_steps)
         over = ended | truncated
+        if self._batch.ended is not None:  # the limit cuts each user off by himself, and another follows as after one who left
+            self._batch.ended |= truncated
+            self._episode_steps[over] = 0
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not over.any():
+            self._truncated = self._batch.ended is None and bool(truncated[0])
+            return observations, rewards, ended, truncated, infos
         final = np.full(size, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
                 final[b] = last
         finals = self._masked(over, final_obs=final, final_info={**infos, **self._only(over, infos)})
-        if truncated:
+        if self._batch.ended is None:
             observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
@@ -495,7 +494,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             clicks[over] = 0
             observations, firsts = self._batch.observe(clicks), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
-        return observations, rewards, ended, np.full(size, truncated), finals | firsts
+        return observations, rewards, ended, truncated, finals | firsts
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -554,9 +553,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
-        self._steps = self._episode_steps = 0
+        self._steps = 0
         self._enter()
-        self._truncated = False
+        self._begin_count()
         self._regret = np.zeros(self.num_envs)
         self._rewards = np.zeros(self.num_envs)
         self._rankings = None
@@ -565,9 +564,14 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _begin_episode(self) -> tuple[Any, dict[str, Any]]:
         """Go on with the streams in another episode."""
-        self._episode_steps, self._truncated = 0, False
+        self._begin_count()
         self._batch.begin_episode(self.np_random)
         return self._first_observations()
+
+    def _begin_count(self) -> None:
+        """Count the sessions of the episodes from 0."""
+        self._episode_steps = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
+        self._truncated = False
 
     def _enter(self) -> None:
         """Take up the task of the present step."""

@@ -381,7 +381,10 @@ class ItemByItemVector(VectorWrapper):
         check_autoreset_mode(env)
         self._across_lists = _check_across_lists(env, across_lists)
         if across_lists and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            raise ValueError("across_lists needs a vector environment with autoreset mode SAME_STEP")
+            raise ValueError(
+                "across_lists needs a vector environment with autoreset mode SAME_STEP, as of "
+                "gym.make_vec(..., autoreset_mode='SameStep')"
+            )
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
