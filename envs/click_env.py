@@ -473,14 +473,17 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
-        truncated = np.full(size, self._episode_steps == self.max_episode_steps)
-        over = ended | truncated
+        truncated = np.zeros(size, np.bool_)
+        at_limit = some_over = self._episode_steps == self.max_episode_steps
+        truncated[:] = at_limit
         if self._batch.ended is not None:  # the limit cuts each user off by himself, and another follows as after one who left
             self._batch.ended |= truncated
-            self._episode_steps[over] = 0
-        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not over.any():
-            self._truncated = self._batch.ended is None and bool(truncated[0])
+            self._episode_steps[self._batch.ended] = 0
+            some_over = self._batch.ended.any()
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
+            self._truncated = self._batch.ended is None and at_limit
             return observations, rewards, ended, truncated, infos
+        over = ended | truncated
         final = np.full(size, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
