@@ -26,6 +26,9 @@ from .users import Users
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
 
+FOREIGN_OPTIONS = {"minari_autoseed"}
+"""Options of ``reset`` that other people's wrappers read and hand on."""
+
 
 def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     """What messages and results call an environment: its id, or its class."""
@@ -48,6 +51,10 @@ def _check_render_mode(render_mode: str | None, modes: Sequence[str]) -> None:
         raise ValueError(unknown("render_mode", render_mode, modes))
 
 
+def _warn_of_no_mode(maker: str, modes: Sequence[str]) -> None:
+    gym.logger.warn(f"render() needs a render_mode: {maker}(..., render_mode={modes[-1]!r}) (there is: {', '.join(modes)})")
+
+
 def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
     """What tells one environment from another, for ``repr`` and notebooks."""
     return {
@@ -62,7 +69,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
 
 def _checked_seed(seed: Any, options: Any) -> int | None:
     """The seed of ``reset``, whose arguments are checked."""
-    if options:
+    if options and options.keys() - FOREIGN_OPTIONS:
         raise ValueError(f"options are {short(options)}; expected none, for reset knows no options")
     return None if seed is None else check_seed(seed)
 
@@ -219,7 +226,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
         ``"human"``, where it is shown, as `step` does by itself."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; give one to gym.make(...)")
+            _warn_of_no_mode("gym.make", self.metadata["render_modes"])
             return None
         page = ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
@@ -502,7 +509,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; give one to gym.make_vec(...)")
+            _warn_of_no_mode("gym.make_vec", RENDER_MODES)
             return None
         name = self.spec.id if self.spec else type(self.model).__name__
         return tuple(

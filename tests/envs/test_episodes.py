@@ -189,6 +189,16 @@ def test_a_native_reset_without_a_seed_draws_nothing_but_users_with_a_memory(env
     assert envs.unwrapped._steps == 1
 
 
+def test_an_option_that_minari_hands_on_goes_on_with_the_stream():
+    for env in gym.make(FEATURES), gym.make_vec(FEATURES, num_envs=2):
+        env.reset(seed=0)
+        before = state_of(env)
+        env.reset(options={"minari_autoseed": False})
+        assert state_of(env) == before
+        with pytest.raises(ValueError, match="reset knows no options"):
+            env.reset(options={"minari_autoseed": False, "seed": 3})
+
+
 @pytest.mark.parametrize("limit", [None, -1])
 def test_a_native_vector_environment_has_an_endless_stream_on_request(limit):
     envs = gym.make_vec(STATIONARY, num_envs=2, max_episode_steps=limit)
