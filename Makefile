@@ -36,7 +36,9 @@ test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
 test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
 	$(PYTEST) -m "not slow" tests/lab
 
-test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model
+# Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
+test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
 lint: $(INSTALLED)  ## ruff: rules and format

@@ -26,6 +26,9 @@ from .users import Users
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
 
+FOREIGN_OPTIONS = {"minari_autoseed"}
+"""Options of ``reset`` that other people's wrappers read and hand on."""
+
 
 def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     """What messages and results call an environment: its id, or its class."""
@@ -48,6 +51,10 @@ def _check_render_mode(render_mode: str | None, modes: Sequence[str]) -> None:
         raise ValueError(unknown("render_mode", render_mode, modes))
 
 
+def _warn_of_no_mode(maker: str, modes: Sequence[str]) -> None:
+    gym.logger.warn(f"render() needs a render_mode: {maker}(..., render_mode={modes[-1]!r}) (there is: {', '.join(modes)})")
+
+
 def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
     """What tells one environment from another, for ``repr`` and notebooks."""
     return {
@@ -62,7 +69,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
 
 def _checked_seed(seed: Any, options: Any) -> int | None:
     """The seed of ``reset``, whose arguments are checked."""
-    if options:
+    if options and options.keys() - FOREIGN_OPTIONS:
         raise ValueError(f"options are {short(options)}; expected none, for reset knows no options")
     return None if seed is None else check_seed(seed)
 
@@ -219,7 +226,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
         ``"human"``, where it is shown, as `step` does by itself."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; give one to gym.make(...)")
+            _warn_of_no_mode("gym.make", self.metadata["render_modes"])
             return None
         page = ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
@@ -297,12 +304,9 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     """``num_envs`` independent streams of sessions of the same users, or of several, stepped together in compiled code.
 
-    The law of each stream is that of `ClickEnv`; the draws are not the same numbers. All streams share one clock, so they
-    are truncated together. As in `ClickEnv` an episode goes on with the stream, unless the reset that begins it has a seed.
-
-    ⚠ Users who leave do not set the clock back: with ``max_episode_steps`` their law is not that of `ClickEnv` under a time
-    limit, which counts the sessions of each user. Whoever has just come is truncated with the others, with ``NEXT_STEP``
-    even in the step that brings him, and has no session then.
+    The law of each stream is that of `ClickEnv` under the same time limit; the draws are not the same numbers. As in `ClickEnv`
+    an episode goes on with the stream, unless the reset that begins it has a seed. All streams are truncated together, except
+    those of users with a memory: each of these users is cut off after his own sessions.
 
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
@@ -310,8 +314,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
             has number b mod n, and an optimum of its own.
-        max_episode_steps: truncate all streams after so many steps, whoever has left in between; None and -1 never do.
-        autoreset_mode: what follows a truncation, and on a stream a user who has left: ``AutoresetMode.NEXT_STEP`` (the next
+        max_episode_steps: truncate an episode after so many sessions; None and -1 never do.
+        autoreset_mode: what follows the end of an episode: ``AutoresetMode.NEXT_STEP`` (the next
             ``step`` ignores the actions of these streams, and resets them) or ``AutoresetMode.SAME_STEP`` (the same ``step``
             returns the first observation of the new stream, and the last one as ``final_obs``).
 
@@ -390,8 +394,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._begun = False
         self._steps: int
-        self._episode_steps: int
-        self._truncated: bool  # with NEXT_STEP: the next step is the reset
+        self._episode_steps: Any  # a number; where users have a memory, one for each stream
+        self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
         self._rankings: NDArray[np.int64] | None
         self._clicks: NDArray[np.int8]
         self._regret: NDArray[np.float64]
@@ -464,7 +468,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             for nothing in (clicks, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
-        self._episode_steps += 1
+        self._episode_steps += ~begins if resets else 1
         if self._steps == self._next_change:
             self._enter()
         self._regret += regret
@@ -476,18 +480,23 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._batch.observe(clicks)
-        truncated = self._episode_steps == self.max_episode_steps
-        someone_left = ended is not nobody and bool(ended.any())
-        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not (truncated or someone_left):
-            self._truncated = truncated
-            return observations, rewards, ended, np.full(size, truncated), infos
+        truncated = np.zeros(size, np.bool_)
+        at_limit = some_over = self._episode_steps == self.max_episode_steps
+        truncated[:] = at_limit
+        if self._batch.ended is not None:  # the limit cuts each user off by himself, and another follows as after one who left
+            self._batch.ended |= truncated
+            self._episode_steps[self._batch.ended] = 0
+            some_over = self._batch.ended.any()
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
+            self._truncated = self._batch.ended is None and at_limit
+            return observations, rewards, ended, truncated, infos
         over = ended | truncated
         final = np.full(size, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
                 final[b] = last
         finals = self._masked(over, final_obs=final, final_info={**infos, **self._only(over, infos)})
-        if truncated:
+        if self._batch.ended is None:
             observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
@@ -495,12 +504,12 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             clicks[over] = 0
             observations, firsts = self._batch.observe(clicks), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
-        return observations, rewards, ended, np.full(size, truncated), finals | firsts
+        return observations, rewards, ended, truncated, finals | firsts
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
         if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; give one to gym.make_vec(...)")
+            _warn_of_no_mode("gym.make_vec", RENDER_MODES)
             return None
         name = self.spec.id if self.spec else type(self.model).__name__
         return tuple(
@@ -554,9 +563,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
-        self._steps = self._episode_steps = 0
+        self._steps = 0
         self._enter()
-        self._truncated = False
+        self._begin_count()
         self._regret = np.zeros(self.num_envs)
         self._rewards = np.zeros(self.num_envs)
         self._rankings = None
@@ -565,9 +574,14 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _begin_episode(self) -> tuple[Any, dict[str, Any]]:
         """Go on with the streams in another episode."""
-        self._episode_steps, self._truncated = 0, False
+        self._begin_count()
         self._batch.begin_episode(self.np_random)
         return self._first_observations()
+
+    def _begin_count(self) -> None:
+        """Count the sessions of the episodes from 0."""
+        self._episode_steps = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
+        self._truncated = False
 
     def _enter(self) -> None:
         """Take up the task of the present step."""

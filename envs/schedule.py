@@ -34,8 +34,8 @@ class Batch(Protocol):
     optimal_ranking: NDArray[np.int64]
     """``(B, K)`` as well."""
     ended: NDArray[np.bool_] | None
-    """``(B,)`` whether the user of each stream has left for good: what is drawn next is another's first session. None where
-    users never do."""
+    """``(B,)`` whether the user of each stream has left for good, or was cut off, which the environment enters: what is drawn
+    next is another's first session. None where users have no memory."""
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         """Draw what the next session of each stream brings, or of those whose users have left."""
@@ -268,9 +268,12 @@ class _DealtBatch:
         self._size, n = size, len(tasks)
         self.ended: NDArray[np.bool_] | None = None
         self._groups = [(slice(i, None, n), task.batch(len(range(i, size, n)))) for i, task in enumerate(tasks)]
+        self._gather()
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
-        for _, batch in self._groups:
+        for streams, batch in self._groups:
+            if self.ended is not None and batch.ended is not None:
+                batch.ended[:] = self.ended[streams]
             batch.draw(rng, only_ended)
         self._gather()
 

@@ -10,6 +10,7 @@ import argparse
 import gymnasium as gym
 import numpy as np
 import torch
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 from torch.distributions import Categorical
 
@@ -60,9 +61,9 @@ def main() -> None:
 
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-    recorded = RecordVectorRegret(gym.make_vec(args.env, num_envs=args.num_envs))
+    recorded = RecordVectorRegret(gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep"))
     items = np.random.default_rng(args.seed).permutation(recorded.single_action_space.n_items)
-    envs = LehmerVectorAction(recorded, items)
+    envs = RecordEpisodeStatistics(LehmerVectorAction(recorded, items))
     agent = Agent(envs)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
@@ -77,9 +78,12 @@ def main() -> None:
             observations[t], dones[t] = observation, done
             with torch.no_grad():
                 actions[t], log_probs[t], _, values[t] = agent(observation)
-            raw, reward, terminations, truncations, _ = envs.step(actions[t].numpy())
+            raw, reward, terminations, truncations, infos = envs.step(actions[t].numpy())
             observation, rewards[t] = torch.tensor(raw, dtype=torch.float32), torch.tensor(reward)
             done = torch.tensor(terminations | truncations, dtype=torch.float32)
+            if "episode" in infos:
+                returns = infos["episode"]["r"][infos["_episode"]]
+                print(f"after {recorded.meter.step:,} sessions: mean return of an episode {returns.mean():,.0f}")
 
         with torch.no_grad():  # generalised advantage estimation
             next_value, next_done, advantage = agent(observation)[3], done, torch.zeros(args.num_envs)
@@ -104,6 +108,8 @@ def main() -> None:
                 optimizer.step()
 
     meter = recorded.meter
+    best = 1000 * envs.reset()[1]["optimal_reward"].mean()
+    print(f"the best list earns {best:,.0f} in an episode of 1,000 sessions")
     print(f"PPO    regret {meter.totals[0]:9,.0f} in {meter.step:,} sessions")
     random = clickgym.make_agent("Random", gym.make(args.env), horizon=meter.step, seed=args.seed)
     print(f"Random regret {clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}")

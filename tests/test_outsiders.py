@@ -296,7 +296,7 @@ def one_thread():
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("block", [block for block, code in enumerate(CODE) if "skrl" not in code])
+@pytest.mark.parametrize("block", range(len(CODE)))
 def test_the_code_of_the_page_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = CODE[block].replace("20_000, 5_000", "512, 256").replace("range(5)", "range(1)")

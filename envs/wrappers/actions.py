@@ -256,14 +256,14 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     through the network. The reward comes with the last item, so that a discount below 1 would count against the items at the
     top: set it to 1.
 
-    The users do not notice: the sessions of ``env`` go on from one episode to the next. `reset` begins a new list, and a new
-    stream of sessions only if it is given a seed or options, or if ``env`` itself has ended (as by a time limit).
+    The users do not notice: the sessions of ``env`` go on from one episode to the next. `reset` begins a new list; it resets
+    ``env``, too, if it is given a seed or options, or if the episode of ``env`` has ended (as by a time limit).
 
     Args:
         env: an environment whose action space is a `RankedList`.
         items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell something.
         across_lists: let an episode be that of ``env``, not a list: where a list changes the future of its user, as users
-            with a memory. The next list begins with the last item of this one, and `reset` begins a new stream.
+            with a memory. The next list begins with the last item of this one, and `reset` resets ``env``.
 
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own keys), and ``placed``
@@ -299,13 +299,13 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self.observation_space = _with_draft(env.observation_space, self._draft)
         self._observation: Any = None
         self._under_way = False
-        self._ended = True  # the stream of sessions, not the list
+        self._ended = True  # the episode of env, not the list
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list; with a seed or options, or where the sessions have ended, also a new stream of sessions.
+        """Begin a list; with a seed or options, or where the episode of ``env`` has ended, reset ``env``, too.
 
         Returns:
-            The observation; and the info of the new stream, or an empty one.
+            The observation; and the info of the reset of ``env``, or an empty one.
         """
         info: dict[str, Any] = {}
         if self._ended or self._across_lists or seed is not None or options:
@@ -351,7 +351,7 @@ class ItemByItemVector(VectorWrapper):
     A complete list ends the episode of every stream, which begins the next as the autoreset mode of ``env`` says: with
     ``SAME_STEP`` the step of the last item returns the first observation of the next list, and the last one of this list as
     ``final_obs`` with the session's info as ``final_info``; with ``NEXT_STEP`` the step after it ignores its actions. The
-    streams of sessions go on, unless they end themselves.
+    streams of sessions go on.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or
@@ -381,20 +381,23 @@ class ItemByItemVector(VectorWrapper):
         check_autoreset_mode(env)
         self._across_lists = _check_across_lists(env, across_lists)
         if across_lists and self.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            raise ValueError("across_lists needs a vector environment with autoreset mode SAME_STEP")
+            raise ValueError(
+                "across_lists needs a vector environment with autoreset mode SAME_STEP, as of "
+                "gym.make_vec(..., autoreset_mode='SameStep')"
+            )
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
         self.single_observation_space = _with_draft(env.single_observation_space, self._draft)
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
         self._observations: Any = None
-        self._ended = True  # the streams of sessions, not the lists
+        self._ended = True  # the episodes of env, not the lists
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list on each stream; new streams of sessions as `ItemByItem.reset` does.
+        """Begin a list on each stream, and reset ``env`` where `ItemByItem.reset` does.
 
         Returns:
-            The observations; and the infos of the new streams, or none.
+            The observations; and the infos of the reset of ``env``, or none.
         """
         infos: dict[str, Any] = {}
         if self._ended or self._across_lists or seed is not None or options:
@@ -455,7 +458,7 @@ class ItemByItemVector(VectorWrapper):
 
     def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Begin the next lists in the step that completed these, of which the infos tell."""
-        if self._ended:  # so did the sessions, and the infos are already those of the new streams
+        if self._ended:  # so did the episodes of env, and the infos are already those of the next
             last = infos["final_obs"], infos["final_info"]
             infos = {name: value for name, value in infos.items() if name.removeprefix("_") not in ("final_obs", "final_info")}
             self._ended = False

@@ -60,11 +60,12 @@ def strict_warnings():
 @by_id
 @pytest.mark.usefixtures("strict_warnings")
 @pytest.mark.parametrize("given", [False, True], ids=["default instance", "parameters"])
-def test_the_checkers_pass_without_a_warning(env_id, given):
+def test_the_checkers_pass_without_a_warning(env_id, given, capfd):
     env = gym.make(env_id, **(arguments(env_id) if given else {}))
     check_env(env.unwrapped)
     if given:
         pytest.importorskip("stable_baselines3.common.env_checker").check_env(env.unwrapped)
+    assert capfd.readouterr() == ("", "")
 
 
 @by_id
@@ -349,7 +350,7 @@ def test_the_picture_changes_with_the_session(env_id):
 
 def test_rendering_without_a_mode_warns():
     env = ClickEnv(PositionBasedModel(**PBM))
-    with pytest.warns(UserWarning, match="without a render_mode"):
+    with pytest.warns(UserWarning, match="needs a render_mode"):
         assert env.render() is None
 
 

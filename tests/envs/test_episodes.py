@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,7 +12,20 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 
 import clickgym
-from clickgym.envs import ClickEnv, HistoryObservation, ItemByItem, ItemByItemVector, LehmerAction, ScoresAction
+from clickgym.envs import (
+    ClickEnv,
+    EnumeratedAction,
+    EnumeratedVectorAction,
+    HistoryObservation,
+    HistoryVectorObservation,
+    ItemByItem,
+    ItemByItemVector,
+    LehmerAction,
+    LehmerVectorAction,
+    RecordVectorRegret,
+    ScoresAction,
+    ScoresVectorAction,
+)
 from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY
 
 IDS = [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY]
@@ -110,13 +125,78 @@ def test_gymnasiums_vector_environments_end_their_episodes(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
 def test_native_vector_environments_end_their_episodes(env_id, mode):
     envs = gym.make_vec(env_id, num_envs=2, autoreset_mode=mode)
     envs.reset(seed=0)
     lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (2, 1))
     truncated = [step for step in range(1, 2003) if envs.step(lists)[3].any()]
     assert truncated == ([1000, 2001] if mode is AutoresetMode.NEXT_STEP else [1000, 2000])
+
+
+def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
+    """The number of sessions of each user, and whether he was cut off at the fourth, from 30 streams."""
+    modes = {"autoreset_mode": mode} if kind == "vector_entry_point" else {"vector_kwargs": {"autoreset_mode": mode}}
+    envs = gym.make_vec(USERS, num_envs=30, vectorization_mode=kind, max_episode_steps=4, **modes, **arguments)
+    envs = RecordVectorEpisodeStatistics(envs)
+    envs.reset(seed=0)
+    lists = np.tile(np.arange(envs.single_action_space.n_positions), (30, 1))
+    users = []
+    for _ in range(n_steps):
+        observations, _, _, truncated, infos = envs.step(lists)
+        assert observations in envs.observation_space
+        over = infos.get("_episode", np.zeros(30, bool))
+        users += [(int(infos["episode"]["l"][b]), bool(truncated[b])) for b in np.flatnonzero(over)]
+        assert not truncated[~over].any()
+    return users
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("instance", ["clickbait", ["clickbait", "clickbait:seed=1"]], ids=["one", "dealt"])
+def test_the_limit_cuts_off_each_user_after_his_own_sessions(instance, mode):
+    users = lives(mode, instance=instance)
+    assert {n_sessions for n_sessions, _ in users} == {1, 2, 3, 4}
+    assert all(cut_off == (n_sessions == 4) for n_sessions, cut_off in users)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("n_sessions", [3, 5])
+def test_native_users_end_as_those_of_gymnasiums_vector_environments(n_sessions, mode):
+    stay = {
+        "attraction": [[0.5, 0.2, 0.1]],
+        "transition": [[[1.0]] * 4],
+        "n_positions": 2,
+        "n_sessions": n_sessions,
+    }
+    native, sync = (lives(mode, kind, 12, **stay) for kind in ("vector_entry_point", "sync"))
+    assert native == sync
+    assert set(native) == {(min(n_sessions, 4), n_sessions > 4)}
+
+
+@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
+def test_a_native_reset_without_a_seed_draws_nothing_but_users_with_a_memory(env_id):
+    envs = gym.make_vec(env_id, num_envs=3)
+    envs.reset(seed=0)
+    lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (3, 1))
+    observations, *_ = envs.step(lists)
+    before = state_of(envs)
+    fresh, infos = envs.reset()
+    assert (state_of(envs) == before) == (env_id != USERS)
+    assert infos.keys() == {"optimal_ranking", "optimal_reward", "_optimal_ranking", "_optimal_reward"}
+    if env_id == FEATURES:
+        np.testing.assert_array_equal(fresh["features"], observations["features"])
+    assert not (fresh if env_id in (STATIONARY, CHANGING) else fresh["clicks"]).any()
+    assert envs.unwrapped._steps == 1
+
+
+def test_an_option_that_minari_hands_on_goes_on_with_the_stream():
+    for env in gym.make(FEATURES), gym.make_vec(FEATURES, num_envs=2):
+        env.reset(seed=0)
+        before = state_of(env)
+        env.reset(options={"minari_autoseed": False})
+        assert state_of(env) == before
+        with pytest.raises(ValueError, match="reset knows no options"):
+            env.reset(options={"minari_autoseed": False, "seed": 3})
 
 
 @pytest.mark.parametrize("limit", [None, -1])
@@ -149,6 +229,18 @@ def test_item_by_item_an_episode_is_a_list_or_with_across_lists_a_thousand():
             assert (terminated or truncated) == (step == length)
 
 
+@pytest.mark.parametrize("env_id", [STATIONARY, FEATURES, USERS])
+def test_item_by_item_across_lists_streams_end_with_their_sessions(env_id):
+    envs = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep", max_episode_steps=2)
+    n_positions = envs.single_action_space.n_positions
+    envs = ItemByItemVector(envs, across_lists=True)
+    envs.reset(seed=0)
+    over = [envs.step(envs.action_masks().argmax(axis=1))[2:4] for _ in range(2 * n_positions)]
+    assert all(
+        (terminated | truncated).all() == (step == 2 * n_positions) for step, (terminated, truncated) in enumerate(over, 1)
+    )
+
+
 def test_item_by_item_goes_on_over_the_end_of_the_streams():
     envs = ItemByItemVector(gym.make_vec(STATIONARY, num_envs=2, autoreset_mode="SameStep", max_episode_steps=3))
     envs.reset(seed=0)
@@ -157,14 +249,34 @@ def test_item_by_item_goes_on_over_the_end_of_the_streams():
     assert envs.unwrapped._steps == 8
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, HistoryObservation])
-def test_episodes_end_through_every_wrapper(wrapper):
-    env = wrapper(gym.make(STATIONARY, max_episode_steps=4))
+@pytest.mark.parametrize(
+    ("env_id", "wrapper"),
+    [
+        *itertools.product([STATIONARY, CHANGING, FEATURES, USERS], [LehmerAction, ScoresAction, clickgym.RecordRegret]),
+        *itertools.product([STATIONARY, CHANGING], [EnumeratedAction, HistoryObservation]),
+    ],
+)
+def test_episodes_end_through_every_wrapper(env_id, wrapper):
+    env = wrapper(gym.make(env_id, max_episode_steps=4))
     env.reset(seed=0)
     over = [env.step(env.action_space.sample())[3] for _ in range(4)]
     assert over == [False, False, False, True]
     env.reset()
     assert env.unwrapped._steps == 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "wrapper",
+    [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, HistoryVectorObservation, RecordVectorRegret],
+)
+def test_episodes_of_streams_end_through_every_wrapper(wrapper, mode):
+    envs = RecordVectorEpisodeStatistics(wrapper(gym.make_vec(STATIONARY, 2, max_episode_steps=4, autoreset_mode=mode)))
+    envs.reset(seed=0)
+    infos = [envs.step(envs.action_space.sample())[4] for _ in range(10)]
+    ends = [step for step, each in enumerate(infos, 1) if "episode" in each]
+    assert ends == ([4, 9] if mode is AutoresetMode.NEXT_STEP else [4, 8])
+    assert all(infos[step - 1]["episode"]["l"].tolist() == [4, 4] for step in ends)
 
 
 def test_the_statistics_of_gymnasium_have_returns():

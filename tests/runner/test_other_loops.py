@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import FrameStackObservation
 from sb3_contrib import MaskablePPO, RecurrentPPO
-from stable_baselines3 import A2C, DQN, PPO, SAC
+from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import Logger
@@ -91,11 +91,12 @@ def test_the_log_of_stable_baselines3_has_returns(name):
     [
         (lambda env: DQN("MlpPolicy", env), r"EnumeratedAction\(env\)"),
         (lambda env: SAC("MlpPolicy", env), r"ScoresAction\(env\)"),
+        (lambda env: TD3("MlpPolicy", env), r"ScoresAction\(env\)"),
         (lambda env: A2C("MlpPolicy", env, device="cpu").learn(200), r"clickgym.envs.LehmerAction\(env\)"),
         (lambda env: MaskablePPO("MlpPolicy", env, device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
         (lambda env: MaskablePPO("MlpPolicy", LehmerAction(env), device="cpu").learn(100), r"clickgym.envs.ItemByItem\(env\)"),
     ],
-    ids=["DQN", "SAC", "A2C", "MaskablePPO", "MaskablePPO of codes"],
+    ids=["DQN", "SAC", "TD3", "A2C", "MaskablePPO", "MaskablePPO of codes"],
 )
 def test_an_algorithm_that_cannot_choose_lists_ends_in_a_line_that_names_the_wrapper(make, wrapper):
     with pytest.raises((AssertionError, TypeError, ValueError), match=wrapper) as refusal:
@@ -103,8 +104,9 @@ def test_an_algorithm_that_cannot_choose_lists_ends_in_a_line_that_names_the_wra
     assert "\n" not in str(refusal.value)
 
 
-def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions():
-    for env in LehmerAction(FrameStackObservation(SMALL(), 3)), FrameStackObservation(LehmerAction(SMALL()), 3):
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction])
+def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions(wrapper):
+    for env in wrapper(FrameStackObservation(SMALL(), 3)), FrameStackObservation(wrapper(SMALL()), 3):
         env.reset(seed=0)
         observation, *_ = env.step(env.action_space.sample())
         assert observation.shape == (3, 2)
@@ -113,8 +115,11 @@ def test_frames_may_be_stacked_before_or_after_the_wrapper_of_actions():
 def test_rendering_without_a_mode_says_where_to_give_one():
     env = SMALL()
     env.reset(seed=0)
-    with pytest.warns(UserWarning, match=r"give one to gym.make\(...\)"):
-        env.render()
+    with pytest.warns(UserWarning, match=r"gym.make\(..., render_mode='rgb_array'\) \(there is: human, ansi, rgb_array\)"):
+        assert env.render() is None
+    envs = gym.make_vec("PBMRank-v0", num_envs=2)
+    with pytest.warns(UserWarning, match=r"gym.make_vec\(..., render_mode='rgb_array'\) \(there is: ansi, rgb_array\)"):
+        assert envs.render() is None
 
 
 @pytest.mark.parametrize("env_id", [*ENVIRONMENTS, *CONTEXTUAL])
