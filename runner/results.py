@@ -44,6 +44,7 @@ __all__ = [
     "read_results",
     "select_parts",
     "table_of",
+    "timings_of",
     "trials_of",
     "write_tables",
     "write_trial",
@@ -261,6 +262,15 @@ def table_of(frames: Iterable[polars.DataFrame], metrics: Iterable[str]) -> pola
     return polars.concat([frame.select(*COLUMNS, *metrics) for frame in frames])
 
 
+def timings_of(frames: Iterable[polars.DataFrame]) -> polars.DataFrame:
+    """The engine and the seconds of some trials, a row each.
+
+    Args:
+        frames: as of `table_of`.
+    """
+    return polars.concat([frame.select(TIMED).head(1) for frame in frames])
+
+
 def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     """Put the tables of all trials together, and write them and their times, where they are not what is there already.
 
@@ -274,7 +284,7 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     frames = _read_finished(out, trials_of(parts), parts)
     trials = trials_of(_complete(parts, frames))
     table = table_of([frames[trial] for trial in trials], parts[0]["metrics"])
-    timings = polars.concat([frames[trial].select(TIMED).head(1) for trial in trials])
+    timings = timings_of(frames[trial] for trial in trials)
     for name, content in ((TIMINGS, timings), (TABLE, table)):
         if not _is_there(out / name, content):
             write_whole(out / name, _in_parquet(content))

@@ -69,10 +69,12 @@ from .results import (
     open_folder,
     read_parts,
     table_of,
+    timings_of,
     write_tables,
     write_trial,
 )
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
+from .sweep_results import Results
 
 __all__ = ["check_workers", "sweep", "sweep_again"]
 
@@ -97,7 +99,7 @@ def sweep(
     callback: Callback | None = None,
     progress: bool | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
-) -> polars.DataFrame:
+) -> Results:
     """Run every agent in every environment several times and tabulate.
 
     Every finished run is written at once, whole; a sweep that was stopped goes on where it was when called again with the
@@ -127,9 +129,10 @@ def sweep(
         tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
 
     Returns:
-        The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics. It is also in
-        ``out/results.parquet``, beside whatever else the folder holds, with the configuration and versions in
-        ``out/config.json`` and the time of each run in ``out/timings.parquet``.
+        The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
+        instance, agent, run, step, regret, reward, clicks, then further metrics. They are also in ``out/results.parquet``,
+        beside whatever else the folder holds, with the configuration and versions in ``out/config.json`` and the time of each
+        run in ``out/timings.parquet``.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results that
@@ -144,8 +147,10 @@ def sweep(
 
     Example:
         >>> import clickgym
-        >>> table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
-        >>> table.shape
+        >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
+        >>> results
+        <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
+        >>> results.frame.shape
         (8, 8)
     """
     check_workers(n_jobs)
@@ -194,14 +199,15 @@ def sweep_again(
         _into(check_path("out", out), job, n_jobs, callback)
 
 
-def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
-    """Play what is not done, write it, and return the table of all that was asked for."""
+def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> Results:
+    """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
         check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
-    frames = write_tables(out)
-    return table_of([frames[trial] for trial in job.players], job.work.metrics)
+    finished = write_tables(out)
+    frames = [finished[trial] for trial in job.players]
+    return Results._of(table_of(frames, job.work.metrics), timings_of(frames), job.part)
 
 
 def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:

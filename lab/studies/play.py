@@ -227,8 +227,11 @@ def run_study(
             checkpoints=each.checkpoints,
             metrics=each.part.metrics,
             callback=callback,
+        ).frame
+        measured[each.part.name] = (
+            _with_facts(each.part, table, instances),
+            _made(each, out / each.part.name, instances),
         )
-        measured[each.part.name] = _with_facts(each.part, table, instances), _made(each, out / each.part.name, instances)
     findings_of: dict[str, Findings] = {}
     for name in names:
         command, results = _command(name, scale, queries, seed), []

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...core.trust import UntrustedError, from_file
 from ...envs import ClickEnv, load_instance
+from .. import words
 from ..labels import model_digest
 from ..make import make_env
 from ..theory.applicable import BoundCurve, applicable_bounds
-from . import words
 
 __all__ = ["HOW_TO_READ", "Theory", "theory_of"]
 

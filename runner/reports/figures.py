@@ -22,9 +22,9 @@ from matplotlib.transforms import Bbox
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
+from .. import words
 from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
-from . import words
 from .bounds import HOW_TO_READ, Theory
 
 __all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure"]

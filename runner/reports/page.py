@@ -14,9 +14,9 @@ import polars
 from plotly.offline import get_plotlyjs
 
 from ...core.templates import templates
+from .. import words
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
-from . import words
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM

@@ -13,14 +13,14 @@ from rich.console import Console
 from ...core.files import make_folder, write_whole
 from ...core.formats import to_csv
 from ...core.terminal import Column, print_table, say
+from .. import words
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
-from . import words
+from ..sweep_results import Results
 from .bounds import Theory, theory_of
 from .exports import to_latex, to_markdown
 from .figures import outside, regret_figure, save_figure
 from .page import to_html
-from .results import Results
 
 __all__ = ["Format", "write_report"]
 

@@ -22,8 +22,8 @@ from clickgym.lab.commands.reseal import Original, renewed, reseal
 from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.study import Curves
-from clickgym.runner.reports.results import Results
 from clickgym.runner.sweep import sweep
+from clickgym.runner.sweep_results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, SWEEPS = ROOT / "docs" / "results", ROOT / "docs" / "sweeps"
@@ -201,7 +201,7 @@ def test_sweeps_that_ship_come_out_again(name):
     assert sum(file.stat().st_size for file in (SWEEPS / name).iterdir()) < 400_000
     if not all(env in ENVIRONMENTS for env in shipped.config["envs"]):
         pytest.skip("its users are made of data that do not ship")
-    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"])
+    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"]).frame
     there = shipped.frame.filter(polars.col("agent").is_in(compiled), run=0)
     assert_frame_equal(again, there.select(again.columns), check_row_order=False)
 

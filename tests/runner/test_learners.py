@@ -185,8 +185,8 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs)
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs)
+    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs).frame
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
     assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
@@ -257,7 +257,7 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     log = tmp_path / "log"
     table = clickgym.sweep(
         ["PBMRank-v0"], ["PPO:n_envs=8,batch_size=8", "Random"], 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log
-    )
+    ).frame
     (file,) = log.rglob("events.*")
     assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8/0"
     events = EventAccumulator(str(file.parent)).Reload()
@@ -343,7 +343,7 @@ class Deaf(PPO):
 def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
-    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1)
+    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1).frame
     assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0

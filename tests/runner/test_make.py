@@ -21,8 +21,8 @@ from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
 from clickgym.envs.guests import sizes_of
 from clickgym.runner.labels import by_label, fingerprint, own_label
 from clickgym.runner.make import agent_class, make_env
-from clickgym.runner.reports.words import command_of, is_told_optimum, unit_of
 from clickgym.runner.results import read_results
+from clickgym.runner.words import command_of, is_told_optimum, unit_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -92,7 +92,7 @@ def mine(tmp_path, monkeypatch, imported):
 
 
 def sweep(envs, agents, out, **arguments):
-    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments)
+    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments).frame
 
 
 # --------------------------------------------------------------------------------------------------------------- one label

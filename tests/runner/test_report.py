@@ -27,8 +27,10 @@ from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.reports.report import write_report
-from clickgym.runner.reports.results import Results
-from clickgym.runner.reports.words import (
+from clickgym.runner.results import read_results
+from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
+from clickgym.runner.sweep_results import Results
+from clickgym.runner.words import (
     command_of,
     commands_of,
     heading,
@@ -37,8 +39,6 @@ from clickgym.runner.reports.words import (
     what_is_tested,
     what_is_told,
 )
-from clickgym.runner.results import read_results
-from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 

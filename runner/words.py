@@ -8,11 +8,11 @@ from typing import Any
 
 import polars
 
-from ...core.formats import duration, regret_text
-from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
-from ..labels import PUBLISHED, parse_spec
-from ..results import by_default
-from ..summaries import LEVEL
+from ..core.formats import duration, regret_text
+from ..envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
+from .labels import PUBLISHED, parse_spec
+from .results import by_default
+from .summaries import LEVEL
 
 __all__ = [
     "Place",
