@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import polars
 from polars import col
 
-from ..core.checks import short, unknown
+from ..core.checks import check_path, short, unknown
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
 from . import words
@@ -184,19 +184,30 @@ class Results(_LikeFrame):
         timed = ["ns_per_session", "engine"] if rows["engine"].null_count() < len(rows) else []
         return rows.select(*by, "place", "agent", *measures, "reward", "tied_with", "runs", *timed)
 
-    def plot(self, per_instance: bool = False, *, log: bool = True) -> Figure:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, per_instance: bool = False, log: bool = True) -> Figure:
         """The figure of the command line: cumulative regret with its 95 % band, a panel for each environment.
 
         Args:
+            path: a file to write it to, in the format of its suffix: ``.pdf`` (with fonts that a paper can embed), ``.svg``,
+                ``.png``, or what else matplotlib writes; None writes none.
             per_instance: a panel for each instance, too, in place of means over them.
             log: both axes are logarithmic, or both linear.
 
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of pyplot's.
-        """
-        from .reports.figures import regret_figure  # matplotlib is slow to load
 
-        return regret_figure(self.frame, self._config(per_instance), log=log)
+        Raises:
+            ValueError: matplotlib writes no files of this suffix.
+        """
+        from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
+
+        if isinstance(path, bool):
+            warnings.warn("plot takes a path first; give per_instance by name", DeprecationWarning, stacklevel=2)
+            path, per_instance = None, path
+        figure = regret_figure(self.frame, self._config(per_instance), log=log)
+        if path is not None:
+            write_figure(figure, check_path("path", path))
+        return figure
 
     def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
         """Which agents' final regrets differ by more than chance: Welch's t-test for each pair, with Holm's correction.

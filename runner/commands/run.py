@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import USAGE_ERROR, Json, bold, errors, output, print_json
+from ...core.console import USAGE_ERROR, Json, Pdf, bold, errors, output, print_json
 from ...core.trust import from_file
 from ..experiment import read_experiment
 from ..make import looking_in
@@ -64,6 +64,7 @@ def run(
         metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
     )] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    pdf: Pdf = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
@@ -103,7 +104,7 @@ def run(
                 envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
                 engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
-    write_report(out, output(as_json), bounds=bounds, instances=instance or ())
+    write_report(out, output(as_json), bounds=bounds, pdf=pdf, instances=instance or ())
     if as_json:
         print_json(results_document(out))
 

@@ -224,6 +224,29 @@ def test_linear_axes_show_the_first_sessions_and_who_never_loses(results):
     assert len(axes.lines[0].get_xdata()) == len(results.config["checkpoints"])
 
 
+def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
+    for name, start in (("regret.pdf", b"%PDF"), ("regret.svg", b"<?xml"), ("regret.PNG", b"\x89PNG")):
+        figure = results.plot(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    figure.savefig(tmp_path / "saved.pdf")
+    for name in ("regret.pdf", "saved.pdf"):
+        content = (tmp_path / name).read_bytes()
+        assert b"/Type3" not in content
+        assert content.count(b"/FontFile2") == content.count(b"/Subtype /Type0") > 0  # embedded as TrueType
+    for name, error, says in (
+        ("regret.foo", ValueError, "expected .pdf, .svg, .png or the like"),
+        ("regret", ValueError, "expected .pdf, .svg, .png or the like"),
+        (3, TypeError, "path is 3; expected a path"),
+    ):
+        with pytest.raises(error, match=says):
+            results.plot(name)
+
+
+def test_plot_takes_per_instance_where_it_stood_in_1_0(results):
+    with pytest.warns(DeprecationWarning, match="give per_instance by name"):
+        assert len(results.plot(True).axes) == 4
+
+
 def test_some_agents_and_environments_are_taken_in_the_order_of_their_names(results):
     chosen = results.select(["Random", "TopRank"], ENVS[1:])
     assert (chosen.config["agents"], chosen.config["envs"]) == (["Random", "TopRank"], ENVS[1:])

@@ -527,6 +527,17 @@ def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
     assert "over the 1 pair of an environment and instance" in page
 
 
+def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsys):
+    assert main(["report", str(plain), "--out", str(tmp_path), "--pdf"]) == 0
+    assert "regret.png, regret.svg, regret.pdf, summary.csv" in capsys.readouterr().out
+    content = (tmp_path / "regret.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+    assert main(["report", str(plain), "--out", str(tmp_path / "again"), "--pdf"]) == 0
+    assert (tmp_path / "again" / "regret.pdf").read_bytes() == content  # no time of writing stands in it
+
+
 def test_linear_axes_hold_for_figure_and_page(plain, tmp_path, monkeypatch):
     drawn = figures.drawn
     monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")

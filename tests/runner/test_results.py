@@ -340,8 +340,9 @@ def test_folders_merge_into_that_of_one_sweep(whole, tmp_path, capsys):
     sweep(tmp_path / "b", envs=ENVS[:1], instances=INSTANCES[:1])  # some of it is in the others, too
     sweep(tmp_path / "c", agents=AGENTS[1:])
     before = [files(tmp_path / name) for name in "abc"]
-    assert main(["merge", *(str(tmp_path / name) for name in "abc"), "--out", str(tmp_path / "all")]) == 0
-    assert f"Results in {tmp_path / 'all'}" in capsys.readouterr().out
+    assert main(["merge", *(str(tmp_path / name) for name in "abc"), "--out", str(tmp_path / "all"), "--pdf"]) == 0
+    assert f"Results in {tmp_path / 'all'}: regret.png, regret.svg, regret.pdf" in capsys.readouterr().out
+    assert (tmp_path / "all" / "regret.pdf").exists()
     assert_frame_equal(read_results(tmp_path / "all")[0], read_results(whole)[0])
     assert [files(tmp_path / name) for name in "abc"] == before
     played = Played()
