@@ -43,6 +43,7 @@ __all__ = [
     "read_parts",
     "read_results",
     "select_parts",
+    "spec_of",
     "table_of",
     "timings_of",
     "trials_of",
@@ -117,6 +118,17 @@ def by_default(config: Part) -> bool:
     """
     instances = config["instances"]
     return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) == len(config["envs"]))
+
+
+def spec_of(config: Part, kind: str, label: str) -> str:
+    """What a label stands for, as it is typed; the label itself, where it says that, or where only Python knows more.
+
+    Args:
+        config: a part, or what `read_results` returns.
+        kind: ``"envs"`` or ``"agents"``.
+        label: one of these.
+    """
+    return config.get("labels", {}).get(kind, {}).get(label, label)
 
 
 def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
@@ -398,7 +410,11 @@ def _together(parts: Sequence[Part]) -> dict[str, Any]:
     counts = Counter(trial[:3] for trial in trials_of(parts)).values()
     lists = {key: _union(parts, key) for key in ("envs", "instances", "agents")}
     digests = {key: {name: digest for part in parts for name, digest in part[key].items()} for key in ("models", "sources")}
-    return {**parts[-1], **lists, **digests, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
+    labels = {
+        kind: {label: spec for part in parts for label, spec in part.get("labels", {}).get(kind, {}).items()}
+        for kind in ("envs", "agents")
+    }
+    return {**parts[-1], **lists, **digests, "labels": labels, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
 
 
 def _union(parts: Iterable[Part], key: str) -> list[str]:
@@ -436,7 +452,11 @@ def read_parts(file: Path) -> list[Part]:
 def _is_part(part: Any) -> bool:
     if not isinstance(part, dict) or not all(isinstance(part.get(key), kind) for key, kind in KEYS.items()):
         return False
-    words = (name for key in ("envs", "instances", "agents", "metrics") for name in part[key])
+    words = [name for key in ("envs", "instances", "agents", "metrics") for name in part[key]]
+    labels = part.get("labels", {})
+    if not isinstance(labels, dict) or not all(isinstance(specs, dict) for specs in labels.values()):
+        return False
+    words += [spec for specs in labels.values() for spec in specs.values()]
     return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
 
 

@@ -41,7 +41,6 @@ from ..core.checks import (
 from ..core.files import check_disk, check_memory, in_bytes
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
-from ..envs import ClickEnv
 from .callback import Callback
 from .cast import Cast
 from .labels import (
@@ -49,12 +48,14 @@ from .labels import (
     AgentLike,
     EnvLike,
     by_label,
-    digest,
     fingerprint,
-    model_digest,
     own_label,
     parse_spec,
     source_digest,
+    split,
+    typed,
+    typed_specs,
+    users_digest,
 )
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
@@ -68,6 +69,7 @@ from .results import (
     check_agreement,
     open_folder,
     read_parts,
+    spec_of,
     table_of,
     timings_of,
     write_tables,
@@ -192,8 +194,9 @@ def sweep_again(
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
         work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
+        envs, agents = ([typed(label, spec_of(part, kind, label)) for label in part[kind]] for kind in ("envs", "agents"))
         with from_file(config, trust):
-            jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
+            jobs.append(_prepare(envs, agents, part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
         _into(check_path("out", out), job, n_jobs, callback)
@@ -272,7 +275,7 @@ def _prepare(
     instances = [None] if instances is None else list(instances)
     _check_size(len(envs) * len(instances) * len(agents) * runs, work)
     players, models = _plan(envs, instances, agents, runs, work)
-    return _Job(work, players, _configuration(players, models, agents, runs, work))
+    return _Job(work, players, _configuration(players, models, envs, agents, runs, work))
 
 
 def _check_size(trials: int, work: _Work) -> None:
@@ -325,7 +328,7 @@ def _plan(
             name = instance_of(env)
             if f"{env_label} {name}" in models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            models[f"{env_label} {name}"] = _version(env_label, env_like, env)
+            models[f"{env_label} {name}"] = users_digest(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in _players(cast.agents, env, env_label, work, measured):
@@ -346,27 +349,27 @@ def _players(
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 
 
-def _version(env_label: str, env_like: EnvLike, env: gym.Env) -> str:
-    """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
-    inner = env.unwrapped
-    users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
-    return users if env_label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
-
-
 def _configuration(
-    players: Mapping[Trial, _Player], models: dict[str, str], agents: Mapping[str, AgentLike], runs: int, work: _Work
+    players: Mapping[Trial, _Player],
+    models: dict[str, str],
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    runs: int,
+    work: _Work,
 ) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
     if any(player.learner for player in players.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
+    labels = {kind: typed_specs(things) for kind, things in (("envs", envs), ("agents", agents))}
     return {
         "clickgym": version("clickgym"),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "envs": list(work.cast.envs),
+        "envs": list(envs),
         "instances": list(work.cast.instances),
         "given": {name: file for name, file in work.cast.instances.items() if isinstance(file, str) and file != name},
         "agents": list(agents),
+        **({"labels": labels} if any(labels.values()) else {}),
         "horizon": work.horizon,
         "runs": runs,
         "seed": work.seed,
@@ -382,11 +385,15 @@ def _configuration(
 def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
     """What is behind the labels of agents that are not published, or of which the label does not say all."""
     for agent_label, agent in agents.items():
-        if agent_label != own_label(agent):
+        own = own_label(agent)
+        name = key = split(agent)[0]  # a fingerprint has this name, and not its source
+        if agent_label == own:
+            name, key = parse_spec(own)[0], own
+        else:
             yield agent_label, fingerprint(agent)
-        elif parse_spec(agent_label)[0] not in PUBLISHED:
+        if isinstance(name, str) and name not in PUBLISHED:
             maker = agent_maker(agent)[0]
-            yield agent_label, source_digest(getattr(maker, "adopted", maker))
+            yield key, source_digest(getattr(maker, "adopted", maker))
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing

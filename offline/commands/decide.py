@@ -46,7 +46,7 @@ def decide(
         metavar="N", help="Workers of [bold]--all[/] and [bold]--top[/]; -1 for one per processor.",
     )] = -1,
     agents: Annotated[list[str] | None, typer.Option(
-        "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/].",
+        "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/], without labels.",
         show_default=" ".join(AGENTS),
     )] = None,
     horizon: Annotated[str, typer.Option(

@@ -41,7 +41,8 @@ def run(
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
         help="One or more agents, as [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or "
-        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
+        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. In "
+        "[bold]mine=module:Class:alpha=0.1[/] the label, [bold]mine[/], is what tables and figures call it.",
     )] = None,
     horizon: Annotated[str | None, typer.Option(
         metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
@@ -75,9 +76,9 @@ def run(
 
       clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out results/first
 
-    Your own agent and your own query; arguments after a colon:
+    Your own agent and your own query; arguments after a colon, a label before an equals sign:
 
-      clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
+      clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out new
 
     What a file says, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
 

@@ -162,7 +162,7 @@ def _draw_place(
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(env, without)}")
+    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(config, env, without)}")
 
 
 def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:

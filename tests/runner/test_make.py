@@ -353,10 +353,10 @@ def test_reports_speak_of_every_label(mine, tmp_path, capsys):
     assert "a b" in capsys.readouterr().out
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users, a b)")
-    assert [unit_of(env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
+    assert [unit_of({}, env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
         "reward", "reward", "clicks", "reward",
     ]  # fmt: skip
-    assert not is_told_optimum("a b")
+    assert not is_told_optimum({}, "a b")
 
 
 def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):

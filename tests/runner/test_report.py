@@ -267,7 +267,7 @@ def test_latex_reads_as_the_table(results):
     for section, env in zip(sections, results[2]["envs"], strict=True):
         title, *rows = section.strip().splitlines()
         title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", title)[1])
-        assert title == f"{env} (regret in {unit_of(env)})"
+        assert title == f"{env} (regret in {unit_of({}, env)})"
         read.append([essential([unescape(cell.strip()) for cell in re.split(r"(?<!\\)&", row)]) for row in rows])
     assert read == list(wanted_cells(results).values())
     (caption,) = (line for line in lines if line.startswith(r"\caption{"))

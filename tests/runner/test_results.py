@@ -258,6 +258,8 @@ def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     [
         ({"envs": ["DCMRank-v0"]}, "results.parquet has Trial"),
         ({"envs": [3]}, "config.json is not the configuration of a sweep"),
+        ({"labels": {"agents": ["Random"]}}, "config.json is not the configuration of a sweep"),
+        ({"labels": {"agents": {"mine": 3}}}, "config.json is not the configuration of a sweep"),
         ({"agents": ["Random"]}, "results.parquet has Trial.*, which config.json does not name"),
         ({"instances": ["yandex-990"]}, "results.parquet has Trial"),
         ({"models": {}}, "results.parquet has Trial"),
