@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import signal
 import tempfile
 import threading
@@ -38,16 +37,18 @@ from ..core.checks import (
     is_sequence,
     short,
 )
-from ..core.files import check_disk, check_memory, in_bytes
+from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
 from .callback import Callback
 from .cast import Cast
+from .event_log import check_tensorboard
 from .labels import (
     PUBLISHED,
     AgentLike,
     EnvLike,
     by_label,
+    file_name,
     fingerprint,
     own_label,
     parse_spec,
@@ -75,7 +76,7 @@ from .results import (
     write_tables,
     write_trial,
 )
-from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
+from .run import Engine, checkpoint_steps, choose_engine, instance_of, run
 from .sweep_results import Results
 
 __all__ = ["check_workers", "sweep", "sweep_again"]
@@ -128,7 +129,7 @@ def sweep(
             find out.
         progress: show a bar on stderr; where none can be drawn, a line for each finished pair. None shows it in a terminal and
             in a notebook only, and where there is no ``callback``.
-        tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
+        tensorboard: a folder to which each run logs as it goes, in a folder of its own, as of `run`; None writes nothing.
 
     Returns:
         The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
@@ -206,6 +207,8 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> Resul
     """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
         check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
+    if job.work.tensorboard is not None:
+        make_folder(job.work.tensorboard)
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
     finished = write_tables(out)
@@ -471,9 +474,7 @@ def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
 
 def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
     env, agent = _pair(trial, work)
-    log = None
-    if work.tensorboard is not None and isinstance(agent, Learner):
-        log = work.tensorboard.joinpath(*(re.sub(r"[^\w.=,-]+", "_", str(part)) for part in trial))
+    log = None if work.tensorboard is None else work.tensorboard.joinpath(*(file_name(str(part)) for part in trial))
     result = run(
         agent,
         env,

@@ -53,6 +53,7 @@ OPTIONAL = {
     "sb3_contrib",
     "scipy",
     "stable_baselines3",
+    "tensorboard",
     "torch",
 }
 """Packages that functions may import: they are optional, or slow to load."""

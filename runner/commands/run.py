@@ -62,7 +62,8 @@ def run(
         help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
     tensorboard: Annotated[Path | None, typer.Option(
-        metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
+        metavar="DIR", show_default="none", help="Folder to which each run logs as it goes: regret, reward and clicks, "
+        "and the losses of generic RL (PPO, ...). [bold]tensorboard --logdir DIR[/] shows it.",
     )] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
     pdf: Pdf = False,

@@ -217,22 +217,6 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
     assert workers == [3, 2]
 
 
-def test_each_run_of_a_learner_logs_to_a_folder_named_by_its_trial(tmp_path, monkeypatch):
-    folders = []
-
-    def run(*arguments, tensorboard, **others):
-        folders.append(tensorboard)
-        return clickgym.run(*arguments, **others)
-
-    module = sys.modules["clickgym.runner.sweep"]
-    monkeypatch.setattr(module, "check_tensorboard", lambda: None)
-    monkeypatch.setattr(module, "Learner", clickgym.agents.Random)  # which learns nothing, but is soon played
-    monkeypatch.setattr(module, "run", run)
-    log, agents = tmp_path / "log", {"a b/c": "Random", "TopRank": "TopRank"}
-    clickgym.sweep(ENVS[:1], agents, 10, 1, n_jobs=1, out=tmp_path / "out", tensorboard=log)
-    assert sorted(folders, key=str) == [log / "PBMRank-v0" / "yandex-9982" / "a_b_c" / "0", None]
-
-
 def test_a_sweep_over_no_instance_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no instance was named"):
         clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", instances=[])
