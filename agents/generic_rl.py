@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import inspect
 import math
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -31,6 +30,7 @@ from ..core.checks import (
     probability,
     unknown,
 )
+from ..core.event_files import quiet_writers
 from ..core.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
@@ -93,18 +93,8 @@ def _logger(log: Path | None) -> Iterator[Any]:
     if log is None:  # given no logger, the library makes a folder for every run in that of temporary files
         yield Logger(None, [])
         return
-
-    def not_twice(failed: threading.ExceptHookArgs) -> None:
-        if not isinstance(failed.exc_value, OSError):
-            before(failed)
-
-    # TensorBoard writes in a thread of its own; what fails there is printed, and raised in the next call.
-    before, threading.excepthook = threading.excepthook, not_twice
-    try:
-        with writing(log), contextlib.closing(Logger(None, [TensorBoardOutputFormat(str(log))])) as logger:
-            yield logger
-    finally:
-        threading.excepthook = before
+    with quiet_writers(), writing(log), contextlib.closing(Logger(None, [TensorBoardOutputFormat(str(log))])) as logger:
+        yield logger
 
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
@@ -241,21 +231,18 @@ class StableBaselines(Learner):
 
         every = max(sessions // 200, 1)
         choices = self.n_positions if self.actions == "items" else 1
-        logged, regret = 0, 0.0
-        going_on = True
+        logged, going_on = 0, True
 
         def after_step(*_: Any) -> bool:
-            nonlocal logged, regret, going_on
+            nonlocal logged, going_on
             if not going_on:
                 raise _EnoughError
             if log is not None:
                 meter = envs.get_attr("meter", 0)[0] if envs.has_attr("meter") else None  # none in training for `act`
                 played = self.model.num_timesteps // choices if meter is None else meter.step
                 if played - logged >= every:
-                    if meter is not None:
-                        logger.record("sessions/regret_per_session", (meter.totals[0] - regret) / (played - logged))
-                        logger.record("sessions/regret", meter.totals[0])
-                        regret = meter.totals[0]
+                    for tag, value in ({} if meter is None else meter.entry()).items():
+                        logger.record(tag, value)
                     logger.dump(played)
                     logged = played
             going_on = on_step()

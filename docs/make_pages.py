@@ -29,7 +29,7 @@ from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, fi
 from clickgym.lab.studies.play import page as study_page
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
-from clickgym.runner.reports.results import Results
+from clickgym.runner.sweep_results import Results
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars
 
 import clickgym
 from clickgym.agents import Agent
@@ -43,12 +42,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--out", required=True, help="folder of the results")
     arguments = parser.parse_args()
-    table = clickgym.sweep(
+    results = clickgym.sweep(
         ["PBMRank-v0", "CMRank-v0"], ["BatchRank", "custom_agent:ThompsonSampling"], arguments.horizon, arguments.runs,
         out=arguments.out,
     )  # fmt: skip
-    last = table.filter(table["step"] == table["step"].max())
-    print(last.group_by("env", "agent", maintain_order=True).agg(polars.col("regret").mean()))
+    print(results.table().select("env", "agent", "regret", "regret_ci95"))
 
 
 if __name__ == "__main__":

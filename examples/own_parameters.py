@@ -43,11 +43,11 @@ def main() -> None:
         initial_ranking=np.array([2, 0, 1, 3, 4]),
     )  # fmt: skip
     instance.save(file)
-    table = clickgym.sweep(
+    results = clickgym.sweep(
         ["DCMRank-v0:reward=satisfaction"], ["Fixed", "TopRank", "CascadeKLUCB:feedback=first_click"], arguments.horizon, 2,
         out=arguments.out / "sweep", instances=[str(file)],
     )  # fmt: skip
-    print(table.filter(table["step"] == table["step"].max()).select("instance", "agent", "run", "regret"))
+    print(results.table().select("agent", "regret", "regret_ci95"))
 
 
 if __name__ == "__main__":

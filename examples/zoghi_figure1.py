@@ -72,13 +72,13 @@ def main() -> None:
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (panel, (env, instance)) in zip(panels, PANELS.items(), strict=True):
-        table = clickgym.sweep(
+        results = clickgym.sweep(
             [env], list(AGENTS), horizon, arguments.runs, instances=[instance], checkpoints=steps,
             out=arguments.out / instance,
         )  # fmt: skip
         print(f"{panel} {instance}: regret per step in the last {horizon // WINDOWS:,} of {horizon:,} sessions")
         for agent, colour in zip(AGENTS, COLOURS, strict=False):
-            regret = regret_per_step(table, agent)
+            regret = regret_per_step(results.frame, agent)
             mean, half = regret.mean(axis=0), half_width(regret)
             axes.plot(steps, mean, color=colour, label=agent.replace(":feedback=", ", "))
             axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.2, linewidth=0)

@@ -1,5 +1,9 @@
 """Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the label used in seeds, files
-and tables."""
+and tables.
+
+What is typed is ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may have colons, ``module:Class``, but no ``=``: so what stands before
+an ``=`` to the left of all colons is a LABEL. Without one, the label is the whole of it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..core.checks import short
 from ..core.files import parse_json
-from ..envs import Users
+from ..core.formats import HIDDEN
+from ..envs import ClickEnv, Users
 from ..envs.users import users_class
 
 __all__ = [
@@ -35,12 +40,17 @@ __all__ = [
     "UnsuitedError",
     "by_label",
     "digest",
+    "file_name",
     "fingerprint",
     "model_digest",
     "own_label",
     "parse_spec",
     "source_digest",
     "split",
+    "split_label",
+    "typed",
+    "typed_specs",
+    "users_digest",
 ]
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -109,11 +119,38 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
+def split_label(text: str) -> tuple[str | None, str]:
+    """Split the label from what it stands for.
+
+    Args:
+        text: as it is typed.
+
+    Returns:
+        The label, None if there is none; and the rest.
+
+    Example:
+        >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
+        (('mine', 'my_module:MyAgent:alpha=0.1'), (None, 'TopRank:delta=0.1'))
+    """
+    label, equals, spec = text.partition("=")
+    return (label, spec) if equals and ":" not in label else (None, text)
+
+
+def file_name(label: str) -> str:
+    """A label as the name of a file or a folder: what cannot stand in one, on whatever system, is replaced.
+
+    Example:
+        >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("mine, at last")
+        ('my_module_MyAgent_alpha=0.1', 'mine, at last')
+    """
+    return re.sub(rf'([<>:"/\\|?*]|{HIDDEN.pattern})+|^[ .]+|[ .]+$', "_", label)
+
+
 def split(thing: Any) -> tuple[Any, dict[str, Any]]:
     """What makes a thing, an object or its name, and the arguments that go with it.
 
     Raises:
-        ValueError: a `functools.partial` holds arguments without a name.
+        ValueError: a `functools.partial` holds arguments without a name; or a name has a label, where none is of use.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -121,6 +158,11 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
         (('TopRank', {'delta': 0.1}), True)
     """
     if isinstance(thing, str):
+        label, spec = split_label(thing)
+        if label is not None:
+            raise ValueError(
+                f"{short(thing)}: labels are for what a sweep compares; expected {short(spec)} without {short(label)}"
+            )
         return parse_spec(thing)
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
         maker, arguments = split(thing[0])
@@ -213,17 +255,19 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
     Args:
         what: ``"agent"`` or ``"environment"``.
-        things: a list, or a mapping from labels.
+        things: a list, in which names may have labels, as they are typed; or a mapping from labels.
 
     Raises:
         TypeError: it is neither.
         ValueError: nothing was named, or something twice; something has no name that stays the same, or has been given that
-            of something else.
+            of something else; a label that was typed is empty, or cannot be the name of a file.
 
     Example:
         >>> from clickgym.agents import TopRank
         >>> list(by_label("agent", [TopRank, "Random"])), list(by_label("agent", {"mine": lambda **sizes: TopRank(**sizes)}))
         (['TopRank', 'Random'], ['mine'])
+        >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
+        {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
     if isinstance(things, str) or not isinstance(things, Iterable) or getattr(things, "ndim", 1) == 0:
         got = f"the string {things!r}" if isinstance(things, str) else short(things)
@@ -234,19 +278,33 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             _check_label(what, label, thing)
     else:
         labelled = {}
-        for thing in things:
-            own = own_label(thing)
-            if own is None:
-                raise ValueError(
-                    f"{what} {short(thing)} has no name that stays the same, which seeds and results need: give it one, in a "
-                    f'mapping {{"my {what}": ...}} instead of the list'
-                )
-            if own in labelled:
-                raise ValueError(f"{what} {own!r} is named twice")
-            labelled[own] = thing
+        for label, thing in (_with_label(what, thing) for thing in things):
+            if label in labelled:
+                raise ValueError(f"{what} {label!r} is named twice")
+            labelled[label] = thing
     if not labelled:
         raise ValueError(f"no {what} was named")
     return labelled
+
+
+def _with_label(what: str, thing: Any) -> tuple[str, Any]:
+    """One of a list, after its label."""
+    label, spec = split_label(thing) if isinstance(thing, str) else (None, thing)
+    if label is not None:
+        if not label or label != file_name(label):
+            raise ValueError(
+                f"{what} {short(thing)}: its label is {label!r}; expected what can name a file: no blank or dot around it, and "
+                f'none of < > : " / \\ | ? *'
+            )
+        _check_label(what, label, spec)
+        return label, spec
+    own = own_label(thing)
+    if own is None:
+        raise ValueError(
+            f"{what} {short(thing)} has no name that stays the same, which seeds and results need: give it one, in a "
+            f'mapping {{"my {what}": ...}} instead of the list'
+        )
+    return own, thing
 
 
 def _check_label(what: str, label: Any, thing: Any) -> None:
@@ -254,6 +312,37 @@ def _check_label(what: str, label: Any, thing: Any) -> None:
         raise ValueError(f"{what} {short(thing)}: its label is {label!r}; expected some words on one line")
     if label != own_label(thing) and (":" in label or label in PUBLISHED or label in gym.registry):
         raise ValueError(f"{what} {short(thing)}: the label {label!r} is the name of something else; choose another")
+
+
+def typed(label: str, spec: str) -> str:
+    """What is typed for something: its name, or label and name.
+
+    Example:
+        >>> typed("TopRank", "TopRank"), typed("mine", "TopRank:delta=0.1")
+        ('TopRank', 'mine=TopRank:delta=0.1')
+    """
+    return spec if label == spec else f"{label}={spec}"
+
+
+def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
+    """What those things are called by themselves that have other labels, as far as they can be typed with these.
+
+    Args:
+        labelled: as `by_label` returns it.
+
+    Example:
+        >>> typed_specs(by_label("agent", {"mine": "TopRank:delta=0.1", "1/2": "TopRank:delta=0.5", "Random": "Random"}))
+        {'mine': 'TopRank:delta=0.1'}
+    """
+    own = {label: own_label(thing) for label, thing in labelled.items()}
+    return {
+        label: spec
+        for label, spec in own.items()
+        if spec not in (None, label)
+        and label == file_name(label)
+        and split_label(typed(label, spec)) == (label, spec)
+        and fingerprint(spec) == fingerprint(labelled[label])
+    }
 
 
 # --------------------------------------------------------------------------------------------- which version of it is meant
@@ -276,6 +365,19 @@ def model_digest(model: Users) -> str:
         return names | ({"model": users_class(names["model"]).__name__} if "model" in names else {})
 
     return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
+
+
+def users_digest(label: str, env_like: EnvLike, env: gym.Env) -> str:
+    """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that.
+
+    Args:
+        label: in the sweep.
+        env_like: what it stands for.
+        env: what was made of it.
+    """
+    inner = env.unwrapped
+    users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
+    return users if label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
 
 
 def source_digest(maker: Any) -> str:

@@ -43,7 +43,9 @@ __all__ = [
     "read_parts",
     "read_results",
     "select_parts",
+    "spec_of",
     "table_of",
+    "timings_of",
     "trials_of",
     "write_tables",
     "write_trial",
@@ -116,6 +118,17 @@ def by_default(config: Part) -> bool:
     """
     instances = config["instances"]
     return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) == len(config["envs"]))
+
+
+def spec_of(config: Part, kind: str, label: str) -> str:
+    """What a label stands for, as it is typed; the label itself, where it says that, or where only Python knows more.
+
+    Args:
+        config: a part, or what `read_results` returns.
+        kind: ``"envs"`` or ``"agents"``.
+        label: one of these.
+    """
+    return config.get("labels", {}).get(kind, {}).get(label, label)
 
 
 def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
@@ -261,6 +274,15 @@ def table_of(frames: Iterable[polars.DataFrame], metrics: Iterable[str]) -> pola
     return polars.concat([frame.select(*COLUMNS, *metrics) for frame in frames])
 
 
+def timings_of(frames: Iterable[polars.DataFrame]) -> polars.DataFrame:
+    """The engine and the seconds of some trials, a row each.
+
+    Args:
+        frames: as of `table_of`.
+    """
+    return polars.concat([frame.select(TIMED).head(1) for frame in frames])
+
+
 def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     """Put the tables of all trials together, and write them and their times, where they are not what is there already.
 
@@ -274,7 +296,7 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     frames = _read_finished(out, trials_of(parts), parts)
     trials = trials_of(_complete(parts, frames))
     table = table_of([frames[trial] for trial in trials], parts[0]["metrics"])
-    timings = polars.concat([frames[trial].select(TIMED).head(1) for trial in trials])
+    timings = timings_of(frames[trial] for trial in trials)
     for name, content in ((TIMINGS, timings), (TABLE, table)):
         if not _is_there(out / name, content):
             write_whole(out / name, _in_parquet(content))
@@ -388,7 +410,11 @@ def _together(parts: Sequence[Part]) -> dict[str, Any]:
     counts = Counter(trial[:3] for trial in trials_of(parts)).values()
     lists = {key: _union(parts, key) for key in ("envs", "instances", "agents")}
     digests = {key: {name: digest for part in parts for name, digest in part[key].items()} for key in ("models", "sources")}
-    return {**parts[-1], **lists, **digests, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
+    labels = {
+        kind: {label: spec for part in parts for label, spec in part.get("labels", {}).get(kind, {}).items()}
+        for kind in ("envs", "agents")
+    }
+    return {**parts[-1], **lists, **digests, "labels": labels, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
 
 
 def _union(parts: Iterable[Part], key: str) -> list[str]:
@@ -426,7 +452,11 @@ def read_parts(file: Path) -> list[Part]:
 def _is_part(part: Any) -> bool:
     if not isinstance(part, dict) or not all(isinstance(part.get(key), kind) for key, kind in KEYS.items()):
         return False
-    words = (name for key in ("envs", "instances", "agents", "metrics") for name in part[key])
+    words = [name for key in ("envs", "instances", "agents", "metrics") for name in part[key]]
+    labels = part.get("labels", {})
+    if not isinstance(labels, dict) or not all(isinstance(specs, dict) for specs in labels.values()):
+        return False
+    words += [spec for specs in labels.values() for spec in specs.values()]
     return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
 
 

@@ -7,22 +7,22 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..core.checks import check_callable, check_horizon, check_seed, integers, short, unknown
+from ..core.checks import check_callable, check_horizon, check_path, check_seed, integers, unknown
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.click_env import name_of
 from ..envs.guests import sizes_of
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
+from .event_log import check_tensorboard, logged
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
 from .make import make_agent, make_env
@@ -159,8 +159,9 @@ def run(
             a memory ``"users"``, how many have come, and of the others ``"any_click"`` and ``"window_regret"``; before users by
             grades ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and ``"held_out_ndcg"``.
         on_chunk: called now and then with the number of sessions played since; for progress bars.
-        tensorboard: a folder to which a `Learner` logs its losses and its regret per session (one with ``protocol="meta"`` the
-            losses of its training); None writes nothing.
+        tensorboard: a folder to which is logged as the run goes: the regret, and regret, reward and clicks per session since
+            the last entry, of which there is one at each checkpoint; of a `Learner` also its losses, about 200 times (one with
+            ``protocol="meta"`` has those of its training). None writes nothing.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -193,24 +194,20 @@ def run(
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         name = type(agent).__name__
         used = choose_engine(agent, env, engine, name, "this pair")
+        log = None
         if tensorboard is not None:
-            if not isinstance(agent, Learner):
-                raise ValueError(f"tensorboard={short(tensorboard)}, but {name} has nothing to log: it is no Learner")
             check_tensorboard()
+            log = check_path("tensorboard", tensorboard)
         _check_sizes(agent, env)
         meter = measured.meter(steps, agent, env.unwrapped)
         observation, _ = env.reset(seed=seed)
         measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
         training_sessions, training_seconds = 0, 0.0
         if isinstance(agent, Learner):
-            log = None if tensorboard is None else Path(tensorboard)
             training_sessions, training_seconds, seconds = _play_learner(agent, env, meter, measured, on_chunk, log)
-        elif isinstance(agent, CompiledAgent) and used == "compiled":
-            seconds = play_compiled(agent, env, meter, measured, on_chunk)
         else:
-            before = time.perf_counter()
-            play_python(agent, env, meter, measured, observation, on_chunk)
-            seconds = time.perf_counter() - before
+            with nullcontext() if log is None else logged(meter, log):
+                seconds = _play_agent(agent, env, meter, measured, used, observation, on_chunk)
     return Result(
         env=name_of(env),
         instance=instance_of(env),
@@ -235,6 +232,17 @@ def _check_sizes(agent: Agent | Learner, env: gym.Env) -> None:
             raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
 
 
+def _play_agent(
+    agent: Agent, env: gym.Env, meter: Meter, measured: Metrics, engine: str, observation: Any, on_chunk: OnChunk | None
+) -> float:
+    """Let an agent play: the seconds of the run."""
+    if isinstance(agent, CompiledAgent) and engine == "compiled":
+        return play_compiled(agent, env, meter, measured, on_chunk)
+    before = time.perf_counter()
+    play_python(agent, env, meter, measured, observation, on_chunk)
+    return time.perf_counter() - before
+
+
 def _play_learner(
     agent: Learner, env: gym.Env, meter: Meter, measured: Metrics, on_chunk: OnChunk | None, log: Path | None
 ) -> tuple[int, float, float]:
@@ -246,7 +254,8 @@ def _play_learner(
         train(agent, env, on_chunk, log)
         sessions = agent.training.sessions
     between = time.perf_counter()
-    play_learner(agent, env, meter, measured, on_chunk, log)
+    with nullcontext() if log is None or agent.training is None else logged(meter, log):  # frozen, it logs nothing itself
+        play_learner(agent, env, meter, measured, on_chunk, log)
     return sessions, between - before if sessions else 0.0, time.perf_counter() - between
 
 
@@ -277,12 +286,6 @@ def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, 
     if engine == "compiled" and obstacle is not None:
         raise ValueError(f"engine='compiled' cannot serve {pair}: {obstacle}")
     return "python" if engine == "python" or obstacle is not None else "compiled"
-
-
-def check_tensorboard() -> None:
-    """Refuse to log where that cannot be done."""
-    if find_spec("tensorboard") is None:
-        raise ImportError('TensorBoard is not installed; install it: pip install "clickgym[tensorboard]"')
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import signal
 import tempfile
 import threading
@@ -38,23 +37,26 @@ from ..core.checks import (
     is_sequence,
     short,
 )
-from ..core.files import check_disk, check_memory, in_bytes
+from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
-from ..envs import ClickEnv
 from .callback import Callback
 from .cast import Cast
+from .event_log import check_tensorboard
 from .labels import (
     PUBLISHED,
     AgentLike,
     EnvLike,
     by_label,
-    digest,
+    file_name,
     fingerprint,
-    model_digest,
     own_label,
     parse_spec,
     source_digest,
+    split,
+    typed,
+    typed_specs,
+    users_digest,
 )
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
@@ -68,11 +70,14 @@ from .results import (
     check_agreement,
     open_folder,
     read_parts,
+    spec_of,
     table_of,
+    timings_of,
     write_tables,
     write_trial,
 )
-from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
+from .run import Engine, checkpoint_steps, choose_engine, instance_of, run
+from .sweep_results import Results
 
 __all__ = ["check_workers", "sweep", "sweep_again"]
 
@@ -97,7 +102,7 @@ def sweep(
     callback: Callback | None = None,
     progress: bool | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
-) -> polars.DataFrame:
+) -> Results:
     """Run every agent in every environment several times and tabulate.
 
     Every finished run is written at once, whole; a sweep that was stopped goes on where it was when called again with the
@@ -124,12 +129,13 @@ def sweep(
             find out.
         progress: show a bar on stderr; where none can be drawn, a line for each finished pair. None shows it in a terminal and
             in a notebook only, and where there is no ``callback``.
-        tensorboard: a folder to which each run of a learner logs, in a folder of its own; None writes nothing.
+        tensorboard: a folder to which each run logs as it goes, in a folder of its own, as of `run`; None writes nothing.
 
     Returns:
-        The table: env, instance, agent, run, step, regret, reward, clicks, then further metrics. It is also in
-        ``out/results.parquet``, beside whatever else the folder holds, with the configuration and versions in
-        ``out/config.json`` and the time of each run in ``out/timings.parquet``.
+        The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
+        instance, agent, run, step, regret, reward, clicks, then further metrics. They are also in ``out/results.parquet``,
+        beside whatever else the folder holds, with the configuration and versions in ``out/config.json`` and the time of each
+        run in ``out/timings.parquet``.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds something else, or results that
@@ -144,8 +150,10 @@ def sweep(
 
     Example:
         >>> import clickgym
-        >>> table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
-        >>> table.shape
+        >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2, checkpoints=[500])
+        >>> results
+        <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
+        >>> results.frame.shape
         (8, 8)
     """
     check_workers(n_jobs)
@@ -187,21 +195,25 @@ def sweep_again(
         files = part.get("given", {})
         instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
         work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
+        envs, agents = ([typed(label, spec_of(part, kind, label)) for label in part[kind]] for kind in ("envs", "agents"))
         with from_file(config, trust):
-            jobs.append(_prepare(part["envs"], part["agents"], part["runs"], instances, work))
+            jobs.append(_prepare(envs, agents, part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     for job in jobs:
         _into(check_path("out", out), job, n_jobs, callback)
 
 
-def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
-    """Play what is not done, write it, and return the table of all that was asked for."""
+def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> Results:
+    """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
         check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
+    if job.work.tensorboard is not None:
+        make_folder(job.work.tensorboard)
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
-    frames = write_tables(out)
-    return table_of([frames[trial] for trial in job.players], job.work.metrics)
+    finished = write_tables(out)
+    frames = [finished[trial] for trial in job.players]
+    return Results._of(table_of(frames, job.work.metrics), timings_of(frames), job.part)
 
 
 def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
@@ -266,7 +278,7 @@ def _prepare(
     instances = [None] if instances is None else list(instances)
     _check_size(len(envs) * len(instances) * len(agents) * runs, work)
     players, models = _plan(envs, instances, agents, runs, work)
-    return _Job(work, players, _configuration(players, models, agents, runs, work))
+    return _Job(work, players, _configuration(players, models, envs, agents, runs, work))
 
 
 def _check_size(trials: int, work: _Work) -> None:
@@ -319,7 +331,7 @@ def _plan(
             name = instance_of(env)
             if f"{env_label} {name}" in models:
                 raise ValueError("two instances have the same name; their results could not be told apart")
-            models[f"{env_label} {name}"] = _version(env_label, env_like, env)
+            models[f"{env_label} {name}"] = users_digest(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in _players(cast.agents, env, env_label, work, measured):
@@ -340,27 +352,27 @@ def _players(
         yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
 
 
-def _version(env_label: str, env_like: EnvLike, env: gym.Env) -> str:
-    """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that."""
-    inner = env.unwrapped
-    users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
-    return users if env_label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
-
-
 def _configuration(
-    players: Mapping[Trial, _Player], models: dict[str, str], agents: Mapping[str, AgentLike], runs: int, work: _Work
+    players: Mapping[Trial, _Player],
+    models: dict[str, str],
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    runs: int,
+    work: _Work,
 ) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
     if any(player.learner for player in players.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
+    labels = {kind: typed_specs(things) for kind, things in (("envs", envs), ("agents", agents))}
     return {
         "clickgym": version("clickgym"),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "envs": list(work.cast.envs),
+        "envs": list(envs),
         "instances": list(work.cast.instances),
         "given": {name: file for name, file in work.cast.instances.items() if isinstance(file, str) and file != name},
         "agents": list(agents),
+        **({"labels": labels} if any(labels.values()) else {}),
         "horizon": work.horizon,
         "runs": runs,
         "seed": work.seed,
@@ -376,11 +388,15 @@ def _configuration(
 def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
     """What is behind the labels of agents that are not published, or of which the label does not say all."""
     for agent_label, agent in agents.items():
-        if agent_label != own_label(agent):
+        own = own_label(agent)
+        name = key = split(agent)[0]  # a fingerprint has this name, and not its source
+        if agent_label == own:
+            name, key = parse_spec(own)[0], own
+        else:
             yield agent_label, fingerprint(agent)
-        elif parse_spec(agent_label)[0] not in PUBLISHED:
+        if isinstance(name, str) and name not in PUBLISHED:
             maker = agent_maker(agent)[0]
-            yield agent_label, source_digest(getattr(maker, "adopted", maker))
+            yield key, source_digest(getattr(maker, "adopted", maker))
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
@@ -458,9 +474,7 @@ def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
 
 def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
     env, agent = _pair(trial, work)
-    log = None
-    if work.tensorboard is not None and isinstance(agent, Learner):
-        log = work.tensorboard.joinpath(*(re.sub(r"[^\w.=,-]+", "_", str(part)) for part in trial))
+    log = None if work.tensorboard is None else work.tensorboard.joinpath(*(file_name(str(part)) for part in trial))
     result = run(
         agent,
         env,

@@ -39,6 +39,7 @@ LATER = {
     ("runner.run", "runner.learners.play"): "loads torch, which is optional",
     ("runner.sweep", "runner.learners.play"): "loads torch, which is optional",
     ("runner.run", "runner.reports.figures"): "loads matplotlib, for those who draw a result",
+    ("runner.sweep_results", "runner.reports.figures"): "loads matplotlib, for those who draw results",
 }
 """The imports inside functions, each with its reason; `clickgym/__init__.py` has a table of its own."""
 OPTIONAL = {
@@ -52,6 +53,7 @@ OPTIONAL = {
     "sb3_contrib",
     "scipy",
     "stable_baselines3",
+    "tensorboard",
     "torch",
 }
 """Packages that functions may import: they are optional, or slow to load."""
@@ -169,10 +171,10 @@ def test_imports_point_one_way():
         ("envs/scan.py", "def f():\n    from ..runner.labels import digest\n", "lies to the right"),
         ("runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
         ("runner/labels.py", "from .run import run\n", "circle"),
-        ("runner/loop.py", "from .reports.words import heading\n", "do not import its folder"),
+        ("runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
         ("agents/pie.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
         ("offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
-        ("runner/theory/bounds.py", "from ..reports.words import heading\n", "lies to the right"),
+        ("runner/theory/bounds.py", "from ..reports.exports import to_latex\n", "lies to the right"),
         ("offline/log.py", "def f():\n    import json\n", "inside a function"),
     ],
 )

@@ -154,13 +154,13 @@ if __name__ == "__main__":
 
     out, jobs = sys.argv[1], int(sys.argv[2])
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
-    table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=out, n_jobs=jobs)
+    table = clickgym.sweep(["PBMRank-v0"], names, 200, 2, out=out, n_jobs=jobs).frame
     last = table.filter(table["step"] == 200).sort("agent", "run")
     told["sweep"] = [last["agent"].to_list(), last["regret"].to_list()]
     # Environments of one's own: by Gymnasium's own notation, and one of another kind; the folder grows.
-    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=out, n_jobs=jobs)
+    more = clickgym.sweep(["ownpkg:Shop-v0", "ownpkg:Shop-v0:tells=false"], names[1:], 200, 2, out=out, n_jobs=jobs).frame
     told["shop"] = more.filter(more["step"] == 200)["regret"].to_list()
-    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=out, instances=["own.json"], n_jobs=jobs)
+    own = clickgym.sweep(["ownpkg:OwnRank-v0"], names[:2], 200, 2, out=out, instances=["own.json"], n_jobs=jobs).frame
     told["own"] = own.filter(own["step"] == 200)["regret"].to_list()
     assert clickgym.run("ownpkg.agents:Optimist", users, 200, seed=0).engine == "compiled"
     print(json.dumps(told))
@@ -311,7 +311,7 @@ class Mine(Agent):
         pass
 from ownpkg.models import FadingModel
 users = FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
-table = clickgym.sweep({"mine": users}, [Mine, clickgym.agents.TopRank], 200, 2, n_jobs=2)
+table = clickgym.sweep({"mine": users}, [Mine, clickgym.agents.TopRank], 200, 2, n_jobs=2).frame
 print(table.filter(table["step"] == 200)["agent"].to_list())
 """
 

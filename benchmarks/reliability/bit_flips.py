@@ -103,7 +103,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
 
 
 def _sweep(out: Path) -> Any:
-    table = clickgym.sweep(ENVS, AGENTS, 300, 3, out=out, checkpoints=[10, 100, 300], seed=5, n_jobs=1)
+    table = clickgym.sweep(ENVS, AGENTS, 300, 3, out=out, checkpoints=[10, 100, 300], seed=5, n_jobs=1).frame
     return table.rows(), dict(table.schema)
 
 

@@ -203,7 +203,7 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
     "reports": [
-        _aim("runner/reports/words runner/reports/exports runner/reports/results", "test_report test_python_results"),
+        _aim("runner/words runner/reports/exports runner/sweep_results", "test_report test_python_results"),
         _aim("runner/reports/bounds runner/theory/describe", "test_theory_reports"),
     ],
     "theory": [

@@ -212,6 +212,8 @@ def bench(
 
 
 def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:
+    if not isinstance(agent, Mapping):
+        agent_maker(agent)  # refuses a label, too: by the name alone others can verify what is played
     labelled = by_label("agent", agent if isinstance(agent, Mapping) else [agent])
     if len(labelled) != 1:
         raise ValueError(f"one agent is played at a time, got {', '.join(labelled)}")

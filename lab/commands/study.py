@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import errors, output
+from ...core.console import Pdf, errors, output
 from ...runner.progress import Progress
 from ..studies.play import draw_again, run_study
 from .listing import list_
@@ -38,6 +38,7 @@ def study(
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    pdf: Pdf = False,
     list_them: Annotated[bool, typer.Option("--list", help="Name the studies, and run nothing.")] = False,
 ) -> None:  # fmt: skip
     """Do a paper's experiment again, draw its figure, and judge what the paper says about it.
@@ -67,8 +68,8 @@ def study(
     if from_:
         if instances:
             raise ValueError("--from plays nothing; its results have their own queries, so --instances means nothing beside it")
-        draw_again(names, from_, out, output())
+        draw_again(names, from_, out, output(), pdf=pdf)
         return
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
-        run_study(names, scale, out, output(), queries=instances, seed=seed, n_jobs=jobs, callback=progress)
+        run_study(names, scale, out, output(), queries=instances, seed=seed, n_jobs=jobs, callback=progress, pdf=pdf)

@@ -181,6 +181,7 @@ def run_study(
     seed: int = 0,
     n_jobs: int = -1,
     callback: Callback | None = None,
+    pdf: bool = False,
 ) -> dict[str, Findings]:
     """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (HTML, Markdown, JSON).
 
@@ -192,6 +193,7 @@ def run_study(
         console: where the plan and the findings are printed.
         seed, n_jobs: as in `sweep`.
         callback: is told of the progress.
+        pdf: write figures as PDF, too.
 
     Returns:
         The statements of each study with what was found.
@@ -227,8 +229,11 @@ def run_study(
             checkpoints=each.checkpoints,
             metrics=each.part.metrics,
             callback=callback,
+        ).frame
+        measured[each.part.name] = (
+            _with_facts(each.part, table, instances),
+            _made(each, out / each.part.name, instances),
         )
-        measured[each.part.name] = _with_facts(each.part, table, instances), _made(each, out / each.part.name, instances)
     findings_of: dict[str, Findings] = {}
     for name in names:
         command, results = _command(name, scale, queries, seed), []
@@ -236,7 +241,7 @@ def run_study(
             table, origin = measured[part.name]
             curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
-        findings_of[name] = conclude(name, results, out, console)
+        findings_of[name] = conclude(name, results, out, console, pdf=pdf)
     return findings_of
 
 
@@ -253,7 +258,12 @@ def _rehearse(name: str, plans: Sequence[Plan]) -> None:
 
 
 def draw_again(
-    names: Sequence[str], folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], console: Console
+    names: Sequence[str],
+    folders: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    console: Console,
+    *,
+    pdf: bool = False,
 ) -> dict[str, Findings]:
     """Judge and draw studies from results that `run_study` wrote, on one set of queries or on several, without playing.
 
@@ -262,6 +272,7 @@ def draw_again(
         folders: with the files ``NAME.parquet``; what they hold of a study is put together.
         out: the folder of what is written.
         console: where the findings are printed.
+        pdf: write figures as PDF, too.
 
     Returns:
         The statements of each study with what was found, on the queries of the first folder.
@@ -276,7 +287,7 @@ def draw_again(
         if twice := {key for key in keys if keys.count(key) > 1}:
             raise ValueError(f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders")
     make_folder(Path(out))
-    return {name: conclude(name, results[name], Path(out), console) for name in names}
+    return {name: conclude(name, results[name], Path(out), console, pdf=pdf) for name in names}
 
 
 def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
@@ -313,7 +324,7 @@ def judge(name: str, evidence: Evidence) -> Findings:
     return list(zip(statements, judged_together(statements, evidence), strict=True))
 
 
-def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console) -> Findings:
+def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console, *, pdf: bool = False) -> Findings:
     """Judge a study by what was measured, and write its curves, its findings and its figures.
 
     Args:
@@ -321,6 +332,7 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
         results: of its parts, in one setting or in several.
         out: the folder.
         console: where the findings are printed.
+        pdf: write its figures as PDF, too.
 
     Returns:
         The statements with what was found in the first setting.
@@ -328,15 +340,15 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console)
     write_shipped(out / f"{name}.parquet", results)
     settings = by_setting(name, results)
     figures = [draw(setting) for setting in settings]
+    pictures = []
     for setting, figure in zip(settings, figures, strict=True):
-        save_figure(figure, out / figure_name(setting, settings))
+        pictures += save_figure(figure, out / figure_name(setting, settings), pdf=pdf)
     write_whole(out / f"{name}.html", study_html(name, settings, figures))
     write_whole(out / f"{name}.md", page(name, settings))
     write_whole(out / f"{name}.json", findings(name, settings))
     for setting in settings:
         _print(console, setting)
-    pictures = [f"{figure_name(setting, settings)}.{kind}" for setting in settings for kind in ("png", "svg")]
-    files = [f"{name}.html", *pictures, f"{name}.md", f"{name}.json", f"{name}.parquet"]
+    files = [f"{name}.html", *(picture.name for picture in pictures), f"{name}.md", f"{name}.json", f"{name}.parquet"]
     say(console, f"Results in {out}: {', '.join(files)}")
     return settings[0].found
 

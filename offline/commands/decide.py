@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core.console import errors, output
+from ...core.console import Pdf, errors, output
 from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
 from ...envs import REWARDS
@@ -46,7 +46,7 @@ def decide(
         metavar="N", help="Workers of [bold]--all[/] and [bold]--top[/]; -1 for one per processor.",
     )] = -1,
     agents: Annotated[list[str] | None, typer.Option(
-        "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/].",
+        "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/], without labels.",
         show_default=" ".join(AGENTS),
     )] = None,
     horizon: Annotated[str, typer.Option(
@@ -66,6 +66,7 @@ def decide(
     duplicates: Duplicates = "refuse",
     max_memory: MaxMemory = "4GB",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
+    pdf: Pdf = False,
 ) -> None:  # fmt: skip
     """Decide which list to show for a query, what it would gain, and what speaks against it.
 
@@ -91,11 +92,13 @@ def decide(
         "on_step": partial(say, errors()),
     }  # fmt: skip
     if all_queries or top is not None:
+        if pdf:
+            raise ValueError("--pdf is for the figure of one query; --all and --top write none")
         return _decide_all(log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
-    _print_decision(decision, write_decision(decision, out), out)
+    _print_decision(decision, write_decision(decision, out, pdf=pdf), out)
 
 
 def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:

@@ -438,11 +438,11 @@ class _Arena:
         """Regret by agent and step, mean over runs."""
         settings = self.settings
         agents = [*dict.fromkeys(("Fixed", *settings.agents))]
-        table = sweep(
+        results = sweep(
             [self.env], agents, settings.horizon, settings.runs, seed=settings.seed, instances=[self.where], out=self.results,
             callback=callback, n_jobs=n_jobs,
         )  # fmt: skip
-        return table.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
+        return results.frame.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
 
     def lists(self, winner: str, evidence: Evidence) -> dict[str, NDArray[np.int64]]:
         """The lists to be estimated, of the instance's items: in production, the proposed one, and others to compare with.

@@ -27,12 +27,13 @@ __all__ = ["command_of", "to_dict", "to_html", "write_decision"]
 INSTANCE = "instance.json"
 
 
-def write_decision(decision: Decision, folder: str | Path) -> list[Path]:
+def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False) -> list[Path]:
     """Write ``decision.html``, ``decision.png``, ``decision.svg``, ``decision.json`` and ``instance.json``.
 
     Args:
         decision: what `decide` returned.
         folder: made if need be.
+        pdf: write ``decision.pdf``, too.
 
     Returns:
         The files.
@@ -40,7 +41,7 @@ def write_decision(decision: Decision, folder: str | Path) -> list[Path]:
     folder = Path(folder)
     make_folder(folder)
     decision.instance.save(folder / INSTANCE)
-    pictures = save_figure(decision_figure(decision), folder / "decision")
+    pictures = save_figure(decision_figure(decision), folder / "decision", pdf=pdf)
     write_whole(folder / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
     write_whole(folder / "decision.html", to_html(decision))
     return [folder / "decision.html", *pictures, folder / "decision.json", folder / INSTANCE]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import output
+from ...core.console import Pdf, output
 from ..reports.report import write_report
 from ..results import merge as merge_folders
 
@@ -19,6 +19,7 @@ def merge(
         metavar="DIR...", help="Folders of finished [bold]clickgym run[/]s.", show_default=False,
     )],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The new folder.")],
+    pdf: Pdf = False,
 ) -> None:  # fmt: skip
     """Make one results folder of several, and table and figure of it all; the folders stay as they are.
 
@@ -31,4 +32,4 @@ def merge(
       clickgym merge results/here results/there --out results/both
     """
     merge_folders(folders, out)
-    write_report(out, output())
+    write_report(out, output(), pdf=pdf)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.console import Json, output, print_json
+from ...core.console import Json, Pdf, output, print_json
 from ..reports.document import results_document
 from ..reports.report import Format, write_report
 
@@ -21,6 +21,7 @@ def report(
     html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+    pdf: Pdf = False,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", show_default="all", help="Which agents, in this order.",
@@ -41,9 +42,9 @@ def report(
 
     [bold]Examples[/]
 
-    One page that needs no network, and a table for a paper; both are written into the folder:
+    One page that needs no network; table and figure for a paper; all are written into the folder:
 
-      clickgym report results/first --html --latex
+      clickgym report results/first --html --latex --pdf
 
     Two agents in one environment, on linear axes, written elsewhere:
 
@@ -52,7 +53,7 @@ def report(
     formats: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
     write_report(
         folder, output(as_json), [name for name, is_wanted in formats.items() if is_wanted], agents=agents,
-        environments=environments, per_instance=per_instance, log=log, out=out, bounds=bounds,
+        environments=environments, per_instance=per_instance, log=log, out=out, bounds=bounds, pdf=pdf,
     )  # fmt: skip
     if as_json:
         print_json(results_document(folder, agents, environments))

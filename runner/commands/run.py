@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import USAGE_ERROR, Json, bold, errors, output, print_json
+from ...core.console import USAGE_ERROR, Json, Pdf, bold, errors, output, print_json
 from ...core.trust import from_file
 from ..experiment import read_experiment
 from ..make import looking_in
@@ -41,7 +41,8 @@ def run(
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
         help="One or more agents, as [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or "
-        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3.",
+        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. In "
+        "[bold]mine=module:Class:alpha=0.1[/] the label, [bold]mine[/], is what tables and figures call it.",
     )] = None,
     horizon: Annotated[str | None, typer.Option(
         metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
@@ -61,9 +62,11 @@ def run(
         help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
     tensorboard: Annotated[Path | None, typer.Option(
-        metavar="DIR", show_default="none", help="Folder to which generic RL (PPO, ...) logs losses and regret per session.",
+        metavar="DIR", show_default="none", help="Folder to which each run logs as it goes: regret, reward and clicks, "
+        "and the losses of generic RL (PPO, ...). [bold]tensorboard --logdir DIR[/] shows it.",
     )] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    pdf: Pdf = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, show the progress, and write table and figure.
@@ -74,9 +77,9 @@ def run(
 
       clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out results/first
 
-    Your own agent and your own query; arguments after a colon:
+    Your own agent and your own query; arguments after a colon, a label before an equals sign:
 
-      clickgym run DCMRank-v0 --agents my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out mine
+      clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out new
 
     What a file says, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
 
@@ -103,7 +106,7 @@ def run(
                 envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
                 engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
             )  # fmt: skip
-    write_report(out, output(as_json), bounds=bounds, instances=instance or ())
+    write_report(out, output(as_json), bounds=bounds, pdf=pdf, instances=instance or ())
     if as_json:
         print_json(results_document(out))
 

@@ -59,7 +59,7 @@ def play_learner(
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the run.
-        log: a folder for TensorBoard; with frozen weights there is nothing to log.
+        log: a folder for TensorBoard, of what it learns; with frozen weights that is nothing.
 
     Raises:
         RuntimeError: the learner ended before the horizon.

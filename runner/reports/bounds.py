@@ -10,10 +10,11 @@ import numpy as np
 
 from ...core.trust import UntrustedError, from_file
 from ...envs import ClickEnv, load_instance
-from ..labels import model_digest
+from .. import words
+from ..labels import users_digest
 from ..make import make_env
+from ..results import spec_of
 from ..theory.applicable import BoundCurve, applicable_bounds
-from . import words
 
 __all__ = ["HOW_TO_READ", "Theory", "theory_of"]
 
@@ -73,7 +74,8 @@ def _bounds(config: dict[str, Any], env: str, name: str, files: dict[str, str]) 
         return [], dict.fromkeys(["", *config["agents"]], str(error))
     if environment is None:
         return [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
-    return applicable_bounds(environment, config["agents"], config["checkpoints"])
+    specs = {label: spec_of(config, "agents", label) for label in config["agents"]}
+    return applicable_bounds(environment, specs, config["checkpoints"])
 
 
 def _means(instances: list[list[BoundCurve]]) -> list[BoundCurve]:
@@ -95,9 +97,10 @@ def _by_agent(missing: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> gym.Env | None:
     """The environment of a sweep, if it can still be made: with the same instance and the same click model."""
+    spec = spec_of(config, "envs", env)
     for instance in (None, files.get(name, name)):
         try:
-            environment: Any = make_env(env, instance)
+            environment: Any = make_env(spec, instance)
         except UntrustedError:
             raise
         except (ValueError, TypeError, ImportError):
@@ -105,7 +108,7 @@ def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, s
         users = environment.unwrapped
         if not isinstance(users, ClickEnv):
             return None
-        if users.instance == name and model_digest(users.model) == config["models"][f"{env} {name}"]:
+        if users.instance == name and users_digest(env, spec, environment) == config["models"][f"{env} {name}"]:
             return environment
     return None
 

@@ -11,7 +11,7 @@ import polars
 from polars import col
 
 from ..summaries import summary
-from .results import Results
+from ..sweep_results import Results
 
 __all__ = ["results_document"]
 

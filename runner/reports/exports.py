@@ -11,8 +11,8 @@ import polars
 
 from ...core.formats import markdown_text, one_line
 from ...core.templates import templates
+from .. import words
 from ..summaries import ranked, without_regret
-from . import words
 
 __all__ = ["alike_text", "to_latex", "to_markdown"]
 

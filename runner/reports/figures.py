@@ -22,12 +22,12 @@ from matplotlib.transforms import Bbox
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
+from .. import words
 from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
-from . import words
 from .bounds import HOW_TO_READ, Theory
 
-__all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure"]
+__all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure", "write_figure"]
 
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
@@ -35,8 +35,11 @@ ZOOM = 1000
 """The first thousandth of the sessions, where all agents still explore, is left out."""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
-METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None}}
+METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """What would make two files of the same figure differ."""
+FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
+"""How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers refuse Type 3, the choice of
+matplotlib)."""
 SCREEN = 80
 """Pixels per inch, of a figure in a notebook."""
 
@@ -46,6 +49,11 @@ class Picture(Figure):
 
     It needs no pyplot, which would keep it, make it the one that others draw into, and show it a second time.
     """
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As every figure of matplotlib, in the format of the suffix; the fonts of a PDF are those that papers can embed."""
+        with matplotlib.rc_context(FILES):
+            super().savefig(fname, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
         content, (width, height) = io.BytesIO(), self.get_size_inches()
@@ -154,7 +162,7 @@ def _draw_place(
     for bound in bounds:
         panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
-    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(env, without)}")
+    panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(config, env, without)}")
 
 
 def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -> list[Line2D]:
@@ -226,20 +234,37 @@ def _literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def save_figure(figure: Figure, path: Path) -> list[Path]:
+def save_figure(figure: Figure, path: Path, *, pdf: bool = False) -> list[Path]:
     """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         path: without a suffix.
+        pdf: as ``path.pdf``, too.
 
     Returns:
-        The two files.
+        The files.
     """
-    files = {path.with_name(f"{path.name}.{kind}"): kind for kind in METADATA}
-    for file, kind in files.items():
-        write_whole(file, drawn(figure, kind))
-    return list(files)
+    files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg", *["pdf"] * pdf)]
+    for file in files:
+        write_figure(figure, file)
+    return files
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that its suffix names, whole or not at all.
+
+    Args:
+        figure: any figure.
+        path: ``.png``, ``.svg``, ``.pdf``, or what else matplotlib writes.
+
+    Raises:
+        ValueError: matplotlib writes no such files.
+    """
+    kind = path.suffix[1:].lower()
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ValueError(f"{path}: the suffix of a figure's file says its format; expected .pdf, .svg, .png or the like")
+    write_whole(path, drawn(figure, kind))
 
 
 def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
@@ -247,14 +272,14 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
 
     Args:
         figure: any figure.
-        kind: ``"png"`` or ``"svg"``.
+        kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
         transparent: without a background.
     """
     for text in figure.findobj(Text):
         text.set_text(visible(text.get_text(), keep="\n"))
     content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "clickgym"}):
-        figure.savefig(content, format=kind, dpi=150, metadata=METADATA[kind], transparent=transparent)
+    with matplotlib.rc_context(FILES):
+        figure.savefig(content, format=kind, dpi=150, metadata=METADATA.get(kind), transparent=transparent)
     return content.getvalue()
 
 

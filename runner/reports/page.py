@@ -14,9 +14,9 @@ import polars
 from plotly.offline import get_plotlyjs
 
 from ...core.templates import templates
+from .. import words
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
-from . import words
 from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
@@ -52,7 +52,7 @@ def to_html(
     """
     pages = templates(Path(__file__).parent)
     pages.filters |= {"alike": alike_text, "p_value": _p_value}
-    pages.tests["told_optimum"] = words.is_told_optimum
+    pages.tests["told_optimum"] = lambda agent: words.is_told_optimum(config, agent)
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
     theory = Theory({}, []) if theory is None else theory
@@ -72,7 +72,7 @@ def to_html(
         level=f"{LEVEL:.0%}",
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
         data={
-            "envs": [{"name": env, "amount": words.amount_of(env, without)} for env in config["envs"]],
+            "envs": [{"name": env, "amount": words.amount_of(config, env, without)} for env in config["envs"]],
             "agents": agents,
             "steps": config["checkpoints"],
             "separate": bool(words.separate(config)),

@@ -13,14 +13,14 @@ from rich.console import Console
 from ...core.files import make_folder, write_whole
 from ...core.formats import to_csv
 from ...core.terminal import Column, print_table, say
+from .. import words
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
-from . import words
+from ..sweep_results import Results
 from .bounds import Theory, theory_of
 from .exports import to_latex, to_markdown
 from .figures import outside, regret_figure, save_figure
 from .page import to_html
-from .results import Results
 
 __all__ = ["Format", "write_report"]
 
@@ -40,6 +40,7 @@ def write_report(
     log: bool = True,
     out: str | os.PathLike[str] | None = None,
     bounds: bool = False,
+    pdf: bool = False,
     instances: Iterable[str] = (),
 ) -> None:
     """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg``.
@@ -53,6 +54,7 @@ def write_report(
         log: the axes of the figure are logarithmic, or linear.
         out: the folder to write into; None takes that of the results.
         bounds: draw the bounds of the theory into the figure and the page, and say which there are not.
+        pdf: write ``regret.pdf``, too.
         instances: as `theory_of` takes them.
 
     Raises:
@@ -73,17 +75,19 @@ def write_report(
         notes += [*outside(results.frame, results.config, theory, log=log), *theory.notes]
     for note in filter(None, notes):
         say(console, note)
-    if out is None and not formats and not os.access(folder, os.W_OK):
+    if out is None and not formats and not pdf and not os.access(folder, os.W_OK):
         return
-    files = _write(target, results, theory, formats, log)
+    files = _write(target, results, theory, formats, log, pdf)
     say(console, f"Results in {target}: {', '.join([*files, *([TABLE] if out is None else [])])}")
 
 
-def _write(target: Path, results: Results, theory: Theory | None, formats: Collection[Format], log: bool) -> list[str]:
+def _write(
+    target: Path, results: Results, theory: Theory | None, formats: Collection[Format], log: bool, pdf: bool
+) -> list[str]:
     """Write summary, figure and formats, and return the names of the files."""
     table, timings, config = results.frame, results.timings, results.config
     write_whole(target / SUMMARY, to_csv(summary(table, timings, ("env", "instance", "agent"))))
-    pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret")
+    pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret", pdf=pdf)
     writers: dict[str, Callable[..., str]] = {
         "html": partial(to_html, theory=theory, log=log),
         "md": to_markdown,

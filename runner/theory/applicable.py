@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,7 +21,7 @@ class BoundCurve(NamedTuple):
 
     Attributes:
         bound: its name in `BOUNDS`.
-        agent: the agent that it is about, as it was named; empty for a lower bound, which is about all.
+        agent: the label of the agent that it is about; empty for a lower bound, which is about all.
         values: ``(n,)`` regret, infinite where the theorem says nothing.
     """
 
@@ -47,14 +47,14 @@ class BoundCurve(NamedTuple):
 
 
 def applicable_bounds(
-    env: gym.Env[Any, Any], agents: Sequence[str], steps: ArrayLike
+    env: gym.Env[Any, Any], agents: Mapping[str, str], steps: ArrayLike
 ) -> tuple[list[BoundCurve], dict[str, str]]:
     """The lower bounds of an environment and the upper bounds of agents in it.
 
     Args:
         env: an environment of clickgym, wrapped or not.
-        agents: as the command line names them, ``"CascadeDUCB:epsilon=0.6"``. A hyper-parameter that a theorem does not
-            speak of leaves no bound.
+        agents: by label, as the command line names them, ``"CascadeDUCB:epsilon=0.6"``. A hyper-parameter that a theorem does
+            not speak of leaves no bound.
         steps: ``(n,)`` sessions, each a horizon of its own.
 
     Returns:
@@ -62,11 +62,12 @@ def applicable_bounds(
 
     Example:
         >>> from clickgym.runner.make import make_env
-        >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), ["BatchRank", "TopRank"], [1000, 100_000])
+        >>> agents = {"BatchRank": "BatchRank", "mine": "TopRank"}
+        >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), agents, [1000, 100_000])
         >>> [(curve.words, f"{curve.values[-1]:.2g}") for curve in curves]
         [('lower bound', '61'), ('upper bound of BatchRank', '8.5e+08')]
         >>> missing
-        {'TopRank': 'clickgym knows none'}
+        {'mine': 'clickgym knows none'}
     """
     kind = getattr(env.unwrapped, "model").kind  # noqa: B009
     candidates = list(_candidates(kind, agents))
@@ -82,13 +83,13 @@ def applicable_bounds(
     return curves, missing
 
 
-def _candidates(kind: str, agents: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _candidates(kind: str, agents: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The lower bounds of a click model, then the upper bounds of agents: name, agent and its hyper-parameters."""
     for name, bound in BOUNDS.items():
         if bound.kind == "lower" and kind in bound.models:
             yield name, "", {}
-    for agent in agents:
-        class_name, hyperparameters = parse_spec(agent)
+    for agent, spec in agents.items():
+        class_name, hyperparameters = parse_spec(spec)
         for name, bound in BOUNDS.items():
             if class_name in bound.agents:
                 yield name, agent, hyperparameters

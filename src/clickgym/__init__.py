@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .runner.check_agent import check_agent
     from .runner.loop import AgentError
     from .runner.make import make_agent
-    from .runner.reports.results import Results
     from .runner.run import Result, run
     from .runner.sweep import sweep
+    from .runner.sweep_results import Results
 
 __version__ = version("clickgym")
 __all__ = [
@@ -59,7 +59,7 @@ __all__ = [
 _LATER = {
     "AgentError": ".runner.loop",
     "Result": ".runner.run",
-    "Results": ".runner.reports.results",
+    "Results": ".runner.sweep_results",
     "Scorecard": ".lab.bench.card",
     "agents": ".agents",
     "bench": ".lab.bench.card",

@@ -693,7 +693,7 @@ def test_sweep(tmp_path):
     table = clickgym.sweep(
         ["ContextualUBMRank-v0"], ["UBMLinUCB:alpha=0.5", "LinearTS", "Random"], 2000, 2, out=tmp_path / "out", n_jobs=2,
         instances=["linear:n_items=8,n_positions=3,n_features=4,seed=2"],
-    )  # fmt: skip
+    ).frame  # fmt: skip
     last = table.filter(table["step"] == 2000).group_by("agent").agg(polars.col("regret").mean())
     regret = dict(zip(last["agent"], last["regret"], strict=True))
     assert regret["UBMLinUCB:alpha=0.5"] < regret["Random"] / 3

@@ -28,7 +28,7 @@ from clickgym.lab.bench.tasks import ABILITIES, candidates
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.study import CM, PBM, Curves, estimate
-from clickgym.runner.reports.results import Results
+from clickgym.runner.sweep_results import Results
 from clickgym.runner.theory.assumptions import MAX_LISTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -606,11 +606,11 @@ def test_what_generic_rl_loses_late(says):
 
 def test_tables_beside_generic_rl_come_out_again_where_agents_are_compiled(says):
     text = prose(DOCS / "rl.md")
-    short = Results(clickgym.sweep([PBM], ["CascadeKLUCB", "EpsilonGreedy", "TopRank", "Random"], 10**4, 5)).table()
+    short = clickgym.sweep([PBM], ["CascadeKLUCB", "EpsilonGreedy", "TopRank", "Random"], 10**4, 5).table()
     for row in short.iter_rows(named=True):
         assert f"| `{row['agent']}` | {regret_text(row['regret'], row['regret_ci95'])} |" in text
     agents, places = ["CascadeKLUCB", "TopRank", "BatchRank"], [10**4, 10**5, 2 * 10**5, 5 * 10**5, 10**6]
-    table = clickgym.sweep([PBM], agents, 10**6, 3, checkpoints=places)
+    table = clickgym.sweep([PBM], agents, 10**6, 3, checkpoints=places).frame
     for agent in agents:
         last = table.filter(agent=agent, step=10**6)["regret"]
         cells = [f"{mean_at(table, PBM, agent, n):,.0f}" for n in places]
@@ -740,8 +740,8 @@ def test_documents_come_out_again(data_folder, tmp_path, monkeypatch, capsys):
     text = (DOCS / "contextual.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip().splitlines()[-1] in text
     rows = re.findall(r"^\| `(\S+)` \| ([\d,]+ ± \d+) \| [\d,]+ ± \d+ \|$", text, flags=re.MULTILINE)
-    again = Results(
-        clickgym.sweep(["ContextualUBMRank-v0"], [agent for agent, _ in rows], 10**5, 5, instances=["letor-svd.json"])
+    again = clickgym.sweep(
+        ["ContextualUBMRank-v0"], [agent for agent, _ in rows], 10**5, 5, instances=["letor-svd.json"]
     ).table()
     regrets = {row["agent"]: f"{row['regret']:,.0f} ± {row['regret_ci95']:.0f}" for row in again.iter_rows(named=True)}
     assert regrets == dict(rows)

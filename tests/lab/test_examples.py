@@ -80,7 +80,8 @@ def test_the_custom_agent_of_the_page_works(page):
 def test_own_parameters(tmp_path):
     out = example("own_parameters.py", "--horizon", "500", "--out", "out", cwd=tmp_path)
     assert "best list [0 1 2]" in out
-    assert "shop" in out
+    assert "Fixed" in out
+    assert clickgym.Results(tmp_path / "out" / "sweep").config["instances"] == ["shop"]
 
 
 def test_zoghi_figure1(tmp_path):

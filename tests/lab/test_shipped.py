@@ -22,8 +22,8 @@ from clickgym.lab.commands.reseal import Original, renewed, reseal
 from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.study import Curves
-from clickgym.runner.reports.results import Results
 from clickgym.runner.sweep import sweep
+from clickgym.runner.sweep_results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, SWEEPS = ROOT / "docs" / "results", ROOT / "docs" / "sweeps"
@@ -201,7 +201,7 @@ def test_sweeps_that_ship_come_out_again(name):
     assert sum(file.stat().st_size for file in (SWEEPS / name).iterdir()) < 400_000
     if not all(env in ENVIRONMENTS for env in shipped.config["envs"]):
         pytest.skip("its users are made of data that do not ship")
-    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"])
+    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"]).frame
     there = shipped.frame.filter(polars.col("agent").is_in(compiled), run=0)
     assert_frame_equal(again, there.select(again.columns), check_row_order=False)
 
@@ -216,9 +216,12 @@ def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
 
 
 def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
-    words = ["study", "nonstat-fig1", "--from", str(RESULTS), "--out", str(tmp_path)]
+    words = ["study", "nonstat-fig1", "--from", str(RESULTS), "--out", str(tmp_path), "--pdf"]
     assert main(words) == 0
-    assert "converges again" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "converges again" in printed
+    assert "nonstat-fig1.svg, nonstat-fig1.pdf" in printed
+    assert b"/Type3" not in (tmp_path / "nonstat-fig1.pdf").read_bytes()
     there = json.loads((RESULTS / "nonstat-fig1.json").read_text(encoding="utf-8"))
     assert json.loads((tmp_path / "nonstat-fig1.json").read_text(encoding="utf-8")) == there
     assert (tmp_path / "nonstat-fig1.parquet").read_bytes() == (RESULTS / "nonstat-fig1.parquet").read_bytes()

@@ -229,7 +229,7 @@ def written(file):
     out, printed = file.parent / "written", io.StringIO()
     words = ["--agents", "TopRank", "EpsilonGreedy:epsilon=0.2", "--horizon", "2e3", "--runs", "1", "--out", str(out)]
     with contextlib.redirect_stdout(printed):
-        assert main(["decide", str(file), "--query", "shoes", *words]) == 0
+        assert main(["decide", str(file), "--query", "shoes", "--pdf", *words]) == 0
     return out, printed.getvalue()
 
 
@@ -240,6 +240,7 @@ def test_the_command_writes_a_page_and_what_it_rests_on(written):
     assert "The log does not say with which probability" in printed
     for name in ("decision.html", "decision.png", "decision.svg", "decision.json", "instance.json", "agents/results.parquet"):
         assert (out / name).exists()
+    assert b"/Type3" not in (out / "decision.pdf").read_bytes()
     assert load_instance(out / "instance.json").estimation["items"] == ["a", "b", "c", "d"]
     found = json.loads((out / "decision.json").read_text(encoding="utf-8"))
     assert found["recommended"] == ["d", "c", "b"]

@@ -168,6 +168,7 @@ WRONG = {
     "all and top": (["--all", "--top", "3"], "--all and --top contradict each other"),
     "top": (["--top", "0"], "top is 0"),
     "jobs": (["--all", "--jobs", "0"], "n_jobs is 0"),
+    "pdf": (["--all", "--pdf"], "--pdf is for the figure of one query"),
 }
 
 

@@ -19,9 +19,9 @@ from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
-from clickgym.runner.reports.words import command_of
 from clickgym.runner.results import Trial, read_results
 from clickgym.runner.summaries import average, summary
+from clickgym.runner.words import command_of
 
 
 @pytest.fixture(scope="module")

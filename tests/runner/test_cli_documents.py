@@ -154,7 +154,7 @@ def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, 
     wanted = clickgym.sweep(
         ["PBMRank-v0"], ["TopRank"], 1000, 2, seed=4, instances=[instance, "yandex-9"], checkpoints=[10, 100], metrics=["ndcg"]
     )
-    assert table.filter(agent="TopRank").equals(wanted)
+    assert table.filter(agent="TopRank").equals(wanted.frame)
     assert "mine:Mine" in capsys.readouterr().out
 
 

@@ -239,7 +239,7 @@ def swept(tmp_path_factory):
 
     def make(*envs: str):
         out = tmp_path_factory.mktemp("sweep")
-        return out, clickgym.sweep(envs, ["Random", "TopRank"], 400, 3, out=out, n_jobs=1, engine="python")
+        return out, clickgym.sweep(envs, ["Random", "TopRank"], 400, 3, out=out, n_jobs=1, engine="python").frame
 
     return {"mixed": make("GuestShop-v0", "GuestShelf-v0"), "unknown": make("GuestShop-v0")}
 

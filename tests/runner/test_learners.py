@@ -185,8 +185,8 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs)
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs)
+    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs).frame
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
     assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
@@ -257,11 +257,12 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     log = tmp_path / "log"
     table = clickgym.sweep(
         ["PBMRank-v0"], ["PPO:n_envs=8,batch_size=8", "Random"], 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log
-    )
-    (file,) = log.rglob("events.*")
+    ).frame
+    (file,) = log.rglob("PPO*/0/events.*")
     assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8/0"
     events = EventAccumulator(str(file.parent)).Reload()
-    assert {"sessions/regret", "sessions/regret_per_session", "train/value_loss"} <= set(events.Tags()["scalars"])
+    of_all = EventAccumulator(str(file.parents[2] / "Random" / "0")).Reload().Tags()["scalars"]
+    assert {"sessions/regret", "sessions/regret_per_session", *of_all, "train/value_loss"} <= set(events.Tags()["scalars"])
     last = events.Scalars("sessions/regret")[-1]
     regret = table.filter(polars.col("agent") != "Random", polars.col("step") == last.step)["regret"]
     assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
@@ -275,17 +276,17 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
 def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    clickgym.run(quick("A2C", protocol="meta", train_sessions=400, seed=0), ClickEnv(SMALL), 10, seed=0, tensorboard=tmp_path)
+    agent = quick("A2C", protocol="meta", train_sessions=400, seed=0)
+    result = clickgym.run(agent, ClickEnv(SMALL), 10, seed=0, tensorboard=tmp_path)
     events = EventAccumulator(str(tmp_path)).Reload()
     assert "train/value_loss" in events.Tags()["scalars"]
     assert events.Scalars("train/value_loss")[-1].step == 392  # of 400, the first after the gradient step at 384
-    assert "sessions/regret" not in events.Tags()["scalars"]
+    regret = events.Scalars("sessions/regret")  # of the frozen policy, as of any agent
+    assert [entry.step for entry in regret] == result.steps.tolist()
+    assert [entry.value for entry in regret] == pytest.approx(result.regret.tolist(), rel=1e-6)
 
 
 def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    agent = clickgym.agents.Random(4, 3, seed=0)
-    with pytest.raises(ValueError, match="Random has nothing to log"):
-        clickgym.run(agent, ClickEnv(SMALL), 10, tensorboard=tmp_path)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(ImportError, match=r'pip install "clickgym\[tensorboard\]"'):
         clickgym.run(quick("PPO"), ClickEnv(SMALL), 10, tensorboard=tmp_path)
@@ -343,7 +344,7 @@ class Deaf(PPO):
 def test_a_class_of_ones_own_in_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
-    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1)
+    table = clickgym.sweep(["PBMRank-v0"], ["own_ppo:MyPPO:boldness=2.0,n_envs=4"], 50, 1, out="out", n_jobs=1).frame
     assert table["agent"].unique().to_list() == ["own_ppo:MyPPO:boldness=2.0,n_envs=4"]
     agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
     assert agent.arguments()["boldness"] == 2.0

@@ -21,8 +21,8 @@ from clickgym.envs import ClickEnv, PositionBasedModel, load_instance
 from clickgym.envs.guests import sizes_of
 from clickgym.runner.labels import by_label, fingerprint, own_label
 from clickgym.runner.make import agent_class, make_env
-from clickgym.runner.reports.words import command_of, is_told_optimum, unit_of
 from clickgym.runner.results import read_results
+from clickgym.runner.words import command_of, is_told_optimum, unit_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -92,7 +92,7 @@ def mine(tmp_path, monkeypatch, imported):
 
 
 def sweep(envs, agents, out, **arguments):
-    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments)
+    return clickgym.sweep(envs, agents, 200, 2, **{"seed": 3, "n_jobs": 1, "out": out} | arguments).frame
 
 
 # --------------------------------------------------------------------------------------------------------------- one label
@@ -353,10 +353,10 @@ def test_reports_speak_of_every_label(mine, tmp_path, capsys):
     assert "a b" in capsys.readouterr().out
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users, a b)")
-    assert [unit_of(env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
+    assert [unit_of({}, env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [
         "reward", "reward", "clicks", "reward",
     ]  # fmt: skip
-    assert not is_told_optimum("a b")
+    assert not is_told_optimum({}, "a b")
 
 
 def test_a_script_and_its_ids_are_not_named_by_the_command_line(mine):

@@ -216,7 +216,7 @@ def test_a_sweep_has_a_column_for_each_metric(tmp_path):
                 engine=engine,
                 metrics=["violations", "ndcg"],
                 **arguments,
-            )
+            ).frame
         )
         assert tables[-1].columns == [
             "env",

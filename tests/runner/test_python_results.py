@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -22,13 +24,18 @@ AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results") / "out"
-    clickgym.sweep(ENVS, AGENTS, 2000, 3, out=folder, instances=INSTANCES)
-    return folder
+    return tmp_path_factory.mktemp("results") / "out"
 
 
-@pytest.fixture(params=["folder", "frame"])
-def results(request, folder):
+@pytest.fixture(scope="module")
+def returned(folder):
+    return clickgym.sweep(ENVS, AGENTS, 2000, 3, out=folder, instances=INSTANCES)
+
+
+@pytest.fixture(params=["returned", "folder", "frame"])
+def results(request, returned, folder):
+    if request.param == "returned":
+        return returned
     return clickgym.Results(folder if request.param == "folder" else polars.read_parquet(folder / "results.parquet"))
 
 
@@ -82,6 +89,81 @@ assert "matplotlib.pyplot" not in sys.modules
 
 
 # ------------------------------------------------------------------------------------------------------------- a sweep
+
+
+def test_a_sweep_returns_the_results_of_its_folder(returned, folder):
+    there = clickgym.Results(folder)
+    assert (repr(returned), returned._repr_html_()) == (repr(there), there._repr_html_())
+    assert returned.frame.equals(there.frame)
+    assert returned.timings.equals(there.timings)
+    assert returned.config == there.config
+    assert returned.plot()._supxlabel.get_text() == there.plot()._supxlabel.get_text() != ""
+
+
+def test_a_sweep_returns_what_was_asked_for_and_not_all_that_the_folder_holds(returned, folder):
+    some = clickgym.sweep(ENVS[1:], AGENTS[:2], 2000, 2, out=folder, instances=INSTANCES[:1])
+    assert repr(some) == "<Results: 2 agents, 1 environment, 1 instance, 2 runs, 2,000 sessions>"
+    wanted = returned.frame.filter(
+        polars.col("agent").is_in(AGENTS[:2]), polars.col("run") < 2, env=ENVS[1], instance=INSTANCES[0]
+    )
+    assert some.frame.equals(wanted)
+    assert len(some.timings) == 4
+
+
+def test_without_a_folder_times_and_the_command_are_known_too():
+    results = clickgym.sweep(ENVS[:1], AGENTS[:2], 100, 2)
+    assert {"ns_per_session", "engine"} <= set(results.table().columns)
+    assert "clickgym run PBMRank-v0 --agents TopRank CascadeKLUCB" in results.plot()._supxlabel.get_text()
+
+
+# ----------------------------------------------------------------------------------- the frame that version 1.0 returned
+
+
+@pytest.mark.parametrize(
+    ("use", "names"),
+    [
+        (lambda table: table.filter(polars.col("step") == 2000).rows(), ".filter"),
+        (lambda table: table.columns, ".columns"),
+        (lambda table: table["regret"].to_list(), "['regret']"),
+        (lambda table: table[3, "agent"], "[(3, 'agent')]"),
+        (lambda table: len(table), "results.frame"),
+        (lambda table: [column.name for column in table], "results.frame"),
+        (lambda table: ("agent" in table, "nothing" in table), "results.frame"),
+        (lambda table: table.select("agent", "regret").rows(), ".select"),
+        (lambda table: table.select(polars.col("regret").mean()).item(), ".select"),
+        (lambda table: table.select(["run", "step", "env", "instance"]).rows(), ".select"),
+        (lambda table: table.select(regret=polars.col("regret") / 2).rows(), ".select"),
+        (lambda table: table.sort("regret").group_by("agent", maintain_order=True).len().rows(), ".sort"),
+        (lambda table: np.asarray(table).tolist(), ".__array__"),
+    ],
+)
+def test_what_1_0_did_with_the_frame_of_a_sweep_works_and_names_the_frame(returned, use, names):
+    with pytest.warns(DeprecationWarning, match="sweep returns Results") as warnings:
+        there = use(returned)
+    assert there == use(returned.frame)
+    assert all(names in str(warning.message) and warning.filename == __file__ for warning in warnings)
+
+
+@pytest.mark.filterwarnings("ignore:sweep returns Results")
+def test_other_libraries_still_take_results_for_a_frame(returned):
+    assert polars.DataFrame(returned).equals(returned.frame)
+
+
+def test_results_of_a_table_may_be_results(returned):
+    assert clickgym.Results(returned).frame is returned.frame
+    assert clickgym.Results(returned).table().equals(returned.table())
+
+
+@pytest.mark.filterwarnings("error")
+def test_results_are_no_frame_to_those_who_only_look(returned):
+    assert returned
+    assert not hasattr(returned, "nonsense")
+    assert not hasattr(returned, "_repr_mimebundle_")
+    for copied in (copy.deepcopy(returned), pickle.loads(pickle.dumps(returned))):
+        assert isinstance(copied, clickgym.Results)
+        assert copied.frame.equals(returned.frame)
+    with pytest.raises(AttributeError, match="'Results' object has no attribute 'nonsense'"):
+        returned.nonsense  # noqa: B018
 
 
 def test_the_table_is_that_of_the_command_line(results, folder):
@@ -142,6 +224,29 @@ def test_linear_axes_show_the_first_sessions_and_who_never_loses(results):
     assert len(axes.lines[0].get_xdata()) == len(results.config["checkpoints"])
 
 
+def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
+    for name, start in (("regret.pdf", b"%PDF"), ("regret.svg", b"<?xml"), ("regret.PNG", b"\x89PNG")):
+        figure = results.plot(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    figure.savefig(tmp_path / "saved.pdf")
+    for name in ("regret.pdf", "saved.pdf"):
+        content = (tmp_path / name).read_bytes()
+        assert b"/Type3" not in content
+        assert content.count(b"/FontFile2") == content.count(b"/Subtype /Type0") > 0  # embedded as TrueType
+    for name, error, says in (
+        ("regret.foo", ValueError, "expected .pdf, .svg, .png or the like"),
+        ("regret", ValueError, "expected .pdf, .svg, .png or the like"),
+        (3, TypeError, "path is 3; expected a path"),
+    ):
+        with pytest.raises(error, match=says):
+            results.plot(name)
+
+
+def test_plot_takes_per_instance_where_it_stood_in_1_0(results):
+    with pytest.warns(DeprecationWarning, match="give per_instance by name"):
+        assert len(results.plot(True).axes) == 4
+
+
 def test_some_agents_and_environments_are_taken_in_the_order_of_their_names(results):
     chosen = results.select(["Random", "TopRank"], ENVS[1:])
     assert (chosen.config["agents"], chosen.config["envs"]) == (["Random", "TopRank"], ENVS[1:])
@@ -190,8 +295,8 @@ def test_rows_become_a_pandas_frame_column_by_column(results, monkeypatch):
     ("source", "error", "says"),
     [
         ("nowhere", ValueError, "is not a results folder"),
-        (3, TypeError, "results are 3; expected a results folder, or the polars frame that sweep returns"),
-        (polars.DataFrame({"env": ["E"]}), ValueError, "no column 'instance'; expected the frame that sweep returns"),
+        (3, TypeError, "results are 3; expected a results folder, or a polars frame of results"),
+        (polars.DataFrame({"env": ["E"]}), ValueError, "no column 'instance'; expected the frame of a sweep"),
     ],
 )
 def test_what_holds_no_results_is_refused(source, error, says):

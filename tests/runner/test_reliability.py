@@ -35,7 +35,7 @@ RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"
 
 def sweep(out, agents=("TopRank", "Random"), runs=3, **changed):
     arguments = {**ARGUMENTS, **changed}
-    return clickgym.sweep(["PBMRank-v0"], agents, runs=runs, out=out, **arguments)
+    return clickgym.sweep(["PBMRank-v0"], agents, runs=runs, out=out, **arguments).frame
 
 
 @pytest.fixture

@@ -27,8 +27,10 @@ from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.reports.report import write_report
-from clickgym.runner.reports.results import Results
-from clickgym.runner.reports.words import (
+from clickgym.runner.results import read_results
+from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
+from clickgym.runner.sweep_results import Results
+from clickgym.runner.words import (
     command_of,
     commands_of,
     heading,
@@ -37,8 +39,6 @@ from clickgym.runner.reports.words import (
     what_is_tested,
     what_is_told,
 )
-from clickgym.runner.results import read_results
-from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 
@@ -267,7 +267,7 @@ def test_latex_reads_as_the_table(results):
     for section, env in zip(sections, results[2]["envs"], strict=True):
         title, *rows = section.strip().splitlines()
         title = unescape(re.fullmatch(r"\\multicolumn\{7\}\{l\}\{\\textit\{(.*)\}\} ?", title)[1])
-        assert title == f"{env} (regret in {unit_of(env)})"
+        assert title == f"{env} (regret in {unit_of({}, env)})"
         read.append([essential([unescape(cell.strip()) for cell in re.split(r"(?<!\\)&", row)]) for row in rows])
     assert read == list(wanted_cells(results).values())
     (caption,) = (line for line in lines if line.startswith(r"\caption{"))
@@ -525,6 +525,17 @@ def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
         assert cell in texts["report.md"]
         assert cell in page
     assert "over the 1 pair of an environment and instance" in page
+
+
+def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsys):
+    assert main(["report", str(plain), "--out", str(tmp_path), "--pdf"]) == 0
+    assert "regret.png, regret.svg, regret.pdf, summary.csv" in capsys.readouterr().out
+    content = (tmp_path / "regret.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+    assert main(["report", str(plain), "--out", str(tmp_path / "again"), "--pdf"]) == 0
+    assert (tmp_path / "again" / "regret.pdf").read_bytes() == content  # no time of writing stands in it
 
 
 def test_linear_axes_hold_for_figure_and_page(plain, tmp_path, monkeypatch):

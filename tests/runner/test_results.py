@@ -24,10 +24,10 @@ from clickgym.runner.callback import Callback
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
-from clickgym.runner.reports.words import commands_of, heading, what_is_tested, what_is_told
 from clickgym.runner.results import Trial, merge, read_parts, read_results, trials_of
 from clickgym.runner.summaries import average, pairwise, ranked
 from clickgym.runner.sweep import sweep_again
+from clickgym.runner.words import commands_of, heading, what_is_tested, what_is_told
 
 V01 = Path(__file__).parents[1] / "data" / "v0.1" / "sweep"
 ENVS, AGENTS, INSTANCES = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], ["yandex-9", "yandex-990"]
@@ -38,7 +38,7 @@ FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANC
 def sweep(out, **changed):
     """A small sweep of everything, in one thread, with some arguments changed."""
     arguments = {"horizon": 300, "seed": 5, "checkpoints": [10, 300], "n_jobs": 1, **ALL, **changed}
-    return clickgym.sweep(arguments.pop("envs"), arguments.pop("agents"), out=out, **arguments)
+    return clickgym.sweep(arguments.pop("envs"), arguments.pop("agents"), out=out, **arguments).frame
 
 
 class Played(Callback):
@@ -237,7 +237,7 @@ def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     folder = as_then(tmp_path / "out", cells)
     then, _, before = read_results(folder)
     arguments = {"horizon": 2000, "metrics": ["any_click", "ndcg"]}
-    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **arguments)
+    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **arguments).frame
     assert_frame_equal(same, then)
     assert json.loads((folder / "config.json").read_text()) == before
     played = Played()
@@ -247,7 +247,7 @@ def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     assert len(played.trials) == 3 * (3 + 3)
     assert config["parts"][0] == before
     assert_frame_equal(table.join(then.select(Trial._fields).unique(), on=Trial._fields, how="semi"), then)
-    assert_frame_equal(table, clickgym.sweep(before["envs"], agents, runs=3, **arguments))
+    assert_frame_equal(table, clickgym.sweep(before["envs"], agents, runs=3, **arguments).frame)
 
 
 # ---------------------------------------------------------------------------------------------------------------- damage
@@ -258,6 +258,8 @@ def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     [
         ({"envs": ["DCMRank-v0"]}, "results.parquet has Trial"),
         ({"envs": [3]}, "config.json is not the configuration of a sweep"),
+        ({"labels": {"agents": ["Random"]}}, "config.json is not the configuration of a sweep"),
+        ({"labels": {"agents": {"mine": 3}}}, "config.json is not the configuration of a sweep"),
         ({"agents": ["Random"]}, "results.parquet has Trial.*, which config.json does not name"),
         ({"instances": ["yandex-990"]}, "results.parquet has Trial"),
         ({"models": {}}, "results.parquet has Trial"),
@@ -340,8 +342,9 @@ def test_folders_merge_into_that_of_one_sweep(whole, tmp_path, capsys):
     sweep(tmp_path / "b", envs=ENVS[:1], instances=INSTANCES[:1])  # some of it is in the others, too
     sweep(tmp_path / "c", agents=AGENTS[1:])
     before = [files(tmp_path / name) for name in "abc"]
-    assert main(["merge", *(str(tmp_path / name) for name in "abc"), "--out", str(tmp_path / "all")]) == 0
-    assert f"Results in {tmp_path / 'all'}" in capsys.readouterr().out
+    assert main(["merge", *(str(tmp_path / name) for name in "abc"), "--out", str(tmp_path / "all"), "--pdf"]) == 0
+    assert f"Results in {tmp_path / 'all'}: regret.png, regret.svg, regret.pdf" in capsys.readouterr().out
+    assert (tmp_path / "all" / "regret.pdf").exists()
     assert_frame_equal(read_results(tmp_path / "all")[0], read_results(whole)[0])
     assert [files(tmp_path / name) for name in "abc"] == before
     played = Played()

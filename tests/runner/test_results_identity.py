@@ -22,7 +22,7 @@ def whole(tmp_path_factory):
 
 
 def again(folder):
-    return clickgym.sweep(ENVS, AGENTS, 50, RUNS, instances=INSTANCES, out=folder, n_jobs=1)
+    return clickgym.sweep(ENVS, AGENTS, 50, RUNS, instances=INSTANCES, out=folder, n_jobs=1).frame
 
 
 MINE = Trial(ENVS[0], INSTANCES[0], AGENTS[0], 0)

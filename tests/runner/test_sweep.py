@@ -70,32 +70,32 @@ def ordered(table):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The table of an undisturbed sweep in one thread."""
-    return clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1)
+    return clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1).frame
 
 
 # ------------------------------------------------------------------------------------------- what must not change numbers
 
 
 def test_order_and_workers_change_nothing(reference, tmp_path):
-    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=3)
+    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=3).frame
     assert_frame_equal(ordered(table), ordered(reference))
 
 
 def test_another_agent_and_another_run_change_no_other_number(reference, tmp_path):
-    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 3000, 4, seed=5, out=tmp_path / "out")
+    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 3000, 4, seed=5, out=tmp_path / "out").frame
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
     assert_frame_equal(same, reference)
 
 
 def test_the_python_engine_gives_the_same_table(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", engine="python", n_jobs=1)
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
     assert_frame_equal(table, reference)
 
 
 @pytest.mark.parametrize("checkpoints", [range(1, 3000, 7), [3000]])
 def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints):
     # Chunks of the compiled loop end at every checkpoint: here after 7 sessions each, or when their time is over.
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints)
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints).frame
     names = ["env", "instance", "agent", "run", "step"]
     common = table.join(reference, on=names, how="semi")
     assert set(common["step"].unique()) >= {3000}
@@ -103,7 +103,7 @@ def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints)
 
 
 def test_another_seed_gives_other_numbers(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=6, out=tmp_path / "out")
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=6, out=tmp_path / "out").frame
     assert not table["clicks"].equals(reference["clicks"])
 
 
@@ -120,7 +120,7 @@ def test_seeds_come_from_names():
 def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
     arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.0002'], 300, 5, seed=5, n_jobs=2"
     code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
-    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1"))
+    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1")).frame
     rng = np.random.default_rng(0)
     kills, progress = 0, []
     for delay in [*rng.uniform(0.6, 2.2, size=3), 600]:
@@ -152,28 +152,30 @@ def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
             self.fresh += 1
 
     first, second = Count(), Count()
-    tables = [clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback) for callback in (first, second)]
+    tables = [
+        clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out", callback=callback).frame for callback in (first, second)
+    ]
     assert (first.trials, first.done, first.fresh) == (8, 0, 8)
     assert (second.trials, second.done, second.fresh) == (8, 8, 0)
     assert_frame_equal(*tables)
 
 
 def test_the_name_of_the_folder_is_no_pattern(tmp_path):
-    first = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*")
-    again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*")
+    first = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
+    again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
     assert again.equals(first)
     assert read_results(tmp_path / "a[1]*")[0].equals(first)
 
 
 def test_half_written_files_of_a_killed_sweep_are_not_read(tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out")
+    table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame
     cell = next((tmp_path / "out" / "cells").iterdir())
     cell.rename(cell.with_name(f"{cell.name}.123.partial"))
-    assert_frame_equal(clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out"), table)
+    assert_frame_equal(clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame, table)
 
 
 def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
-    table = clickgym.sweep(["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"])
+    table = clickgym.sweep(["PBMRank-v0"], AGENTS, 200, 2, seed=3, out=tmp_path / "out", instances=["yandex-9"]).frame
     read, timings, config = read_results(tmp_path / "out")
     assert_frame_equal(read, table)
     assert table.columns == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
@@ -215,22 +217,6 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
     assert workers == [3, 2]
 
 
-def test_each_run_of_a_learner_logs_to_a_folder_named_by_its_trial(tmp_path, monkeypatch):
-    folders = []
-
-    def run(*arguments, tensorboard, **others):
-        folders.append(tensorboard)
-        return clickgym.run(*arguments, **others)
-
-    module = sys.modules["clickgym.runner.sweep"]
-    monkeypatch.setattr(module, "check_tensorboard", lambda: None)
-    monkeypatch.setattr(module, "Learner", clickgym.agents.Random)  # which learns nothing, but is soon played
-    monkeypatch.setattr(module, "run", run)
-    log, agents = tmp_path / "log", {"a b/c": "Random", "TopRank": "TopRank"}
-    clickgym.sweep(ENVS[:1], agents, 10, 1, n_jobs=1, out=tmp_path / "out", tensorboard=log)
-    assert sorted(folders, key=str) == [log / "PBMRank-v0" / "yandex-9982" / "a_b_c" / "0", None]
-
-
 def test_a_sweep_over_no_instance_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no instance was named"):
         clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", instances=[])
@@ -241,9 +227,9 @@ def test_a_sweep_over_no_instance_is_refused(tmp_path):
 
 
 def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference, tmp_path, own_agent):
-    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=2)
+    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=2).frame
     assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out=tmp_path / "alone", n_jobs=1)
+    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out=tmp_path / "alone", n_jobs=1).frame
     same = (polars.col("agent") == own_agent) & (polars.col("env") == "CMRank-v0") & (polars.col("run") == 0)
     assert_frame_equal(table.filter(same), alone)
     _, timings, _ = read_results(tmp_path / "out")
@@ -281,7 +267,7 @@ def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out")
+        table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out").frame
     assert_frame_equal(table, reference)
 
 

@@ -54,7 +54,7 @@ def own(tmp_path_factory):
 
 def test_bounds_of_a_pair_are_the_functions_values():
     env, steps = make_env("CMRank-v0"), [10, 1000, 100_000]
-    curves, missing = applicable_bounds(env, AGENTS, steps)
+    curves, missing = applicable_bounds(env, {agent: agent for agent in AGENTS}, steps)
     found = {curve.label: curve.values for curve in curves}
     wanted = {
         "lower bound, asymptotic (Kveton et al. 2015, Theorem 4)": cascade_lower(env, steps),
@@ -83,7 +83,7 @@ def test_bounds_of_a_pair_are_the_functions_values():
     ],
 )  # fmt: skip
 def test_a_bound_that_does_not_apply_is_named_with_its_reason(env, agent, whose, reason):
-    curves, missing = applicable_bounds(make_env(env), [agent], [1000])
+    curves, missing = applicable_bounds(make_env(env), {agent: agent}, [1000])
     assert re.search(reason, missing[whose])
     assert whose not in [curve.agent for curve in curves]
 
@@ -99,7 +99,7 @@ def test_a_bound_that_does_not_apply_is_named_with_its_reason(env, agent, whose,
     ],
 )
 def test_every_upper_bound_is_reached_by_some_pair(env, agent):
-    curves, missing = applicable_bounds(make_env(env), [agent], [1000])
+    curves, missing = applicable_bounds(make_env(env), {agent: agent}, [1000])
     (curve,) = [curve for curve in curves if curve.agent]
     assert agent.partition(":")[0] in BOUNDS[curve.bound].agents
     assert agent not in missing

@@ -21,6 +21,7 @@ __all__ = [
     "OPEN_FLAG",
     "USAGE_ERROR",
     "Json",
+    "Pdf",
     "bold",
     "compiling_told",
     "errors",
@@ -36,6 +37,8 @@ OPEN_FLAG = "clickgym.flag"
 """Where in the context of a command the flag is that takes several values, and whose values the words end with."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at full precision; all else goes to stderr.")]
+
+Pdf = Annotated[bool, typer.Option("--pdf", help="Write the figure as PDF, too, with fonts that a paper can embed.")]
 
 
 def output(as_json: bool = False) -> Console:

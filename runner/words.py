@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars
 
-from ...core.formats import duration, regret_text
-from ...envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
-from ..labels import PUBLISHED, parse_spec
-from ..results import by_default
-from ..summaries import LEVEL
+from ..core.formats import duration, regret_text
+from ..envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
+from .labels import PUBLISHED, parse_spec, typed
+from .results import by_default, spec_of
+from .summaries import LEVEL
 
 __all__ = [
     "Place",
@@ -64,10 +65,11 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         config: the part. Files of instances are named as their instances.
         out: as in `commands_of`.
     """
-    unnamed = [*_only_python(config["envs"], _ids()), *_only_python(config["agents"], PUBLISHED)]
+    envs, agents = ({label: spec_of(config, kind, label) for label in config[kind]} for kind in ("envs", "agents"))
+    unnamed = [*_only_python(envs, _ids()), *_only_python(agents, PUBLISHED)]
     engine = config.get("engine", "auto")
     options = {
-        "--agents": config["agents"],
+        "--agents": list(map(typed, agents, agents.values())),
         "--instance": [] if by_default(config) else config["instances"],
         "--horizon": [_in_powers(config["horizon"])],
         "--runs": [str(config["runs"])],
@@ -77,7 +79,7 @@ def command_of(config: dict[str, Any], out: str | None = "results/again") -> str
         "--out": [out] if out else [],
     }
     words = [word for option, values in options.items() if values for word in (option, *values)]
-    command = shlex.join(["clickgym", "run", *config["envs"], *words])
+    command = shlex.join(["clickgym", "run", *map(typed, envs, envs.values()), *words])
     return f"{command} (from Python: {', '.join(unnamed)})" if unnamed else command
 
 
@@ -94,10 +96,10 @@ def _in_powers(count: int) -> str:
     return f"{digits}e{zeros}" if zeros > 2 else str(count)
 
 
-def _only_python(labels: Iterable[str], names: Container[str]) -> Iterator[str]:
-    """The labels that are neither known by name nor name something in a module that can be imported."""
-    for label in labels:
-        name = parse_spec(label)[0]
+def _only_python(specs: Mapping[str, str], names: Container[str]) -> Iterator[str]:
+    """The labels that stand neither for what is known by name nor for something in a module that can be imported."""
+    for label, spec in specs.items():
+        name = parse_spec(spec)[0]
         if name not in names and (":" not in name or name.startswith("__main__:")):
             yield label
 
@@ -230,18 +232,19 @@ def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
     return " or ".join(["regret"] * any(env not in without for env in envs) + ["total reward"] * bool(without))
 
 
-def amount_of(env: str, without: Sequence[str]) -> str:
+def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
     """What the amounts of an environment are, and what they count.
 
     Args:
-        env: the environment.
+        config: as `read_results` returns it.
+        env: the label of the environment.
         without: those whose regret is unknown.
 
     Example:
-        >>> amount_of("PBMRank-v0", []), amount_of("PBMRank-v0", ["PBMRank-v0"]), amount_of("MyShop-v0", [])
+        >>> amount_of({}, "PBMRank-v0", []), amount_of({}, "PBMRank-v0", ["PBMRank-v0"]), amount_of({}, "MyShop-v0", [])
         ('regret (clicks)', 'reward', 'regret (reward)')
     """
-    return "reward" if env in without else f"regret ({unit_of(env)})"
+    return "reward" if env in without else f"regret ({unit_of(config, env)})"
 
 
 def what_is_unknown(without: Sequence[str]) -> str:
@@ -274,17 +277,19 @@ def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
     return f"{measure} after {config['horizon']:,} sessions, {where(config)} ({interval})"
 
 
-def is_told_optimum(agent: str) -> bool:
+def is_told_optimum(config: dict[str, Any], agent: str) -> bool:
     """Whether an agent is told the optimum: it is there to compare with, and no winner.
 
     Args:
-        agent: as a configuration names it. One's own agents are not: they are given nothing of the kind.
+        config: as `read_results` returns it.
+        agent: its label. One's own agents are not: they are given nothing of the kind.
 
     Example:
-        >>> is_told_optimum("Oracle"), is_told_optimum("TopRank"), is_told_optimum("my_module:Oracle")
+        >>> is_told_optimum({}, "Oracle"), is_told_optimum({}, "TopRank"), is_told_optimum({}, "my_module:Oracle")
         (True, False, False)
     """
-    return "optimal_ranking" in getattr(PUBLISHED.get(parse_spec(agent)[0]), "told", {}).values()
+    name = parse_spec(spec_of(config, "agents", agent))[0]
+    return "optimal_ranking" in getattr(PUBLISHED.get(name), "told", {}).values()
 
 
 def what_is_tested(config: dict[str, Any]) -> str:
@@ -316,7 +321,7 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
     Args:
         timings, config: as `read_results` returns them.
     """
-    oracles = ", ".join(filter(is_told_optimum, config["agents"]))
+    oracles = ", ".join(filter(partial(is_told_optimum, config), config["agents"]))
     notes = [f"Told the optimum, and there only to compare with: {oracles}."] if oracles else []
     with_training = timings.filter(polars.col("training_sessions") > 0)
     for (agent,), runs in with_training.group_by("agent", maintain_order=True):
@@ -331,18 +336,19 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
     return " ".join(notes)
 
 
-def unit_of(env: str) -> str:
-    """What the regret of an environment counts; where its label does not say so, ``"reward"``.
+def unit_of(config: dict[str, Any], env: str) -> str:
+    """What the regret of an environment counts; where nobody knows, ``"reward"``.
 
     Args:
-        env: an id, perhaps with arguments; of one of another origin nothing is known but that it pays rewards.
+        config: as `read_results` returns it.
+        env: the label of the environment; of one of another origin nothing is known but that it pays rewards.
 
     Example:
-        >>> unit_of("PBMRank-v0"), unit_of("ContextualPBMRank-v0"), unit_of("DCMRank-v0:reward=satisfaction")
-        ('clicks', 'clicked lists', 'satisfied users')
-        >>> unit_of("a label of your own")
-        'reward'
+        >>> unit_of({}, "PBMRank-v0"), unit_of({}, "DCMRank-v0:reward=satisfaction")
+        ('clicks', 'satisfied users')
+        >>> unit_of({"labels": {"envs": {"easy": "ContextualPBMRank-v0"}}}, "easy"), unit_of({}, "a label of your own")
+        ('clicked lists', 'reward')
     """
-    name, arguments = parse_spec(env)
+    name, arguments = parse_spec(spec_of(config, "envs", env))
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(name)
     return UNITS.get(arguments.get("reward", environment.default_reward if environment else ""), "reward")

@@ -2,69 +2,132 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import polars
 from polars import col
 
-from ...core.checks import short, unknown
-from ...core.formats import duration, regret_text
-from ...core.notebook import html_table
-from ..results import COLUMNS, TIMED, Part, read_results, select_parts
-from ..summaries import pairwise, ranked, without_regret
+from ..core.checks import check_path, short, unknown
+from ..core.formats import duration, regret_text
+from ..core.notebook import html_table
 from . import words
-from .figures import regret_figure
+from .results import COLUMNS, TIMED, Part, read_results, select_parts
+from .summaries import pairwise, ranked, without_regret
 
 if TYPE_CHECKING:
     import pandas
-
-    from .figures import Picture
+    from matplotlib.figure import Figure
 
 __all__ = ["Results"]
 
+Select = TypeVar("Select", bound=Callable[..., Any])
 
-class Results:
-    """The results of a sweep, from its folder or from the table that it returned.
+
+EXCHANGE = ("__array__", "__arrow_c_stream__", "__dataframe__")
+"""By which other libraries take a frame."""
+
+
+class _LikeFrame:
+    """What `sweep` returned in version 1.0, a polars frame: in version 2 its methods still work, with a DeprecationWarning."""
+
+    frame: polars.DataFrame
+
+    if not TYPE_CHECKING:  # which says that they are no methods of results
+
+        def __getattr__(self, name: str) -> Any:
+            if (name.startswith("_") and name not in EXCHANGE) or not hasattr(polars.DataFrame, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(_deprecated(self.frame, f".{name}"), name)
+
+        def __getitem__(self, key: Any) -> Any:
+            return _deprecated(self.frame, f"[{short(key)}]")[key]
+
+        def __iter__(self) -> Any:
+            return iter(_deprecated(self.frame))
+
+        def __len__(self) -> int:
+            return len(_deprecated(self.frame))
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __contains__(self, name: Any) -> bool:
+            return name in _deprecated(self.frame)
+
+
+def _deprecated(frame: polars.DataFrame, what: str = "") -> polars.DataFrame:
+    text = f"sweep returns Results, no polars frame any more: take results.frame{what}"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return frame
+
+
+def _or_of_frame(select: Select) -> Select:
+    """`Results.select`; given columns, as in version 1.0, that of the frame."""
+
+    @functools.wraps(select)
+    def either(self: Results, *names: Any, **named: Any) -> Any:
+        labels = self.config["agents"] + self.config["envs"]
+        values = [entry for each in (*names, *named.values()) for entry in (each if isinstance(each, list | tuple) else [each])]
+        columns = [each for each in values if isinstance(each, str) and each in self.frame.columns and each not in labels]
+        if columns or any(isinstance(each, polars.Expr) for each in values):
+            return _deprecated(self.frame, ".select").select(*names, **named)
+        return select(self, *names, **named)
+
+    return cast(Select, either)
+
+
+class Results(_LikeFrame):
+    """The results of a sweep, as it returns them or from its folder.
 
     Args:
-        source: the ``out`` of a finished `sweep` or of ``clickgym run``; or the table that `sweep` returns, or some of its
-            rows. A table does not tell times, versions and the command: what is made of it has none.
+        source: the ``out`` of a finished `sweep` or of ``clickgym run``; or a polars frame of rows of such results, which tells
+            no times, versions and command: what is made of it has none; or results.
 
     Attributes:
-        frame: the rows: env, instance, agent, run, step, regret, reward, clicks, further metrics.
+        frame: the rows as a polars frame: env, instance, agent, run, step, regret, reward, clicks, further metrics.
         timings: one row per run, with engine and seconds, where they are known.
-        config: the configuration; of a table, what it says itself.
+        config: the configuration; of a frame, what it says itself.
 
     Raises:
-        ValueError: the folder is not one of finished results, or the table is not one that `sweep` makes.
+        ValueError: the folder is not one of finished results, or the rows are not those of a sweep.
         TypeError: ``source`` is neither.
 
     Example:
         >>> import clickgym
-        >>> table = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 3)
-        >>> results = clickgym.Results(table)
+        >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 3)
         >>> results
         <Results: 2 agents, 1 environment, 1 instance, 3 runs, 1,000 sessions>
         >>> results.table()["agent"].to_list()
         ['TopRank', 'Random']
         >>> results.pairwise()["differ"].to_list()
         [True]
-        >>> results.plot().savefig("regret.png")  # doctest: +SKIP
+        >>> figure = results.plot("regret.pdf")  # doctest: +SKIP
     """
 
-    def __init__(self, source: str | os.PathLike[str] | polars.DataFrame) -> None:
-        self.frame: polars.DataFrame
+    def __init__(self, source: str | os.PathLike[str] | polars.DataFrame | Results) -> None:
         self.timings: polars.DataFrame
         self.config: dict[str, Any]
-        if isinstance(source, polars.DataFrame):
+        if isinstance(source, Results):
+            self.frame, self.timings, self.config = source.frame, source.timings, source.config
+        elif isinstance(source, polars.DataFrame):
             self.frame, self.timings, self.config = _of_frame(source)
         elif isinstance(source, str | os.PathLike):
             self.frame, self.timings, self.config = read_results(source)
         else:
-            raise TypeError(f"results are {short(source)}; expected a results folder, or the polars frame that sweep returns")
+            raise TypeError(f"results are {short(source)}; expected a results folder, or a polars frame of results")
 
+    @classmethod
+    def _of(cls, frame: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> Results:
+        """The results that `read_results` would return so."""
+        results = cls.__new__(cls)
+        results.frame, results.timings, results.config = frame, timings, config
+        return results
+
+    @_or_of_frame
     def select(self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None) -> Results:
         """The results of some agents and environments, in the order of the names.
 
@@ -79,16 +142,15 @@ class Results:
         agents = _checked("agent", agents, self.config["agents"])
         envs = _checked("environment", environments, self.config["envs"])
         rows = col("agent").is_in(agents), col("env").is_in(envs)
-        selection = Results.__new__(Results)
-        selection.frame, selection.timings = self.frame.filter(*rows), self.timings.filter(*rows)
-        if selection.frame.is_empty():
+        frame, timings = self.frame.filter(*rows), self.timings.filter(*rows)
+        if frame.is_empty():
             raise ValueError(f"there are no results of {', '.join(agents)} in {', '.join(envs)}")
         # Of a table there is nothing to know but what it says.
-        config = select_parts(self.config, agents, envs) if "clickgym" in self.config else _of_frame(selection.frame)[2]
+        config = select_parts(self.config, agents, envs) if "clickgym" in self.config else _of_frame(frame)[2]
         order = {"agents": (agents, "agent"), "envs": (envs, "env")}
-        there = {key: set(selection.frame[column].unique()) for key, (_, column) in order.items()}
-        selection.config = config | {key: [name for name in names if name in there[key]] for key, (names, _) in order.items()}
-        return selection
+        there = {key: set(frame[column].unique()) for key, (_, column) in order.items()}
+        config |= {key: [name for name in names if name in there[key]] for key, (names, _) in order.items()}
+        return Results._of(frame, timings, config)
 
     def table(self, per_instance: bool = False) -> polars.DataFrame:
         """What every agent ended with, best first.
@@ -122,17 +184,30 @@ class Results:
         timed = ["ns_per_session", "engine"] if rows["engine"].null_count() < len(rows) else []
         return rows.select(*by, "place", "agent", *measures, "reward", "tied_with", "runs", *timed)
 
-    def plot(self, per_instance: bool = False, *, log: bool = True) -> Picture:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, per_instance: bool = False, log: bool = True) -> Figure:
         """The figure of the command line: cumulative regret with its 95 % band, a panel for each environment.
 
         Args:
+            path: a file to write it to, in the format of its suffix: ``.pdf`` (with fonts that a paper can embed), ``.svg``,
+                ``.png``, or what else matplotlib writes; None writes none.
             per_instance: a panel for each instance, too, in place of means over them.
             log: both axes are logarithmic, or both linear.
 
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of pyplot's.
+
+        Raises:
+            ValueError: matplotlib writes no files of this suffix.
         """
-        return regret_figure(self.frame, self._config(per_instance), log=log)
+        from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
+
+        if isinstance(path, bool):
+            warnings.warn("plot takes a path first; give per_instance by name", DeprecationWarning, stacklevel=2)
+            path, per_instance = None, path
+        figure = regret_figure(self.frame, self._config(per_instance), log=log)
+        if path is not None:
+            write_figure(figure, check_path("path", path))
+        return figure
 
     def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
         """Which agents' final regrets differ by more than chance: Welch's t-test for each pair, with Holm's correction.
@@ -206,7 +281,7 @@ def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFra
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing or frame.is_empty():
         what = f"no column {missing[0]!r}" if missing else "no rows"
-        raise ValueError(f"the table of results has {what}; expected the frame that sweep returns")
+        raise ValueError(f"the table of results has {what}; expected the frame of a sweep")
     unique = {name: frame[name].unique(maintain_order=True).to_list() for name in ("env", "instance", "agent")}
     counts = frame.group_by("env", "instance", "agent").agg(col("run").n_unique())
     steps = frame["step"].unique().sort()

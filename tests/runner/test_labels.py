@@ -1,0 +1,206 @@
+"""Labels that are typed: one grammar for the command line, for files and in Python; seeds, tables and folders hang on them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+from pathlib import Path
+
+import polars
+import pytest
+from polars.testing import assert_frame_equal
+
+import clickgym
+from clickgym.agents import CascadeTS
+from clickgym.command_line import main
+from clickgym.runner.labels import by_label, file_name, parse_spec, split_label
+from clickgym.runner.results import read_parts, spec_of
+
+ENVS = ["easy users=PBMRank-v0:instance=uniform:seed=3", "CMRank-v0"]
+AGENTS = ["mine=own_random:Mine:boldness=2.0", "b c=TopRank", "told=Oracle", "Random"]
+OWN = """
+import clickgym
+class Mine(clickgym.agents.Random):
+    def __init__(self, n_items, n_positions, *, boldness=1.0, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+"""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    (folder / "own_random.py").write_text(OWN)
+    words = ["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", str(folder / "out")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["run", *ENVS, "--agents", *AGENTS, *words]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(played, monkeypatch):
+    monkeypatch.chdir(played)
+    return played
+
+
+# --------------------------------------------------------------------------------------------------------------- grammar
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "name", "arguments"),
+    [
+        ("TopRank", None, "TopRank", {}),
+        ("TopRank:delta=0.1", None, "TopRank", {"delta": 0.1}),
+        ("my.module:MyAgent", None, "my.module:MyAgent", {}),
+        ("my:Agent:alpha=0.1", None, "my:Agent", {"alpha": 0.1}),
+        ("PBMRank-v0:instance=uniform:seed=3", None, "PBMRank-v0", {"instance": "uniform:seed=3"}),
+        ("mine=TopRank", "mine", "TopRank", {}),
+        ("mine=my:Agent", "mine", "my:Agent", {}),
+        ("mine=my:Agent:alpha=0.1", "mine", "my:Agent", {"alpha": 0.1}),
+        ("mine, tuned (2)=my:Agent:alpha=0.1,beta=[1,2]", "mine, tuned (2)", "my:Agent", {"alpha": 0.1, "beta": [1, 2]}),
+        ("easy=PBMRank-v0:instance=uniform:seed=3", "easy", "PBMRank-v0", {"instance": "uniform:seed=3"}),
+        ("ε=EpsilonGreedy:epsilon=0.1", "ε", "EpsilonGreedy", {"epsilon": 0.1}),
+    ],
+)
+def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label, name, arguments):
+    there, spec = split_label(text)
+    assert there == label
+    assert parse_spec(spec) == (name, arguments)
+    assert list(by_label("agent", [text])) == [text if label is None else label]
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        (["=TopRank"], "agent '=TopRank': its label is ''; expected what can name a file"),
+        ([" =TopRank"], "its label is ' '; expected"),
+        (["mine =TopRank"], "its label is 'mine '; expected .*no blank or dot around it"),
+        ([".mine=TopRank"], "its label is '.mine'"),
+        (["..=TopRank"], "its label is '..'"),
+        (["a/b=TopRank"], r"its label is 'a/b'; expected .* none of < > : \" / \\ \| \? \*"),
+        (["a\\b=TopRank"], "its label is"),
+        (["a\nb=TopRank"], "its label is"),
+        (["a\u202eb=TopRank"], "its label is"),
+        (["mine=TopRank", "mine=BatchRank"], "agent 'mine' is named twice"),
+        (["mine=TopRank", "mine=TopRank"], "agent 'mine' is named twice"),
+        (["TopRank", "TopRank=TopRank"], "agent 'TopRank' is named twice"),
+        (["TopRank=BatchRank"], "the label 'TopRank' is the name of something else"),
+        (["PBMRank-v0=BatchRank"], "the label 'PBMRank-v0' is the name of something else"),
+        (["mine=other=TopRank"], "'other=TopRank': labels are for what a sweep compares; expected 'TopRank' without 'other'"),
+        (["mine="], "unknown agent ''"),
+    ],
+)
+def test_bad_labels_are_refused_in_one_line(agents, message, tmp_path, capsys):
+    with pytest.raises(ValueError, match=message):
+        clickgym.sweep(["PBMRank-v0"], agents, 10, 1, out=tmp_path / "new")
+    words = ["--horizon", "10", "--runs", "1", "--out", str(tmp_path / "new")]
+    assert main(["run", "PBMRank-v0", "--agents", *agents, *words]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("text", ["mine", "mine, tuned (2)", "ε", "1e-3", "a..b", "[x]", "my best"])
+def test_every_label_that_may_be_typed_names_a_file(text, tmp_path):
+    assert file_name(text) == text
+    (tmp_path / text).mkdir()
+    assert list(by_label("agent", [f"{text}=TopRank"])) == [text]
+
+
+def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
+    for call in (
+        lambda: clickgym.run("mine=TopRank", "PBMRank-v0", 10),
+        lambda: clickgym.run("TopRank", "mine=PBMRank-v0", 10),
+        lambda: clickgym.bench("mine=TopRank", quick=True),
+        lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
+    ):
+        with pytest.raises(ValueError, match="labels are for what a sweep compares"):
+            call()
+
+
+# --------------------------------------------------------------------------------------------------------------- results
+
+
+def test_seeds_hang_on_the_label_as_in_python(here):
+    from_python = clickgym.sweep(
+        {"easy users": ("PBMRank-v0", {"instance": "uniform:seed=3"}), "CMRank-v0": "CMRank-v0"},
+        {"mine": ("own_random:Mine", {"boldness": 2.0}), "b c": "TopRank", "told": "Oracle", "Random": "Random"},
+        50,
+        2,
+    )
+    table = clickgym.Results("out").frame
+    assert_frame_equal(from_python.frame, table)
+    unlabelled = clickgym.sweep(["CMRank-v0"], ["own_random:Mine:boldness=2.0", "Random"], 50, 2, n_jobs=1).frame
+    rows = table.filter(env="CMRank-v0")
+    assert unlabelled.filter(agent="Random").equals(rows.filter(agent="Random"))
+    other = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
+    assert not other.equals(rows.filter(agent="mine").drop("agent"))  # another label has other seeds
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_configuration_says_what_labels_stand_for_and_is_run_again(here):
+    (part,) = read_parts(here / "out" / "config.json")
+    assert part["agents"] == ["mine", "b c", "told", "Random"]
+    assert part["labels"] == {
+        "envs": {"easy users": ENVS[0].partition("=")[2]},
+        "agents": {"mine": "own_random:Mine:boldness=2.0", "b c": "TopRank", "told": "Oracle"},
+    }
+    assert [spec_of(part, "agents", label) for label in ("mine", "Random")] == ["own_random:Mine:boldness=2.0", "Random"]
+    assert main(["run", "out/config.json", "--out", "again", "--jobs", "1", "--trust"]) == 0
+    assert_frame_equal(clickgym.Results("again").frame, clickgym.Results("out").frame)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_experiment_file_takes_labels(here):
+    experiment = {"envs": ENVS, "agents": AGENTS, "horizon": 50, "runs": 2}
+    text = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in experiment.items())
+    (here / "experiment.toml").write_text(text, encoding="utf-8")
+    assert main(["run", "experiment.toml", "--out", "of_file", "--jobs", "1", "--trust"]) == 0
+    assert_frame_equal(clickgym.Results("of_file").frame, clickgym.Results("out").frame)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, capsys):
+    shutil.copytree("out", "grown")
+    words = ["run", ENVS[1], "--horizon", "50", "--runs", "3", "--jobs", "1", "--out", "grown", "--agents"]
+    assert main([*words, "mine=own_random:Mine:boldness=3.0"]) == 2
+    assert "another configuration (sources, mine: " in capsys.readouterr().err
+    (here / "own_random.py").write_text(OWN + "# edited\n")
+    assert main([*words, "mine=own_random:Mine:boldness=2.0"]) == 2
+    assert "another configuration (sources, own_random:Mine: " in capsys.readouterr().err
+    (here / "own_random.py").write_text(OWN)
+    assert main([*words, "mine=own_random:Mine:boldness=2.0"]) == 0
+    assert clickgym.Results("grown").frame.filter(agent="mine", run=2).height > 0
+    assert main(["run", "easy users=PBMRank-v0:instance=uniform:seed=3,cutoff=1", *words[2:], "Random"]) == 2
+    assert "another configuration (models, easy users " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys):
+    capsys.readouterr()
+    assert main(["report", "out", "--html", "--latex", "--markdown", "--bounds"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^easy users +b c +", printed, flags=re.MULTILINE)
+    assert "Told the optimum, and there only to compare with: told." in printed
+    assert "no upper bound of mine, b c, told, Random: clickgym knows none" in printed
+    assert "no lower bound" not in printed
+    texts = {name: Path(f"out/report.{name}").read_text(encoding="utf-8") for name in ("md", "tex", "html")}
+    command = f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random"
+    assert command in texts["md"]
+    assert command in texts["tex"]
+    assert "from Python" not in texts["md"]
+    assert r"& b c &" in texts["tex"]
+    assert "(regret in clicks)" in texts["tex"]
+    page = " ".join(re.sub("<.*?>", "", texts["html"]).split())
+    assert re.search(r"easy users: (mine|b c|Random) lost least of those that are not told the optimum", page)
+    assert main(["report", "out", "--agents", "told", "b c", "--environments", "easy users"]) == 0
+    assert "CMRank-v0" not in capsys.readouterr().out
+
+
+def test_labels_of_1_0_that_cannot_be_typed_stay(tmp_path):
+    agents = {"a/b": "Random", "x=1": CascadeTS, "partial": functools.partial(CascadeTS, feedback="first_click")}
+    results = clickgym.sweep(["PBMRank-v0"], agents, 20, 1, out=tmp_path / "out")
+    assert results.config["labels"]["agents"] == {"partial": "CascadeTS:feedback=first_click"}
+    assert "(from Python: a/b, x=1)" in " ".join(results.plot()._supxlabel.get_text().split())
+    assert "labels" not in clickgym.sweep(["PBMRank-v0"], ["Random", CascadeTS], 20, 1).config
