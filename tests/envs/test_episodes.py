@@ -7,6 +7,7 @@ import itertools
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
@@ -205,6 +206,24 @@ def test_a_native_vector_environment_has_an_endless_stream_on_request(limit):
     envs.reset(seed=0)
     lists = np.tile(np.arange(5), (2, 1))
     assert not any(envs.step(lists)[3].any() for _ in range(1100))
+
+
+@pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
+@pytest.mark.parametrize(("limit", "ends"), [(1, [1, 3, 5]), (2, [2, 5]), (-1, [])])
+def test_a_limit_of_ones_own_counts_sessions_in_each_kind_of_vector_environment(kind, limit, ends):
+    envs = gym.make_vec(STATIONARY, num_envs=2, vectorization_mode=kind, max_episode_steps=limit)
+    envs.reset(seed=0)
+    lists = np.tile(np.arange(5), (2, 1))
+    assert [step for step in range(1, 7) if envs.step(lists)[3].all()] == ends
+
+
+@pytest.mark.parametrize(("limit", "kept"), [({}, 1000), ({"max_episode_steps": 1}, 1), ({"max_episode_steps": -1}, None)])
+def test_a_spec_keeps_its_limit_through_json(limit, kept):
+    spec = EnvSpec.from_json(gym.make(FEATURES, **limit).spec.to_json())
+    env = gym.make(spec)
+    assert spec.max_episode_steps == env.spec.max_episode_steps == kept
+    env.reset(seed=0)
+    assert env.step(first_list(env))[3] == (kept == 1)
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])

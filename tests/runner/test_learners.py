@@ -58,6 +58,15 @@ def test_same_seed_same_regret(name: str) -> None:
     assert measured(1, 3) != first
 
 
+def test_the_episodes_of_an_id_change_nothing() -> None:
+    """One stream of more sessions than an episode has."""
+    results = []
+    for limit in ({}, {"max_episode_steps": -1}):
+        env = gym.make("PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7, 0.4], **limit)
+        results.append(clickgym.run(quick("A2C", n_envs=1, n_steps=275, seed=0), env, 1100, seed=0).regret[-1])
+    assert results[0] == results[1]
+
+
 @by_name
 def test_exactly_the_horizon_is_counted(name: str) -> None:
     reported: list[int] = []
