@@ -16,6 +16,7 @@ import clickgym
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "loops.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+LOOPS = "needs pip install 'clickgym[loops]'"
 
 
 def program(library):
@@ -79,7 +80,7 @@ def test_a_loop_of_cleanrls_style_prints_returns(tmp_path):
 def test_skrl_learns(tmp_path):
     """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses what they lose, within 2 %.
     With seeds 0 to 5 it lost 14 % to 22 %."""
-    pytest.importorskip("skrl")
+    pytest.importorskip("skrl", reason=LOOPS)
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     lost, sessions = numbers(printed("-c", program("skrl"), folder=tmp_path).partition("lost")[2])
     assert sessions == 64_000
@@ -93,7 +94,7 @@ def test_skrl_learns(tmp_path):
 @pytest.mark.slow
 def test_tianshou_learns(tmp_path):
     """Rule and null as for skrl, with 60 %; with seeds 0 to 5 it lost 17 % to 27 %. The returns are of the greedy policy."""
-    pytest.importorskip("tianshou")
+    pytest.importorskip("tianshou", reason=LOOPS)
     training, returns, best = printed("-c", program("tianshou.algorithm"), folder=tmp_path).splitlines()
     lost, sessions = numbers(training.partition("lost")[2])
     assert sessions == 16_384
@@ -123,7 +124,7 @@ for number, episode in enumerate(data):
 def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
     """And the environment that it recovers plays the same sessions again, over the ends of the episodes."""
     for library in ("minari", "jax", "h5py"):
-        pytest.importorskip(library)
+        pytest.importorskip(library, reason=LOOPS)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     lines = printed("-c", program("minari") + REPLAY, folder=tmp_path).splitlines()
     assert len(lines) == 3
