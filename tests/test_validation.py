@@ -203,6 +203,7 @@ def recipes() -> dict[Any, Call]:
     add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
     add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
+    add(agents.Range, low=0.5, high=2.0, log=True)
     add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
     if find_spec("sb3_contrib") is not None:
         for learner in LEARNERS.values():
@@ -296,7 +297,7 @@ ELSEWHERE = {
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_yandex60", "kernel", "list_agents", "list_environments",
+        "Results", "check_agent", "check_click_model", "convert_yandex60", "grid", "kernel", "list_agents", "list_environments",
         "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log", "read_open_bandit", "read_ratings",
         "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register", "write_tidy",
     },

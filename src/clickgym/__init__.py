@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .offline.replay import replay
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.check_agent import check_agent
+    from .runner.labels import grid
     from .runner.loop import AgentError
     from .runner.make import make_agent
     from .runner.reports.results import Results
@@ -42,6 +43,7 @@ __all__ = [
     "decide",
     "decide_all",
     "envs",
+    "grid",
     "list_agents",
     "list_environments",
     "list_instances",
@@ -67,6 +69,7 @@ _LATER = {
     "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
     "decide_all": ".offline.decision.all_queries",
+    "grid": ".runner.labels",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
