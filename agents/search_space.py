@@ -101,7 +101,7 @@ def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ..
         if isinstance(values, Range):
             checked[name] = values
         elif is_sequence(values) and len(values):
-            checked[name] = tuple(values)
+            checked[name] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
         else:
             raise ValueError(
                 f"the search space of {what} has {short(values)} for {name}; expected a Range, or a list of values"

@@ -245,12 +245,12 @@ class _Trial:
             space = {key: values for key, values in check_search_space(self.name, own).items() if key not in self.given}
             env, agent = self.env(), cast(Any, self.agent)  # any agent may have arguments beside its own
             check_fit(lambda **given: make_agent((agent, given), env, horizon=SESSIONS, seed=0), space, self.name)
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise Fault(str(error)) from None
         values = defaults(self.maker)
         for key in space.keys() & values.keys():  # None stands for a default that follows from the horizon
-            found = values[key] is None or contains(space[key], values[key])
-            expect(found, f"the default {key} = {values[key]!r} is not in {space[key]}")
+            fits = values[key] is None or contains(space[key], values[key])
+            expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
 
     # ------------------------------------------------------------------------------------------- of compiled agents only
 

@@ -46,6 +46,7 @@ __all__ = [
     "parse_spec",
     "source_digest",
     "split",
+    "written",
 ]
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -325,15 +326,17 @@ def own_label(thing: Any) -> str | None:
     if not arguments:
         return name
     try:
-        label = f"{name}:{','.join(f'{key}={_written(value)}' for key, value in arguments.items())}"
+        label = f"{name}:{','.join(f'{key}={written(value)}' for key, value in arguments.items())}"
         readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
     except (TypeError, ValueError):  # an argument that is no JSON, or that cannot stand among others
         return None
     return label if readable else None
 
 
-def _written(value: Any) -> str:
-    """An argument as `parse_spec` reads it: a word as it is, unless it would be read as something else."""
+def written(value: Any) -> str:
+    """An argument as `parse_search` reads it: a word as it is, unless it would be read as something else; a range in braces."""
+    if isinstance(value, Range):
+        return f"{{{value.low}..{value.high}{' log' * value.log}}}"
     if isinstance(value, str):
         try:
             parse_json(value)

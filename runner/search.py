@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from ..core.checks import short
 from .labels import AgentLike, parse_search
 from .make import agent_maker
 
-__all__ = ["Space", "check_fit", "contains", "defaults", "random_choice", "search_space_of"]
+__all__ = ["Space", "check_fit", "combinations", "contains", "defaults", "random_choice", "search_space_of"]
 
 Space = Mapping[str, Range | tuple[Any, ...]]
 
@@ -70,15 +72,15 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
 
 
 def _why_empty(name: str, maker: Any, given: Mapping[str, Any]) -> str:
-    known = getattr(maker, "told", {})
+    of_users = getattr(maker, "told", {})
     parameters = inspect.signature(maker).parameters.values()
-    own = [each.name for each in parameters if each.name not in (*GIVEN, *known) and each.kind is not each.VAR_KEYWORD]
+    own = [each.name for each in parameters if each.name not in (*GIVEN, *of_users) and each.kind is not each.VAR_KEYWORD]
     free = [key for key in own if key not in given]
     if given and not free:
         return f"{name}: {', '.join(given)} is given, and there is nothing else to tune"
     if free:
         return f'{name} has no search_space; say what to search, as "{name}:{free[0]}={{VALUE,VALUE}}"'
-    about = f" but {', '.join(known)}, which is knowledge of the users" if known else ""
+    about = f" but {', '.join(of_users)}, which is knowledge of the users" if of_users else ""
     return f"{name} has no hyper-parameters{about}: there is nothing to tune"
 
 
@@ -127,7 +129,7 @@ def check_fit(make: Callable[..., Any], space: Space, what: str) -> None:
         what: what messages call the agent.
 
     Raises:
-        ValueError, TypeError: what it cannot be made with, and why.
+        ValueError: what it cannot be made with, and why.
     """
     rng = np.random.default_rng(0)
     for key, values in space.items():
@@ -138,7 +140,7 @@ def check_fit(make: Callable[..., Any], space: Space, what: str) -> None:
                 try:
                     make(**others | {key: value})
                     break
-                except ValueError as error:
+                except (TypeError, ValueError) as error:
                     faults.append(error)
             else:
                 raise ValueError(f"{what} cannot be searched with {key} = {short(value)}: {faults[0]}")
@@ -155,3 +157,18 @@ def random_choice(space: Space, rng: np.random.Generator) -> dict[str, Any]:
         else:
             chosen[key] = float(rng.uniform(values.low, values.high))
     return chosen
+
+
+def combinations(space: Space, most: int) -> list[dict[str, Any]] | None:
+    """All combinations of values; None if there are more than ``most``.
+
+    Example:
+        >>> combinations({"c": (0, 3), "n": Range(1, 2)}, 64)
+        [{'c': 0, 'n': 1}, {'c': 0, 'n': 2}, {'c': 3, 'n': 1}, {'c': 3, 'n': 2}]
+        >>> combinations({"c": Range(0.0, 3.0)}, 64)
+    """
+    sizes = [values.high - values.low + 1 if isinstance(values, Range) else len(values) for values in space.values()]
+    if any(isinstance(values, Range) and not values.whole for values in space.values()) or math.prod(sizes) > most:
+        return None
+    sets = [range(int(values.low), int(values.high) + 1) if isinstance(values, Range) else values for values in space.values()]
+    return [dict(zip(space, chosen, strict=True)) for chosen in itertools.product(*sets)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .runner.reports.results import Results
     from .runner.run import Result, run
     from .runner.sweep import sweep
+    from .runner.tuning import Tuning, tune
 
 __version__ = version("clickgym")
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Result",
     "Results",
     "Scorecard",
+    "Tuning",
     "__version__",
     "agents",
     "bench",
@@ -55,6 +57,7 @@ __all__ = [
     "replay",
     "run",
     "sweep",
+    "tune",
 ]
 
 # Loaded when first used: they need half a second, and data frames another.
@@ -63,6 +66,7 @@ _LATER = {
     "Result": ".runner.run",
     "Results": ".runner.reports.results",
     "Scorecard": ".lab.bench.card",
+    "Tuning": ".runner.tuning",
     "agents": ".agents",
     "bench": ".lab.bench.card",
     "check_agent": ".runner.check_agent",
@@ -81,6 +85,7 @@ _LATER = {
     "run": ".runner.run",
     "runner": ".runner",
     "sweep": ".runner.sweep",
+    "tune": ".runner.tuning",
 }
 
 
