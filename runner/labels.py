@@ -40,6 +40,7 @@ __all__ = [
     "expand",
     "fingerprint",
     "grid",
+    "in_braces",
     "model_digest",
     "own_label",
     "parse_search",
@@ -96,7 +97,7 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         return name, dict(arguments)
     name, texts = _texts(spec)
     for key, text in texts.items():
-        if _in_braces(text) is not None:
+        if _inside(text) is not None:
             raise ValueError(f"{short(spec)}: {key} has several values, which lists of agents take; expected one here")
     return name, {key: _value(spec, key, text) for key, text in texts.items()}
 
@@ -148,7 +149,7 @@ def _value(spec: str, key: str, text: str) -> Any:
         raise ValueError(f"{short(spec)}: {key}: {error}") from None
 
 
-def _in_braces(text: str) -> str | None:
+def _inside(text: str) -> str | None:
     """What stands in the braces of a set of values or a range; None if the text is neither, but a value."""
     if not (text.startswith("{") and text.endswith("}")):
         return None
@@ -163,7 +164,7 @@ def _in_braces(text: str) -> str | None:
 
 def _members(spec: str, key: str, text: str) -> list[str] | Range:
     """The values in braces, as they are written, or the range; of a value without braces itself."""
-    inner = _in_braces(text)
+    inner = _inside(text)
     if inner is None:
         return [text]
     bounds = re.fullmatch(r"(\S+?)\.\.(\S+)(\s+log)?", inner)
@@ -199,7 +200,7 @@ def expand(spec: str) -> list[str]:
         ['TopRank']
     """
     name, texts = _texts(spec)
-    if not any(_in_braces(text) is not None for text in texts.values()):
+    if not any(_inside(text) is not None for text in texts.values()):
         return [spec]
     sets: dict[str, list[str]] = {}
     for key, text in texts.items():
@@ -232,7 +233,7 @@ def parse_search(spec: str) -> tuple[str, dict[str, Any], dict[str, Range | list
     arguments: dict[str, Any] = {}
     space: dict[str, Range | list[Any]] = {}
     for key, text in texts.items():
-        if _in_braces(text) is None:
+        if _inside(text) is None:
             arguments[key] = _value(spec, key, text)
         else:
             members = _members(spec, key, text)
@@ -334,15 +335,25 @@ def own_label(thing: Any) -> str | None:
 
 
 def written(value: Any) -> str:
-    """An argument as `parse_search` reads it: a word as it is, unless it would be read as something else; a range in braces."""
-    if isinstance(value, Range):
-        return f"{{{value.low}..{value.high}{' log' * value.log}}}"
+    """An argument as `parse_spec` reads it: a word as it is, unless it would be read as something else."""
     if isinstance(value, str):
         try:
             parse_json(value)
         except json.JSONDecodeError:
             return value
     return json.dumps(value, separators=(",", ":"))
+
+
+def in_braces(values: Range | Iterable[Any]) -> str:
+    """A range or a set of values as `parse_search` reads it.
+
+    Example:
+        >>> in_braces(Range(0.1, 10.0, log=True)), in_braces(["first_click", 3])
+        ('{0.1..10.0 log}', '{first_click,3}')
+    """
+    if isinstance(values, Range):
+        return f"{{{values.low}..{values.high}{' log' * values.log}}}"
+    return f"{{{','.join(map(written, values))}}}"
 
 
 def _name_of(maker: Any) -> str | None:

@@ -36,7 +36,7 @@ from ..core.files import check_seal, is_draft, make_folder, read_json, reading, 
 from ..core.notebook import html_table
 from ..core.statistics import half_width
 from .callback import Callback
-from .labels import AgentLike, EnvLike, by_label, own_label, written
+from .labels import AgentLike, EnvLike, by_label, in_braces, own_label, written
 from .make import agent_maker, make_agent, make_env
 from .progress import TuningProgress, listener_of
 from .results import read_results
@@ -366,8 +366,8 @@ def _config(job: _Job) -> dict[str, Any]:
     first = {} if job.has_default else {key: _first(values) for key, values in job.space.items()}
     agents: dict[str, Any] = {job.label_of(first): (job.agent, first), "Random": "Random"}
     part = configuration(job.envs, agents, job.horizon, job.runs, seed=job.seed, instances=job.instances)
-    space = {key: values if isinstance(values, Range) else list(values) for key, values in job.space.items()}
-    config = {"format": FORMAT, "agent": job.label, "search_space": {key: written(values) for key, values in space.items()}}
+    space = {key: in_braces(values) for key, values in job.space.items()}
+    config = {"format": FORMAT, "agent": job.label, "search_space": space}
     config |= {key: part[key] for key in ("clickgym", "made", "envs", "instances", "given", "horizon", "runs", "seed")}
     config |= {"models": part["models"], "sources": part["sources"]}
     config["finals"] = 0  # sessions that finals have taken

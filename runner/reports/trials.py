@@ -43,8 +43,8 @@ def trials_figure(trials: polars.DataFrame, space: Mapping[str, Range | tuple[An
         panel.set_ylabel("regret / that of random lists")
     instances = config["instances"]
     where = ", ".join(instances) if len(instances) < 4 else f"{len(instances)} instances"
-    places = f"{', '.join(config['envs'])} ({where}), {config['horizon']:,} sessions"
-    title = [f"Tuning of {config['agent']}", *textwrap.wrap(places, int(10 * figure.get_figwidth()))]
+    places = f"{', '.join(config['envs'])} ({where}), {config['horizon']:,}\N{NO-BREAK SPACE}sessions"
+    title = [f"Tuning of {config['agent']}", *textwrap.wrap(places, int(11 * figure.get_figwidth()))]
     figure.suptitle("\n".join(title).replace("$", r"\$"), fontsize=11)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4 if n_columns > 1 else 2, frameon=False, fontsize=9)
@@ -55,7 +55,7 @@ def _draw(panel: Axes, trials: polars.DataFrame, name: str, values: Range | tupl
     """One panel; the default is a line, for its value may follow from the horizon."""
     placed = trials.with_columns(x=_places(trials, name, values)).filter(col("x").is_not_null())
     pruned, complete = (placed.filter(col("state") == state) for state in ("pruned", "complete"))
-    panel.plot(pruned["x"], pruned["score"], "x", color=COLOURS[7], markersize=5, label="given up")
+    panel.plot(pruned["x"], pruned["score"], "x", color=COLOURS[7], markersize=4, alpha=0.7, label="given up")
     panel.plot(complete["x"], complete["score"], "o", color=COLOURS[0], markersize=5, alpha=0.7, label="complete")
     final = placed.drop_nulls("final_score")
     spread = final["final_ci95"].fill_null(0.0)

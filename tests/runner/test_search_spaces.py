@@ -129,6 +129,12 @@ def test_braces_replace_the_range_of_the_class():
     assert (own_label(agent), space) == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
 
 
+def test_show_names_what_may_be_searched(capsys):
+    assert main(["show", "CascadeKLUCB"]) == 0
+    assert "search space  feedback={first_click,last_click}, c={0.0..6.0}" in capsys.readouterr().out
+    assert parse_search("CascadeKLUCB:feedback={first_click,last_click},c={0.0..6.0}")[2]["c"] == CascadeKLUCB.search_space["c"]
+
+
 # ----------------------------------------------------------------------------------------------------------------- braces
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import signal
@@ -18,7 +19,6 @@ from clickgym.agents import Agent, Range
 from clickgym.command_line import main
 from clickgym.runner import tuning
 from clickgym.runner.callback import Callback
-from clickgym.runner.results import Trial
 from clickgym.runner.sampler import Sampler
 
 pytest.importorskip("optuna")
@@ -75,6 +75,13 @@ def test_the_result_is_an_agent_that_can_be_typed(reference):
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_the_table_does_not_depend_on_the_workers(reference, backend):
     with joblib.parallel_config(backend=backend):
+        assert tune(n_jobs=2).trials.equals(reference.trials)
+
+
+@pytest.mark.slow
+def test_dask_gives_the_same_table(reference):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None), joblib.parallel_config(backend="dask"):
         assert tune(n_jobs=2).trials.equals(reference.trials)
 
 
@@ -152,7 +159,7 @@ def test_no_seed_of_a_tuning_is_one_of_a_sweep(monkeypatch):
 def test_the_score_is_the_regret_as_a_share_of_that_of_random_lists():
     envs, instances, horizon = ["PBMRank-v0", "CMRank-v0"], ["uniform:seed=1", "uniform:seed=2"], 100
     result = tune("EpsilonGreedy:epsilon={0.2,0.3}", envs=envs, instances=instances, horizon=horizon, budget=9000)
-    root = int.from_bytes(__import__("hashlib").sha256(b"clickgym.tune search 0").digest()[:8])
+    root = int.from_bytes(hashlib.sha256(b"clickgym.tune search 0").digest()[:8])
     labels = [*result.trials["agent"], "Random"]
     frame = clickgym.sweep(envs, labels, horizon, 2, seed=root, instances=instances, checkpoints=[horizon], progress=False)
     means = {key: rows["regret"].mean() for key, rows in frame.group_by("agent", "env", "instance")}
@@ -387,8 +394,13 @@ def test_bad_words_are_named_in_a_line(tmp_path, capsys, words, message):
     assert err.count("\n") == 1
 
 
-def test_seeds_of_trials_derive_from_names():
-    assert Trial("e", "i", "a", 0).seeds(0) != Trial("e", "i", "a:b=1", 0).seeds(0)
+def test_the_help_loads_neither_the_tuner_nor_optuna():
+    code = (
+        "import sys\nfrom clickgym.command_line import main\nmain(['--help'])\n"
+        "assert not {'optuna', 'clickgym.runner.tuning', 'clickgym.runner.sweep'} & set(sys.modules)\n"
+        "import clickgym.runner.tuning\nassert 'optuna' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
 @pytest.mark.slow
