@@ -27,6 +27,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -228,8 +229,7 @@ class ClickModel(Users, abstract=True):
 
     def _sizes(self) -> dict[str, int]:
         """Those that the constructor takes, since no parameter tells them."""
-        arguments = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in arguments}
+        return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in _arguments(type(self))}
 
     def with_items(self, **parameters: ArrayLike) -> Self:
         """The same users before other items: their parameters replaced, of attraction or of all that belong to items."""
@@ -333,6 +333,12 @@ class ClickModel(Users, abstract=True):
 
     def _scratch(self) -> NDArray[np.float64]:
         return np.empty(self.n_positions + 1)
+
+
+@cache
+def _arguments(kind: type[ClickModel]) -> frozenset[str]:
+    """Those of the constructor."""
+    return frozenset(inspect.signature(kind).parameters)
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:

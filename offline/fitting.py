@@ -27,6 +27,7 @@ from ..core.checks import (
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
+from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
@@ -282,7 +283,7 @@ def query_instance(
         raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
     by_displays = sorted(displayed, key=lambda item: (-displays[item], log.item_labels[item]))[:n_items]
     items = sorted(by_displays, key=log.item_labels.__getitem__)
-    lists, counts = np.unique(sessions.items, axis=0, return_counts=True)
+    lists, _, counts = sorted_distinct(sessions.items)
     most_frequent = list(filter(set(items).__contains__, lists[counts.argmax()].tolist()))
     initial = dict.fromkeys([*most_frequent, *by_displays])
     labels = [log.item_labels[item] for item in items]

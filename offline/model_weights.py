@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import LARGEST
 from ..envs import ClickModel, UserBrowsingModel
+from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import QUICK
 from .log import ClickLog
@@ -100,7 +101,7 @@ def places(items: Integers, lists: NDArray[np.integer]) -> Integers:
 
 def filled_lists(lists: Integers, n_items: int) -> tuple[Integers, Integers]:
     """The distinct lists, filled with other items below their ends, which changes nothing above; and which is each row's."""
-    distinct, index = np.unique(lists, axis=0, return_inverse=True)
+    distinct, index, _ = sorted_distinct(lists)
     for row in np.flatnonzero((distinct < 0).any(axis=1)):
         ended = distinct[row] < 0
         others = np.setdiff1d(np.arange(n_items), distinct[row])

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, as_call, check_count, check_kind, check_positions, integers, numbers
+from .distinct import sorted_distinct
 from .log import ClickLog
 
 __all__ = [
@@ -314,7 +315,7 @@ def empirical_policies(log: ClickLog) -> dict[str, Policy]:
     """
     policies: dict[str, Policy] = {}
     for query, sessions in sessions_by_query(log):
-        lists, counts = np.unique(log.items[sessions], axis=0, return_counts=True)
+        lists, _, counts = sorted_distinct(log.items[sessions])
         policies[query] = ListPolicy(lists, counts / len(sessions))
     return policies
 

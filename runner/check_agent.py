@@ -7,6 +7,7 @@ import inspect
 import random
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -198,19 +199,20 @@ class _Trial:
         """Numbers of items."""
         totals: dict[str, list[NDArray[np.float64]]] = {name: [] for name in ORDERS}
         for block, (name, order) in enumerate(ORDERS.items()):
-            env = self.env(order=order)
+            env, features = self.env(order=order), _features(order)
             users = PositionBasedModel(ATTRACTION[order], EXAMINATION)
             best = users.expected_reward(users.optimal_ranking())
+            expected = cache(users.expected_reward)
             for seed in range(block * SEEDS, (block + 1) * SEEDS):
                 agent, rng = self.make(env, SHORT, seed), np.random.default_rng([seed, 1])  # not the agent's own stream
                 clicks: NDArray[np.int8] = np.zeros(3, np.int8)
                 regret = []
                 for _ in range(FIRST[-1]):
-                    observation = self._observation(env, clicks, order)
+                    observation = self._observation(env, clicks, features)
                     ranking = agent.rank(observation)
                     clicks = users.sample(ranking, rng)
                     agent.update(observation, ranking, clicks, float(clicks.sum()))
-                    regret.append(best - users.expected_reward(ranking))
+                    regret.append(best - expected(tuple(ranking)))
                 totals[name].append(np.cumsum(regret)[np.array(FIRST) - 1])
         first, second = (np.array(values) for values in totals.values())
         means = [values.mean(axis=0) for values in (first, second)]
@@ -222,10 +224,10 @@ class _Trial:
                 "item must not tell how good it is"
             )
 
-    def _observation(self, env: gym.Env, clicks: NDArray[np.int8], order: NDArray[np.int64]) -> Any:
+    def _observation(self, env: gym.Env, clicks: NDArray[np.int8], features: NDArray[np.float64]) -> Any:
         """What an environment of this kind shows, with the candidates in a fixed order."""
         keys: Iterable[str] = getattr(env.observation_space, "keys", tuple)()
-        values: dict[str, Any] = {"clicks": clicks, "features": _features(order), "state": 0}
+        values: dict[str, Any] = {"clicks": clicks, "features": features, "state": 0}
         return {key: values[key] for key in keys} if keys else clicks
 
     def description(self) -> None:

@@ -272,9 +272,10 @@ def make_agent(
     maker, arguments = agent_maker(agent)
     name = getattr(maker, "__name__", type(maker).__name__)
     hyperparameters = arguments | hyperparameters
-    _check_hyperparameters(name, maker, hyperparameters)
+    parameters = inspect.signature(maker).parameters
+    _check_hyperparameters(name, parameters, hyperparameters)
     horizon = None if horizon is None else check_horizon(horizon)
-    filled_in = dict(_filled_in(name, maker, hyperparameters, env, horizon))
+    filled_in = dict(_filled_in(name, maker, parameters, hyperparameters, env, horizon))
     product: Any = maker(**filled_in, **hyperparameters, seed=seed)
     if not isinstance(product, (Agent, Learner)):
         raise TypeError(f"{name} returned {product!r}; expected an agent")
@@ -282,8 +283,10 @@ def make_agent(
     return product
 
 
-def _check_hyperparameters(agent: str, maker: Callable[..., Any], hyperparameters: Iterable[str]) -> None:
-    parameters = inspect.signature(maker).parameters
+Parameters = Mapping[str, inspect.Parameter]
+
+
+def _check_hyperparameters(agent: str, parameters: Parameters, hyperparameters: Iterable[str]) -> None:
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for key in hyperparameters:
         if key in ("horizon", "seed"):
@@ -296,10 +299,9 @@ def _check_hyperparameters(agent: str, maker: Callable[..., Any], hyperparameter
 
 
 def _filled_in(
-    agent: str, maker: Any, hyperparameters: Mapping[str, Any], env: gym.Env, horizon: int | None
+    agent: str, maker: Any, parameters: Parameters, hyperparameters: Mapping[str, Any], env: gym.Env, horizon: int | None
 ) -> Iterator[tuple[str, Any]]:
     """The arguments of an agent that come from the environment and the horizon."""
-    parameters = inspect.signature(maker).parameters
     sizes, click_env = sizes_of(env), env.unwrapped
     yield "n_items", sizes.n_items
     yield "n_positions", sizes.n_positions

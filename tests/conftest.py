@@ -40,12 +40,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are made, but their files are empty: for tests of commands that say nothing of pictures."""
+def not_drawing() -> Iterator[None]:
+    """Figures are made, but their files are empty: for tests that say nothing of pictures."""
     from clickgym.runner.reports import figures  # loads matplotlib, which most tests do not need
 
-    monkeypatch.setattr(figures, "drawn", lambda figure, kind: b"")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "drawn", lambda *arguments, **options: b"")
+        patch.setattr(figures.Figure, "savefig", lambda *arguments, **options: None)
+        yield
+
+
+undrawn = pytest.fixture(not_drawing)
+undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
 
 
 @pytest.fixture(autouse=True)

@@ -143,6 +143,7 @@ def test_tables_sentences_and_warnings_escape_them(capsys):
     assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", told), "of names no line ends, of the package's own words they stay"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cells_that_a_spreadsheet_would_compute_are_quoted(folder, capsys):
     assert main([*RUN, "--out", "out"]) == 0
     with Path("out", "summary.csv").open(encoding="utf-8", newline="") as file:

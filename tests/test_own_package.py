@@ -172,15 +172,14 @@ warnings.simplefilter("error")
 import gymnasium as gym
 import clickgym
 env = gym.make("PBMRank-v0")
-clickgym.run(clickgym.make_agent("CascadeUCB1", env, seed=0), env, 100, seed=0)
+clickgym.run(clickgym.make_agent("TopRank", env, seed=0, horizon=100), env, 100, seed=0)
 for id in ("NonStationaryPBMRank-v0", "ContextualPBMRank-v0"):
     envs = gym.make_vec(id, 2)
     envs.reset(seed=0)
-    envs.step(envs.action_space.sample())
 
 from clickgym.command_line import main
 with contextlib.redirect_stderr(None):  # progress
-    words = "run PBMRank-v0 --agents TopRank CascadeUCB1 --horizon 200 --runs 2 --out seven"
+    words = "run PBMRank-v0 --agents TopRank --horizon 200 --runs 2 --out seven"
     assert main(words.split()) == 0
 """
 
@@ -238,16 +237,14 @@ def command(shop, undrawn, capsys, monkeypatch):
 
 @pytest.fixture(scope="module")
 def printed(shop):
-    """What the script prints with an empty cache and two workers, and with a filled cache and one."""
+    """What the script prints with an empty cache and two workers."""
     (shop / "everything.py").write_text(EVERYTHING, encoding="utf-8")
-    words = ["-W", "error", shop / "everything.py"]
-    return [python(shop, *words, out, jobs).stdout for out, jobs in (("one", "2"), ("two", "1"))]
+    return python(shop, "-W", "error", shop / "everything.py", "one", "2").stdout
 
 
-def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
+def test_everything_in_a_script(shop, printed):
     assert list((shop / "cache").rglob("*.nbc")), "our kernels are kept"
-    assert printed[0] == printed[1]
-    told = json.loads(printed[0])
+    told = json.loads(printed)
     assert {name: result[0] for name, result in told.items() if "agent" in name} == {
         "own model, our agent": "compiled",
         "our model, own plain agent": "python",
@@ -261,6 +258,11 @@ def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
     assert len(set(regret)) == 5
     assert [value is None for value in told["shop"]] == [False] * 4 + [True] * 4, "regret is known where it is told"
     assert len(told["own"]) == 4
+
+
+@pytest.mark.slow  # in the quick tests, a filled cache is used by the commands below
+def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
+    assert python(shop, "-W", "error", shop / "everything.py", "two", "1").stdout == printed
 
 
 @pytest.mark.usefixtures("printed")

@@ -114,6 +114,7 @@ def clean_python(distributions, tmp_path_factory):
     return python
 
 
+@pytest.mark.slow  # the quick tests look at what is in the wheel, and call the command that is installed
 def test_the_wheel_works_in_a_clean_environment(clean_python):
     code = """
 import json, gymnasium as gym, clickgym

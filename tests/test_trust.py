@@ -63,9 +63,8 @@ def elsewhere(tmp_path_factory):
     """A folder of another process: results of a stranger's environment and agent, and that agent."""
     folder = tmp_path_factory.mktemp("elsewhere")
     (folder / "stranger.py").write_text(STRANGER)
-    words = ["run", "stranger:env", "--agents", "stranger:Agent", "Random", *RUN, "--out", "results"]
-    made = f"from clickgym.command_line import main; main({words}); import stranger"
-    made += "; stranger.Agent(4, 2, seed=0).save('agent.npz')"
+    made = "import clickgym; clickgym.sweep(['stranger:env'], ['stranger:Agent', 'Random'], 20, 1, n_jobs=1, out='results')"
+    made += "; import stranger; stranger.Agent(4, 2, seed=0).save('agent.npz')"
     subprocess.run([sys.executable, "-B", "-c", made], check=True, capture_output=True, cwd=folder)
     return folder
 
@@ -107,6 +106,7 @@ def test_a_file_imports_nothing_on_the_command_line(words, stranger, capsys):
     assert not Path("witness").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_trusted_file_imports_its_module(stranger, capsys):
     assert main(["show", "instance.json", "--trust"]) == 0
     assert Path("witness").exists()
@@ -119,6 +119,7 @@ def test_a_file_may_name_the_module_that_the_command_names(stranger, capsys):
     assert "has no PBM; it has stranger" in capsys.readouterr().err  # the file was read
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_results_import_nothing(results, capsys):
     assert main(["report", "results", "--bounds", "--html"]) == 0
     assert "names the environment 'stranger:env'" in capsys.readouterr().out

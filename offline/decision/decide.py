@@ -555,11 +555,10 @@ def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float,
     if len(rows) < LEAST_LISTS:
         return (), (), ()
     earned, noise = shown.means[rows], np.sqrt(shown.variances[rows] / shown.counts[rows])
-    checks = []
-    for name in filter(CAN_ESTIMATE[reward].__contains__, CHECKED):
-        values = np.array([_estimate_logged(log, shown, row, name, reward, cutoff) for row in rows.tolist()])
-        if np.isfinite(values).sum() >= LEAST_LISTS:
-            checks.append(_compared(name, values, earned))
+    names = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
+    values = np.array([_estimate_logged(log, shown, row, names, reward, cutoff) for row in rows.tolist()])
+    enough = np.isfinite(values).sum(axis=0) >= LEAST_LISTS
+    checks = [_compared(name, values[:, column], earned) for column, name in enumerate(names) if enough[column]]
     return (tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else ((), (), ())
 
 
@@ -572,20 +571,26 @@ def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64
     return Check(name, tuple(values.tolist()), error, correlation, int(finite.sum()))
 
 
-def _estimate_logged(log: ClickLog, shown: DistinctLists, row: int, name: str, reward: str, cutoff: int | None) -> float:
-    """The value of a list by sessions that showed another one of its length; NaN where it is refused."""
+def _estimate_logged(
+    log: ClickLog, shown: DistinctLists, row: int, names: Sequence[str], reward: str, cutoff: int | None
+) -> list[float]:
+    """The value of a list by sessions that showed another one of its length, by each estimator; NaN where it is refused."""
     length = int(shown.lengths[row])
     others = log[(shown.lengths[shown.index] == length) & (shown.index != row)]
     others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None)
-    logging = None if name in MODEL_BASED else empirical_policies(others)
-    target = FixedPolicy(shown.lists[row, :length])
-    try:
-        values, _ = contributions(
-            others, target, name, logging=logging, reward=reward, cutoff=None if cutoff is None else min(cutoff, length)
-        )
-    except ValueError:
-        return np.nan
-    return float(values.sum(axis=1).mean())
+    target, counted = FixedPolicy(shown.lists[row, :length]), empirical_policies(others)
+    estimates = []
+    for name in names:
+        logging = None if name in MODEL_BASED else counted
+        try:
+            values, _ = contributions(
+                others, target, name, logging=logging, reward=reward, cutoff=None if cutoff is None else min(cutoff, length)
+            )
+        except ValueError:
+            estimates.append(np.nan)
+        else:
+            estimates.append(float(values.sum(axis=1).mean()))
+    return estimates
 
 
 def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:

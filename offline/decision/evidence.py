@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs.click_model import MAX_SEARCH
+from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from .correction import Corrected, Correction, Gains
 from .fit import Fit, Group, check_fit
-from .lists import DistinctLists, Lists, Measured, distinct, measure, production_list
+from .lists import DistinctLists, Lists, Measured, measure, production_list
 from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = ["LEVEL", "Evidence", "Judged", "Score", "Verdict", "judge", "verdict", "verdict_on"]

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc
 
+from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..log import ClickLog
-from .lists import distinct
 
 __all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_fit"]
 

@@ -14,10 +14,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
 
-__all__ = ["LEAST_SHOWN", "DistinctLists", "Measured", "distinct", "measure", "of_query", "per_session", "production_list"]
+__all__ = ["LEAST_SHOWN", "DistinctLists", "Measured", "measure", "of_query", "per_session", "production_list"]
 
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
@@ -48,19 +49,6 @@ def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
     """``(N,)`` what each session earned: its clicks, or 1 for any."""
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
-
-
-def distinct(rows: NDArray[np.integer]) -> tuple[Indices, Indices, Indices]:
-    """The distinct rows of integers, by 64 bits of each that are drawn at random; sorting whole rows takes ten times as long.
-
-    Returns:
-        The first place of each, which of them every row is, and how many rows are alike.
-    """
-    factors = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
-    with np.errstate(over="ignore"):
-        codes = ((rows + 2).astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)
-    _, first, index, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
-    return first, index.ravel(), counts
 
 
 class DistinctLists:

@@ -11,12 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from ..estimation.settings import CONVERGED
 from ..fitting import hold_out, query_instance
 from ..log import ClickLog
 from .correction import FOLDS
-from .lists import distinct, of_query
+from .lists import of_query
 
 __all__ = ["HELD_OUT", "MOST_SESSIONS", "Models", "QuerySessions"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..distinct import sorted_distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
@@ -318,7 +319,7 @@ def _drift(log: ClickLog, cutoff: int | None) -> str:
     """Whether the first half of the sessions, as the log has them, earned another number of clicks, or had another list."""
     half = len(log) // 2
     clicks = log.clicks[:, :cutoff].sum(axis=1).astype(float)
-    _, index, counts = np.unique(log.items, axis=0, return_inverse=True, return_counts=True)
+    _, index, counts = sorted_distinct(log.items)
     usual = (index == counts.argmax()).astype(float)
     jumps = []
     for what, values, form in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):

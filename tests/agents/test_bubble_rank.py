@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import MODELS, BubbleRankReference
+from reference_agents import BubbleRankReference, each_model
 from scipy.stats import chisquare
 
 import clickgym
@@ -57,7 +57,7 @@ def assert_uniform(draws: Iterable[object], support: Iterable[object]) -> None:
 # -------------------------------------------------------------------------------------------------- against the reference
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@each_model
 def test_follows_algorithm_1_with_fewer_positions_than_items(model):
     agent = BubbleRank(5, 3, initial=[2, 0, 4, 3, 1], delta=0.3, seed=1)
     reference = BubbleRankReference([2, 0, 4, 3, 1], 3, -math.log(0.3))
@@ -97,7 +97,7 @@ def test_follows_the_doubling_trick():
     ],
 )
 def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
-    """K = L. Null: each pair of this parity is exchanged with probability 1/2, independently; 4000 draws per step."""
+    """K = L. Null: each pair of this parity is exchanged with probability 1/2, independently; 1500 draws per step."""
     agent = BubbleRank(n_positions, n_positions, initial=list(range(n_positions)), seed=4)
     for pairs in (odd, even, odd, even):
         support = []
@@ -108,7 +108,7 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
                     k, below = sorted(pair)
                     shown[k], shown[below] = shown[below], shown[k]
             support.append(tuple(shown))
-        assert_uniform((tuple(agent.rank(None).tolist()) for _ in range(4000)), support)
+        assert_uniform((tuple(agent.rank(None).tolist()) for _ in range(1500)), support)
         show(agent, [0] * n_positions)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, DiscountedReference, WindowReference, doubled
+from reference_agents import MODELS, DiscountedReference, WindowReference, doubled, each_model
 from scipy.stats import chisquare
+from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeUCB1, CompiledAgent
@@ -43,14 +44,14 @@ def follow(
 # ------------------------------------------------------------------------------------------------------------ CascadeDUCB
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@each_model
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
 def test_ducb_follows_the_plain_recursion(model, feedback):
     agent = CascadeDUCB(5, 3, gamma=0.98, feedback=feedback, seed=1)
     follow(agent, DiscountedReference(5, 3, lambda t: 0.98, 0.5, feedback), model, 500)
 
 
-@pytest.mark.parametrize(("gamma", "n_sessions"), [(0.9, 4600), (0.5, 1500), (0.9999, 1500), (1e-4, 300)])
+@pytest.mark.parametrize(("gamma", "n_sessions"), [(0.5, 1500), (0.9999, 1500), (1e-4, 300), *slow((0.9, 4600))])
 def test_ducb_rescales_without_a_trace(gamma, n_sessions):
     """Counts are stored over γ^t, which is renewed below 1e-100: after 2186 sessions at γ = 0.9, 333 at 0.5, 26 at 1e-4."""
     agent = CascadeDUCB(5, 3, gamma=gamma, epsilon=0.3, seed=2)
@@ -115,7 +116,7 @@ def test_ducb_survives_complete_forgetting():
 # ----------------------------------------------------------------------------------------------------------- CascadeSWUCB
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@each_model
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
 def test_swucb_counts_what_was_examined_in_the_window(model, feedback):
     agent = CascadeSWUCB(5, 3, tau=40, feedback=feedback, seed=1)

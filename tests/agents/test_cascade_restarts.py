@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_agents import CascadeReference, GLRReference, follow
 from reference_agents.detection import GLR_READINGS, glr_statistics
+from slow import slow
 
 import clickgym
 from clickgym.agents import GLRCascadeKLUCB, GLRCascadeUCB
@@ -73,6 +74,7 @@ def restarts_by_scan(observations, log_delta):
     return found
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12), st.sampled_from([0.9, 0.1, 1e-3]))
 def test_restarts_are_at_the_observations_of_a_full_scan(stretches, delta):
     observations = [click for click, length in stretches for _ in range(length)]
@@ -107,7 +109,7 @@ def test_each_other_reading_is_told_apart(kind):
     assert agreed == {"as written"}
 
 
-@by_kind
+@pytest.mark.parametrize("kind", ["KL", *slow("UCB1")])
 def test_the_last_restarts_are_kept_in_a_ring(kind):
     agent = KINDS[kind](1, 1, horizon=10, delta=0.99, seed=0)
     observe(agent, ([0] * 8 + [1] * 8) * 1010)
@@ -211,7 +213,7 @@ def test_without_exploration_and_changes_it_is_the_cascade_agent(kind):
     assert follow(agent, {"": Plain(5, 3, kind, "last_click")}, changing(0), 500) == {""}
 
 
-@pytest.mark.parametrize("exploration", [0.02, 0.5])
+@pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
 def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     """60 items, of which only a front is solved for, with forced items from far below the list, and restarts."""
     rng = np.random.default_rng(9)

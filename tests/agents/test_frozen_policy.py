@@ -7,6 +7,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.agents import FrozenPolicy
@@ -102,7 +103,7 @@ def test_a_masked_policy_builds_its_list_item_by_item_within_one_session():
     assert env.env.meter.step == 10
 
 
-@pytest.mark.parametrize("name", ["PPO", "MaskablePPO", "DQN", "SAC", "RecurrentPPO"])
+@pytest.mark.parametrize("name", ["PPO", "DQN", *slow("MaskablePPO", "SAC", "RecurrentPPO")])
 def test_what_a_learner_has_learned_can_be_frozen(name):
     pytest.importorskip("sb3_contrib")
     env = ClickEnv(SMALL)

@@ -12,6 +12,7 @@ from reference_agents import MODELS, GRABReference, SGRABReference, follow, plai
 from reference_agents.unimodal import GRAB_READINGS
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chisquare
+from slow import slow
 
 import clickgym
 from clickgym.agents import GRAB, SGRAB, grab
@@ -105,7 +106,7 @@ def test_the_lead_of_a_list_is_measured_by_all_others():
 
 
 @by_kind
-@pytest.mark.parametrize("horizon", [None, 1000])
+@pytest.mark.parametrize("horizon", [None, *slow(1000)])
 def test_lists_are_the_same_without_the_certificate(name, horizon):
     """A leader that is never certain is solved for in each session, from the same random numbers."""
     certain = 0

@@ -83,9 +83,9 @@ def put(agent: CompiledAgent, clicks: np.ndarray, examined: np.ndarray, t: int) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_are_those_of_the_definition_where_indices_rise_fast(name):
-    """400 random states of few different counts at an early time, 60 sessions each: what was left behind comes back at once."""
+    """150 random states of few different counts at an early time, 60 sessions each: what was left behind comes back at once."""
     rng = np.random.default_rng(7)
-    for seed in range(400):
+    for seed in range(150):
         n, n_positions = int(rng.integers(60, 160)), int(rng.integers(1, 4))
         level = int(rng.choice([3, 20, 100, 1000]))
         examined = rng.choice(level + rng.integers(0, 3 + level // 4, int(rng.integers(1, 5))), n)

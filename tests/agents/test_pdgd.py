@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_agents import MODELS, PDGDReference, follow
 from reference_agents.posterior import PDGD_READINGS, log_probability
@@ -38,6 +38,7 @@ def step(agent, clicks):
     return agent.state.weights - before
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(-8, 8), min_size=2, max_size=7), st.data())
 def test_the_weight_of_a_pair_is_that_of_whole_lists(scores, data):
     """P(R') / (P(R) + P(R')), from the products over all places, of every two places."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, CascadeReference, upper_bound
+from reference_agents import MODELS, CascadeReference, each_model, upper_bound
 from scipy.stats import beta, chisquare, kstest
 
 from clickgym.agents.cascade import CascadeTS
@@ -125,7 +125,7 @@ def test_pie_explores_half_of_the_time_and_uniformly():
 
 
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@each_model
 def test_pie_follows_its_definition(model, feedback):
     agent, rng = PIE(5, 3, horizon=300, feedback=feedback, seed=5), np.random.default_rng(6)
     clicks, examined = [0] * 5, [0] * 5

@@ -10,9 +10,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS
+from reference_agents import MODELS, each_model
 from scipy.special import softmax
 from scipy.stats import chisquare
+from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeKLUCB, CompiledAgent
@@ -77,7 +78,7 @@ def test_a_replacement_brings_no_credit():
 @pytest.mark.parametrize(
     ("name", "paid", "pulled"), [("RankedUCB1", "rewards", "pulls"), ("RankedKLUCB", "clicks", "examined")]
 )
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@each_model
 def test_index_bandits_choose_the_largest_index_of_their_own_counts(name, paid, pulled, model):
     """Counts by plain bookkeeping; the choice must have the largest index, unpulled items first, KL-UCB's to the last bit."""
     agent, rng = make(name, 5, 3, seed=3), np.random.default_rng(4)
@@ -142,8 +143,11 @@ class PlainRankedKLUCB(RankedKLUCB):
 
 @pytest.mark.parametrize(
     "model",
-    [MODELS["PBM"], CascadeModel([0.5] * 4 + [0.1], n_positions=2), CascadeModel([1.0, 0.9, 0.9], n_positions=3)],
-    ids=["PBM", "ties", "certain"],
+    [
+        pytest.param(CascadeModel([0.5] * 4 + [0.1], n_positions=2), id="ties"),
+        pytest.param(CascadeModel([1.0, 0.9, 0.9], n_positions=3), id="certain"),
+        pytest.param(MODELS["PBM"], id="PBM", marks=pytest.mark.slow),  # another loop to compile
+    ],
 )
 def test_ranked_klucb_is_the_plain_definition_bit_for_bit(model: ClickModel):
     horizon, checkpoints = 40_000, range(100, 40_001, 100)
@@ -193,7 +197,7 @@ def test_exp3_weights_follow_the_plain_recursion(gamma):
     assert replaced_and_clicked > 100
 
 
-@pytest.mark.parametrize("gamma", [0.0173, 0.4, 1.0])
+@pytest.mark.parametrize("gamma", [0.4, *slow(0.0173, 1.0)])
 def test_exp3_draws_from_its_probabilities(gamma):
     """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed weights."""
     agent = RankedExp3(4, 2, horizon=1000, gamma=gamma, seed=9)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_agents import (
     GRADED_USERS,
@@ -607,6 +607,7 @@ def scored(n_items, n_positions, scores, **reading):
     return reference
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(-700, 700), min_size=1, max_size=5), st.data())
 def test_probabilities_of_all_lists_add_up_to_one(scores, data):
     n_positions = data.draw(st.integers(1, len(scores)))

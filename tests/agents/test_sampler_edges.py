@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy.stats import beta, chi2, chisquare, kstest, norm
+from slow import slow
 from test_position_based_agents import hat, log_posterior, posterior_cdf
 
 import clickgym
@@ -125,9 +126,9 @@ def test_the_hat_lies_above_and_the_chords_below():
 
 
 def test_the_chords_change_no_draw():
-    """1000 random counts, 20 draws each: the same with and without them, bit for bit; so is where the generator ends."""
+    """300 random counts, 20 draws each: the same with and without them, bit for bit; so is where the generator ends."""
     rng = np.random.default_rng(3)
-    for seed in range(1000):
+    for seed in range(300):
         clicks, misses, kappa = random_counts(rng)
         agents = [pbmts(clicks, misses, kappa), pbmts(clicks, misses, kappa)]
         draws = []
@@ -175,8 +176,8 @@ def test_pbmts_draws_from_the_exact_posterior_at_the_edges(counts):
     assert kstest(draws, cdf).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("n_misses", [0, 1, 50])
-@pytest.mark.parametrize("clicks", [0, 1, 1000, 10**7])
+@pytest.mark.parametrize("n_misses", [0, 1, *slow(50)])
+@pytest.mark.parametrize("clicks", [0, 1000, *slow(1, 10**7)])
 def test_pbmts_is_beta_where_examination_is_certain(clicks, n_misses):
     """10,000 draws, where the last mode was next to 1."""
     agent = pbmts(clicks, [n_misses], [1.0], BELOW_ONE)

@@ -190,7 +190,7 @@ def test_an_agent_saved_in_mid_life_goes_on_exactly(spec, tmp_path):
         return CompiledAgent.load(tmp_path / "agent.npz")
 
     agents = [clickgym.make_agent(spec, clickgym.runner.make.make_env(ENV), seed=0) for _ in range(2)]
-    (agent, lists), (twin, others) = play_by_hand(agents[0], 60), play_by_hand(agents[1], 60, loaded)
+    (agent, lists), (twin, others) = play_by_hand(agents[0], 30), play_by_hand(agents[1], 30, loaded)
     assert lists == others
     for name, array in agent._arrays().items():
         np.testing.assert_array_equal(twin._arrays()[name], array, err_msg=name)

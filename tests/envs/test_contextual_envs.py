@@ -186,12 +186,12 @@ def test_a_user_that_there_is_not_is_named():
 def test_users_meet_their_own_candidates(model):
     """Each user in half of the sessions, with L of its candidates in random order, their features and attractions.
 
-    Sessions: 6000; the test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
+    Sessions: 2000; the test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
     """
     env = ContextualClickEnv(model)
     env.reset(seed=5)
     drawn = []
-    for _ in range(6000):
+    for _ in range(2000):
         now = env.task.round
         user, items = int(now.user[0]), now.items.tolist()
         assert set(items) <= set(CANDIDATES[user])
@@ -274,7 +274,7 @@ def test_candidates_are_uniform_and_independent_of_the_session():
     observation, _ = env.reset(seed=0)
     rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
     drawn = []
-    for _ in range(12_000):
+    for _ in range(6000):
         features = observation["features"]
         assert np.all(features[0, :2] == features[1, :2])
         items = tuple(rows[tuple(np.round(row[2:], 9))] for row in features)
@@ -296,7 +296,7 @@ def test_clicks_have_the_joint_law_of_the_present_candidates(name):
     fixed = np.array([[*USERS[0], *item] for item in ITEMS[:L]])
     shown = [3, 0, 4]
     samples = []
-    for _ in range(20_000):
+    for _ in range(6000):
         place = {tuple(row): a for a, row in enumerate(observation["features"].tolist())}
         observation, *_ = env.step([place[tuple(fixed[item].tolist())] for item in shown])
         samples.append(tuple(observation["clicks"].tolist()))
@@ -605,9 +605,9 @@ def test_agents_without_features_run_blindly_in_both_engines(name):
 def test_chunks_change_nothing(engine):
     """Checkpoints cut the chunks of the compiled loop."""
     results = []
-    for checkpoints in ([2500], [1, 2, 999, 1000, 1001, 2500], range(1, 2501)):
+    for checkpoints in ([1100], [1, 2, 999, 1000, 1001, 1100], range(1, 1101)):
         agent, env = clickgym.agents.C2UCB(L, K, n_features=4, seed=5), ContextualClickEnv(MODELS["UBM"])
-        results.append(clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine=engine))
+        results.append(clickgym.run(agent, env, 1100, seed=3, checkpoints=checkpoints, engine=engine))
     assert results[0].regret[-1] == results[1].regret[-1] == results[2].regret[-1]
     np.testing.assert_array_equal(results[1].regret, results[2].regret[results[1].steps - 1])
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import doctest
-import importlib
 import json
-import pkgutil
 import re
-import tomllib
 import warnings
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import arguments_of, realised_reward
+from docstrings import check_examples, module_names
 from gymnasium.utils.env_checker import check_env
 
 import clickgym
@@ -411,21 +409,7 @@ def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
     assert runner.summarize().failed == 0
 
 
-def module_names():
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
-    for package in packages:
-        yield package
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-            if not module.ispkg:
-                yield f"{package}.{module.name}"
-
-
-@pytest.mark.parametrize("module_name", list(module_names()))
+# Those of the lab: `tests/lab/test_docstrings.py`.
+@pytest.mark.parametrize("module_name", [name for name in module_names() if not name.startswith("clickgym.lab")])
 def test_examples_in_docstrings_are_true(module_name):
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] in ("torch", "stable_baselines3", "sb3_contrib"):
-            pytest.skip(f"{error.name} is not installed")
-        raise
-    assert doctest.testmod(module).failed == 0
+    check_examples(module_name)

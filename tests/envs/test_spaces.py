@@ -161,9 +161,9 @@ def test_masked_samples_are_uniform_over_the_allowed_lists(mask):
 def test_probabilities_are_those_of_independent_positions_given_distinct_items():
     probability = np.array([[0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]])
     space = RankedList(4, 3, seed=4)
-    assert_law([space.sample(probability=tuple(probability)) for _ in range(3000)], product_law(probability))
+    assert_law([space.sample(probability=tuple(probability)) for _ in range(1500)], product_law(probability))
     same = np.array([0.5, 0.25, 0.125, 0.125])
-    assert_law([space.sample(probability=same) for _ in range(3000)], product_law([same] * 3))
+    assert_law([space.sample(probability=same) for _ in range(1500)], product_law([same] * 3))
 
 
 def test_many_positions_with_masks():

@@ -62,7 +62,7 @@ def logs(draw):
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("strict", [True, False])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(text=logs())
 @example(text="1\t0\tQ\t7\t1\t1\t2\t3\nx\n1\t0\tQ\t7\t1\t1\t2\t3\n1\t0\tC\t3\n" * 4)
 @example(text="5\t0\tQ\t7\t1\t1\t2\t3\n7\t0\tC\n7\t0\tQ\t7\t1\t1\t2\t3\n" * 3)

@@ -17,6 +17,8 @@ from clickgym.offline import ClickLog, write_tidy
 from clickgym.offline.decision.all_queries import PAGES, threshold
 from clickgym.offline.decision.page import write_decision
 
+pytestmark = pytest.mark.usefixtures("undrawn_here")  # the pictures of a page are those of `test_decide.py`
+
 QUICK = {"agents": ["TopRank"], "horizon": 500, "runs": 1, "n_jobs": 1}
 EXAMINATION = [0.9, 0.6, 0.3]
 SIZES = {"shoes": 6000, "hats": 3000, "=bags": 900, "gloves": 2}
@@ -50,7 +52,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def decisions(log, folder):
+def decisions(undrawn_here, log, folder):
     return clickgym.decide_all(log, folder, **QUICK)
 
 

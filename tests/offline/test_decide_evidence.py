@@ -13,8 +13,9 @@ from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
 from clickgym.offline.decision.evidence import LEVEL, verdict
 from clickgym.offline.decision.fit import check_fit
-from clickgym.offline.decision.lists import DistinctLists, distinct, measure, production_list
+from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
+from clickgym.offline.distinct import distinct, sorted_distinct
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6, 0.2], [0.9, 0.6, 0.3])
 LABELS = tuple("abcde")
@@ -53,6 +54,9 @@ def test_distinct_rows_are_those_of_numpy():
     np.testing.assert_array_equal(rows[first][index], rows)
     assert len(first) == len(np.unique(rows, axis=0))
     assert counts.tolist() == np.bincount(index).tolist()
+    wanted = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    for one, other in zip(sorted_distinct(rows), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 SEVERAL = np.repeat([[0, 1, 2], [3, 1, 0], [0, 1, -1], [3, 1, -1]], [200, 150, 120, 90], axis=0)

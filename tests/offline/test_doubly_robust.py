@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
+from slow import slow
 from test_evaluation import TARGETS, WRONG, K, L, click_log, logging_policy, simulate, users, value
 
 from clickgym.envs import CascadeModel, PositionBasedModel
@@ -62,13 +65,21 @@ def test_the_cascade_form_takes_the_mean_over_what_the_target_would_show_next():
 # ------------------------------------------------------------------------------------------------------- simulated logs
 
 
+@cache
+def simulated(n, seed):
+    """A log of users of the PBM, which several tests read."""
+    return click_log(*simulate(users("pbm"), logging_policy(), n, seed))
+
+
 @pytest.mark.parametrize("estimator", DOUBLY_ROBUST)
 @pytest.mark.parametrize("model", [WRONG, None], ids=["wrong model", "cross-fitted"])
 def test_the_mean_over_many_logs_is_the_value_whatever_the_click_model(estimator, model):
     """The mean of 100 logs of 300 sessions lies within 3.9 of its standard errors: it fails once in 10,000 if unbiased."""
     truth_of, target = users("pbm"), TARGETS["plackett-luce"]
-    logs = (click_log(*simulate(truth_of, logging_policy(), 300, seed)) for seed in range(100))
-    found = [contributions(log, target, estimator, logging=logging_policy(), model=model)[0].sum(axis=1).mean() for log in logs]
+    found = [
+        contributions(simulated(300, seed), target, estimator, logging=logging_policy(), model=model)[0].sum(axis=1).mean()
+        for seed in range(100)
+    ]
     error = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - value(truth_of, target)) < 3.9 * error
 
@@ -77,7 +88,7 @@ def test_the_mean_over_many_logs_is_the_value_whatever_the_click_model(estimator
 @pytest.mark.parametrize("target", ["fixed", "uniform", "plackett-luce"])
 def test_the_right_click_model_makes_it_vary_less(estimator, plain, target):
     model = users("pbm")
-    log = click_log(*simulate(model, logging_policy(), 20_000, seed=1))
+    log = simulated(20_000, 1)
     with_model = evaluate(log, TARGETS[target], estimator, logging=logging_policy(), model=model, bootstrap=10)
     without = evaluate(log, TARGETS[target], plain, logging=logging_policy(), bootstrap=10)
     assert with_model.standard_error < without.standard_error
@@ -169,7 +180,7 @@ def test_single_displays_vary_less_with_predictions():
 OPEN_BANDIT = {"all": 0.004737801, "men": 0.004683393, "women": 0.006803659}
 
 
-@pytest.mark.parametrize("campaign", OPEN_BANDIT)
+@pytest.mark.parametrize("campaign", ["all", *slow("men", "women")])
 def test_open_bandit_figures(data_folder, campaign):
     folder = data_folder / "open_bandit"
     log = read_open_bandit(folder / f"random_{campaign}.csv.gz")

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from slow import slow
 from test_offline import ALL, EM, TRUTH, penalised, simulated, small_log
 
 from clickgym.offline import (
@@ -26,6 +27,8 @@ PER_QUERY = {
     "UBM per query": lambda *n: UBMEstimator(*n, per_query=True),
 }
 MAKERS = {name: ALL[name] for name in EM} | PER_QUERY
+LONG = ("DCM EM", "PBM per query")
+"""Of which the real log takes a second each, as of two others that stand for them."""
 
 
 # --------------------------------------------------------------------------------------------------- equal sessions
@@ -104,7 +107,7 @@ def test_extrapolation_on_simulated_logs(name):
     check_shorter(ALL[name], simulated(TRUTH[name], 2000, seed=4))
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in LONG] + slow(*LONG))
 def test_extrapolation_on_the_real_log(yandex, name):
     fitted, steps = check_shorter(MAKERS[name], yandex[0])
     assert fitted.n_iter_ < steps / 3

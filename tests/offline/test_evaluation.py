@@ -6,13 +6,15 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click_stories import exact_law, make_model, marginal
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow import slow
 
 from clickgym.command_line import main
 from clickgym.envs import (
@@ -80,6 +82,12 @@ def every_session(model, policy):
     return click_log(items, clicks), np.array(probabilities)
 
 
+@cache
+def logged(name):
+    """The sessions of some users who are shown what the logging policy draws."""
+    return every_session(users(name), logging_policy())
+
+
 WRONG = PositionBasedModel([0.9, 0.05, 0.5, 0.3, 0.7], [0.2, 0.9, 0.5])
 """Nobody's users, for what holds whatever the click model."""
 
@@ -104,7 +112,7 @@ TARGETS = {
 
 def moments(name, estimator, target, model=None, **reward_and_cutoff):
     """Exact expectation and standard deviation per session of an estimate, and the expectations of its weights."""
-    log, probabilities = every_session(users(name), logging_policy())
+    log, probabilities = logged(name)
     values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff)
     values = values.sum(axis=1)
     mean = probabilities @ values
@@ -216,7 +224,7 @@ def table():
 
 def fitted(name, estimator):
     """Another model's parameters for users of a model, from the exact law as if from a huge log."""
-    log, probabilities = every_session(users(name), logging_policy())
+    log, probabilities = logged(name)
     sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
     return MODEL_BASED[estimator].create().fit(log[sample])
 
@@ -257,10 +265,10 @@ def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
 
 
 def test_ninety_five_percent_intervals_cover_ninety_five_percent():
-    log, probabilities = every_session(users("pbm"), logging_policy())
+    log, probabilities = logged("pbm")
     truth, rng, covered, n = value(users("pbm"), TARGETS["uniform"]), np.random.default_rng(0), 0, 400
     for seed in range(n):
-        sample = rng.choice(len(log), 1000, p=probabilities)
+        sample = rng.choice(len(log), 300, p=probabilities)
         low, high = evaluate(
             log[sample], TARGETS["uniform"], "item-position", logging=logging_policy(), bootstrap=300, seed=seed
         ).interval
@@ -359,7 +367,7 @@ def test_an_attraction_above_one_counts_as_one():
 
 
 def test_ubm_of_he_2020_finds_the_value_in_a_large_log():
-    log, probabilities = every_session(users("ubm"), logging_policy())
+    log, probabilities = logged("ubm")
     large = log[np.repeat(np.arange(len(log)), np.round(probabilities * 100_000).astype(int))]
     for target in TARGETS.values():
         result = evaluate(large, target, "ubm", model=users("ubm"), bootstrap=10)
@@ -399,6 +407,7 @@ def test_queries_have_policies_and_parameters_of_their_own():
             np.testing.assert_allclose(array, np.concatenate([y[:100], x, y[100:]]), rtol=1e-12)
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_relabelled_items_change_nothing(seed):
     rng = np.random.default_rng(seed)
@@ -577,7 +586,7 @@ OPEN_BANDIT = {
 }
 
 
-@pytest.mark.parametrize("campaign", OPEN_BANDIT)
+@pytest.mark.parametrize("campaign", ["all", *slow("men", "women")])
 def test_open_bandit_figures(data_folder, campaign):
     folder = data_folder / "open_bandit"
     logs = [read_open_bandit(folder / f"{policy}_{campaign}.csv.gz") for policy in ("random", "bts")]

@@ -188,16 +188,16 @@ def test_frames_of_pandas():
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
     rng = np.random.default_rng(0)
-    known = {"propensities": rng.random((900, 4)), "list_propensities": rng.random(900), "context": rng.random((900, 4, 2))}
-    log = log_of(900, **known)
+    known = {"propensities": rng.random((300, 4)), "list_propensities": rng.random(300), "context": rng.random((300, 4, 2))}
+    log = log_of(300, **known)
     frame = log.to_frame().with_columns(query=pl.lit("q") + (pl.col("session") % 7).cast(pl.String))
     frame = frame.filter((pl.col("session") % 3 > 0) | (pl.col("position") < 3))
     expected = ClickLog.from_frame(frame)
-    monkeypatch.setattr(tidy, "SPILL", 1000)
+    monkeypatch.setattr(tidy, "SPILL", 400)
     monkeypatch.setattr(tables, "BLOCK", 5000)
     monkeypatch.setattr(tables, "PIECE", 5000)
-    monkeypatch.setattr(tidy, "ROWS", 700)
-    monkeypatch.setattr(rows, "ROWS", 700)
+    monkeypatch.setattr(tidy, "ROWS", 300)
+    monkeypatch.setattr(rows, "ROWS", 300)
     path = tmp_path / f"log.{ending}"
     for order in (
         frame.sample(fraction=1.0, shuffle=True, seed=3),
@@ -213,7 +213,7 @@ def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
 
 def test_blocks_change_nothing(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
-    write_tidy(log_of(120), path)
+    write_tidy(log_of(60), path)
     expected = read_log(path)
     for size in (30, 100, 1000):
         monkeypatch.setattr(tables, "BLOCK", size)
@@ -270,7 +270,7 @@ def test_an_absent_name_of_a_first_column_and_a_feature_too_many(tmp_path):
     assert read_tidy(path, strict=False).skipped["not a JSON object"] == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_every_row_is_read_or_counted(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "any.csv"

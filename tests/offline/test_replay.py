@@ -7,6 +7,7 @@ from functools import cache
 import gymnasium as gym
 import numpy as np
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
@@ -42,17 +43,17 @@ def random_log(prefix, sessions, seed, n_positions=4):
     return clickgym.record(clickgym.make_agent("Random", env, seed=seed), env, sessions, seed=seed), env.unwrapped.model
 
 
-# Replay does not depend on the click model: two of them are quick, the others slow.
-@pytest.mark.parametrize("prefix", ["UBM", "CM", *(pytest.param(prefix, marks=pytest.mark.slow) for prefix in ("PBM", "DCM"))])
+# Replay does not depend on the click model: one of them is quick, the others slow.
+@pytest.mark.parametrize("prefix", ["UBM", *slow("CM", "PBM", "DCM")])
 @pytest.mark.parametrize("n_positions", [1, 2])
 def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
     """Its value on the users of the log is known exactly; within 5 standard errors, a false alarm in 2 million."""
     log, model = long_log(prefix)
     agent = ByTheta(4, n_positions, model.theta)
     result = clickgym.replay(agent, log)
+    users = model.with_positions(n_positions)
     truth = np.mean([
-        model.with_positions(n_positions).at(features).expected_reward(agent.rank({"features": features}))
-        for features in log.context[:2000]
+        users.at(features).expected_reward(agent.rank({"features": features})) for features in log.context[:2000]
     ])  # fmt: skip
     noise = 1.0 / np.sqrt(2000)  # of the truth, from the choice of its sessions; expected clicks have a deviation below 1
     assert abs(result.value - truth) < 5 * (result.standard_error + 0.3 * noise)

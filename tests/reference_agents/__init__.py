@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from clickgym.agents import AGENTS, CompiledAgent
 from clickgym.envs import (
@@ -81,6 +82,7 @@ __all__ = [
     "WindowReference",
     "bernoulli_kl",
     "doubled",
+    "each_model",
     "exact_upper_bound",
     "follow",
     "lower_bound",
@@ -102,6 +104,15 @@ MODELS: dict[str, ClickModel] = {
     "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
 }
 """One small model of every class, none of them with its items in order."""
+
+each_model = pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, id=kind, marks=[] if kind in ("CM", "PBM", "UBM") else pytest.mark.slow)
+        for kind, model in MODELS.items()
+    ],
+)
+"""An agent knows users by their clicks alone: the kinds that click once, and several times, stand for the others."""
 
 RANDOMISED = tuple(name for name in AGENTS if name not in ("Fixed", "Oracle"))
 

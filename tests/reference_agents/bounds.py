@@ -27,7 +27,11 @@ def bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
 
 def upper_bound(p: float, bound: float) -> float:
     """The largest q ≥ p with KL(p, q) ≤ bound, by bisection."""
-    return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
+    if p in (0.0, 1.0):
+        return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
+    # As above, but what does not depend on q is taken once: references spend most of their time here.
+    known, log = p * math.log(p) + (1 - p) * math.log1p(-p) - bound, math.log
+    return bisect(lambda q: q < 1.0 and known <= p * log(q) + (1 - p) * log(1 - q), p, 1.0)
 
 
 def lower_bound(p: float, bound: float) -> float:

@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 import polars
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.agents import LEARNERS, PPO, SAC, Learner
@@ -30,6 +31,8 @@ SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ROOT = Path(__file__).resolve().parents[2]
 
 by_name = pytest.mark.parametrize("name", LEARNERS)
+SEEDED = ("A2C", "DQN", "PPO", "SAC")
+"""Whose seeds the quick tests try; classes of sb3_contrib are played twice below."""
 
 
 def quick(name: str, **arguments: Any) -> StableBaselines:
@@ -45,7 +48,7 @@ def quick(name: str, **arguments: Any) -> StableBaselines:
 # ------------------------------------------------------------------------------------------------------ each of them
 
 
-@by_name
+@pytest.mark.parametrize("name", [*SEEDED, *slow(*(name for name in LEARNERS if name not in SEEDED))])
 def test_same_seed_same_regret(name: str) -> None:
     def measured(agent_seed: int, env_seed: int) -> tuple[list[float], list[float]]:
         np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
@@ -92,23 +95,22 @@ def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
     assert sum(reported) == horizon
 
 
-@by_name
-def test_actions_cover_every_list(name: str) -> None:
+@pytest.mark.parametrize("way", sorted({way for learner in LEARNERS.values() for way in learner.representations}))
+def test_actions_cover_every_list(way: Any) -> None:
     """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by chance with probability below
     24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200."""
     from clickgym.runner.learners.play import WRAPPERS
 
-    for way in quick(name).representations:
-        envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
-        envs.meter = Meter([10_000])
-        lists: set[tuple[int, ...]] = set()
-        envs.on_session = lambda ranking, clicks, expectation, lists=lists: lists.add(tuple(ranking.tolist()))
-        wrapped = WRAPPERS[way](envs, np.array([2, 0, 3, 1]))
-        wrapped.action_space.seed(0)
-        wrapped.reset(seed=0)
-        while envs.meter.step < 3200:
-            wrapped.step(wrapped.action_space.sample())
-        assert len(lists) == math.perm(4, 3)
+    envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
+    envs.meter = Meter([10_000])
+    lists: set[tuple[int, ...]] = set()
+    envs.on_session = lambda ranking, clicks, expectation: lists.add(tuple(ranking.tolist()))
+    wrapped = WRAPPERS[way](envs, np.array([2, 0, 3, 1]))
+    wrapped.action_space.seed(0)
+    wrapped.reset(seed=0)
+    while envs.meter.step < 3200:
+        wrapped.step(wrapped.action_space.sample())
+    assert len(lists) == math.perm(4, 3)
 
 
 @pytest.mark.slow
@@ -194,8 +196,8 @@ def test_a_sweep_repeats_a_run_and_tells_the_cost(tmp_path: Path, n_jobs: int) -
 
     costs = Costs()
     agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 150, 2, out=tmp_path / "a", n_jobs=1, callback=costs).frame
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 150, 2, out=tmp_path / "b", n_jobs=n_jobs).frame
+    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, out=tmp_path / "a", n_jobs=1, callback=costs).frame
+    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 60, 2, out=tmp_path / "b", n_jobs=n_jobs).frame
     by = ["agent", "run", "step"]
     assert first.sort(by).equals(again.sort(by))
     assert [(agent, runs, workers) for agent, _, runs, workers in costs.told] == [(agents[0], 2, 1), (agents[1], 2, 1)]
@@ -309,11 +311,10 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
     [
         ("stable_baselines3:PPO:n_steps=8,batch_size=64", "codes"),
         ("stable_baselines3:DQN:learning_starts=16", "items"),
-        ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
-        ("sb3_contrib:QRDQN:learning_starts=16", "items"),
         ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64", "items"),
         ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64", "codes"),
         ("sb3_contrib:ARS", "items"),
+        *slow(("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"), ("sb3_contrib:QRDQN:learning_starts=16", "items")),
     ],
 )
 def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str, tmp_path: Path) -> None:

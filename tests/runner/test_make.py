@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
 from registries import restored
+from slow import slow
 
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
@@ -203,6 +204,17 @@ def test_what_a_function_took_from_around_it_is_part_of_what_it_is():
     assert fingerprint(make(3)) == fingerprint(make(3)) != fingerprint(make(4))
 
 
+def test_what_has_no_source_is_known_by_its_code():
+    """As in a notebook, or in ``python -c``."""
+
+    def made(shift):
+        names = {"__name__": "__main__"}
+        exec(f"class Mine:\n    shift = {shift}\n    def rank(self):\n        return self.shift + {shift}\n", names)
+        return names["Mine"]
+
+    assert fingerprint(made(1)) == fingerprint(made(1)) != fingerprint(made(2))
+
+
 # ---------------------------------------------------------------------------------------------------------- worker processes
 
 SCRIPT = (
@@ -221,7 +233,7 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("with_source", [True, False])
+@pytest.mark.parametrize("with_source", [True, *slow(False)])
 def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp_path, with_source):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if with_source else ["-c", SCRIPT]
@@ -244,7 +256,7 @@ def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp
         "-m",
         "clickgym",
         *words.split(),
-        *["--horizon", "50", "--runs", "2", "--jobs", "2", "--out", "out"],
+        *["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", "out"],
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -347,6 +359,7 @@ def test_what_predicts_is_refused_with_what_to_do():
 # ------------------------------------------------------------------------------------------------------------------- reports
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_reports_speak_of_every_label(mine, tmp_path, capsys):
     sweep({"users": MODEL, "PBMRank-v0": "PBMRank-v0"}, {"a b": mine.TopRank, "Random": "Random"}, tmp_path / "out")
     assert main(["report", str(tmp_path / "out"), "--html", "--markdown", "--latex", "--bounds"]) == 0

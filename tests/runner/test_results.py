@@ -9,7 +9,9 @@ import re
 import shutil
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars
 import pytest
@@ -231,23 +233,31 @@ def as_then(folder, cells):
     return folder
 
 
+ARGUMENTS: dict[str, Any] = {"horizon": 2000, "metrics": ["any_click", "ndcg"]}
+
+
+@cache
+def grown(envs, agents):
+    """What a sweep gives that has no folder."""
+    return clickgym.sweep(envs, agents, runs=3, **ARGUMENTS).frame
+
+
 @pytest.mark.parametrize("cells", [True, False])
 @pytest.mark.filterwarnings("ignore:.*made with other versions")
 def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     folder = as_then(tmp_path / "out", cells)
     then, _, before = read_results(folder)
-    arguments = {"horizon": 2000, "metrics": ["any_click", "ndcg"]}
-    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **arguments).frame
+    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **ARGUMENTS).frame
     assert_frame_equal(same, then)
     assert json.loads((folder / "config.json").read_text()) == before
     played = Played()
     agents = [*before["agents"], "TopRank"]
-    clickgym.sweep(before["envs"], agents, runs=3, out=folder, callback=played, **arguments)
+    clickgym.sweep(before["envs"], agents, runs=3, out=folder, callback=played, **ARGUMENTS)
     table, _, config = read_results(folder)
     assert len(played.trials) == 3 * (3 + 3)
     assert config["parts"][0] == before
     assert_frame_equal(table.join(then.select(Trial._fields).unique(), on=Trial._fields, how="semi"), then)
-    assert_frame_equal(table, clickgym.sweep(before["envs"], agents, runs=3, **arguments).frame)
+    assert_frame_equal(table, grown(tuple(before["envs"]), tuple(agents)))
 
 
 # ---------------------------------------------------------------------------------------------------------------- damage
@@ -337,6 +347,7 @@ def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, cap
     assert "config.json says what is run; --runs cannot be given with it" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_folders_merge_into_that_of_one_sweep(whole, tmp_path, capsys):
     sweep(tmp_path / "a", agents=AGENTS[:1])
     sweep(tmp_path / "b", envs=ENVS[:1], instances=INSTANCES[:1])  # some of it is in the others, too

@@ -88,8 +88,8 @@ def test_another_agent_and_another_run_change_no_other_number(reference, tmp_pat
 
 
 def test_the_python_engine_gives_the_same_table(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
-    assert_frame_equal(table, reference)
+    table = clickgym.sweep(ENVS, AGENTS, 3000, 1, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
+    assert_frame_equal(table, reference.filter(run=0))
 
 
 @pytest.mark.parametrize("checkpoints", [range(1, 3000, 7), [3000]])
@@ -118,12 +118,12 @@ def test_seeds_come_from_names():
 
 
 def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
-    arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.0002'], 300, 5, seed=5, n_jobs=2"
+    arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.002'], 200, 5, seed=5, n_jobs=2"
     code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
     undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1")).frame
     rng = np.random.default_rng(0)
     kills, progress = 0, []
-    for delay in [*rng.uniform(0.6, 2.2, size=3), 600]:
+    for delay in [*rng.uniform(0.6, 2.2, size=2), 600]:
         process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
         try:
             process.wait(delay)
@@ -310,7 +310,7 @@ def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     while not (tmp_path / "out" / "cells").exists():
         time.sleep(0.05)
-    time.sleep(1)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     try:
         _, errors = process.communicate(timeout=20)

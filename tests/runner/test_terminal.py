@@ -12,11 +12,12 @@ import types
 import numpy as np
 import polars
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import event
 from rich.cells import cell_len
 from rich.console import Console
+from slow import slow
 
 import clickgym
 from clickgym.command_line import main
@@ -80,6 +81,7 @@ def check(narrow, unlimited, width):
 # ------------------------------------------------------------------------------------------------------------ the helper
 
 
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.text("ab1,", min_size=1, max_size=30), min_size=4, max_size=4), min_size=1), st.integers(1, 150))
 def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
     text = io.StringIO()
@@ -130,21 +132,17 @@ def described(name, positions):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
-def test_no_name_and_no_number_is_cut(words, width, printed, results, log_file, tmp_path, monkeypatch):
+def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # into which `fit` writes
     words = {
         "report": ["report", str(results)],
         "fit": ["fit", str(log_file), "--model", "PBM", "SDBN", "--out", "q.json"],
         "evaluate": ["evaluate", str(log_file), "-p", "uniform", "--logging", "uniform", "-e", "ips", "item-position"],
     }.get(words, words.split())  # fmt: skip
-    if words[0] in ("fit", "report"):
-        unlimited, narrow = printed(words), printed(words, width)
-        unlimited, narrow = (text.partition("Results in")[0] for text in (unlimited, narrow))
-    else:
-        unlimited, narrow = printed(words), printed(words, width)
-    check(narrow, unlimited, width)
+    unlimited = printed(words).partition("Results in")[0]
+    for width in WIDTHS:
+        check(printed(words, width).partition("Results in")[0], unlimited, width)
 
 
 @pytest.mark.usefixtures("quick")
@@ -166,7 +164,7 @@ def test_a_study_is_shown_at_any_width(name, printed):
             assert all(agent in narrow for agent in part.agents)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [60, 140, *slow(80, 100)])
 def test_lines_of_finished_pairs_break_between_fields(width, results):
     text = io.StringIO()
     files = sorted((results / "cells").iterdir())

@@ -9,6 +9,7 @@ from io import StringIO
 import numpy as np
 import pytest
 from rich.console import Console
+from slow import slow
 
 import clickgym
 from clickgym.command_line import main
@@ -195,16 +196,15 @@ def test_bounds_leave_the_axes_to_the_curves_and_say_how_far_off_they_are(folder
     assert not lines_of(bounded.axes[1], COLOURS[0])
 
 
-def test_without_bounds_the_figure_is_what_it_was(folder, tmp_path):
-    write_report(folder, Console(file=StringIO()))
-    before = [(folder / f"regret.{kind}").read_bytes() for kind in ("png", "svg")]
-    write_report(folder, Console(file=StringIO()), bounds=True)
-    assert [(folder / f"regret.{kind}").read_bytes() for kind in ("png", "svg")] != before
-    write_report(folder, Console(file=StringIO()))
-    assert [(folder / f"regret.{kind}").read_bytes() for kind in ("png", "svg")] == before
+def test_without_bounds_the_figure_is_what_it_was(own, tmp_path):
+    folder = own[0]
     table, _, config = read_results(folder)
-    assert [file.read_bytes() for file in save_figure(regret_figure(table, config), tmp_path / "regret")] == before
+    before = [file.read_bytes() for file in save_figure(regret_figure(table, config), tmp_path / "regret")]
     assert b"bound" not in before[1]
+    for bounds in (True, False):
+        write_report(folder, Console(file=StringIO()), bounds=bounds)
+        now = [(folder / f"regret.{kind}").read_bytes() for kind in ("png", "svg")]
+        assert [one == other for one, other in zip(now, before, strict=True)] == [not bounds] * 2
 
 
 # -------------------------------------------------------------------------------------------------------------- the page
@@ -258,7 +258,7 @@ def test_run_and_report_draw_bounds_on_request(tmp_path, capsys):
     assert re.search("lower bound|upper bound", capsys.readouterr().out) is None
 
 
-@pytest.mark.parametrize("name", ["yandex-990", "lagree2016-small"])
+@pytest.mark.parametrize("name", ["lagree2016-small", "uniform:n_items=4,n_positions=2", *slow("yandex-990")])
 def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption(name, capsys, monkeypatch):
     for variable, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(variable, value)

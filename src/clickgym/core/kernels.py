@@ -21,8 +21,8 @@ themselves, from a part that has no entry and no machine code (`_Entry`, `_Part`
 What is relied upon of numba beyond its documented interface: that a compiled function asks ``_cache`` for machine code and
 hands it what it has compiled (`_DiskCache`), and how a result becomes bytes (``_reduce`` and ``_rebuild``); that it compiles
 by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_Kernel`); that
-``_numba_type_`` says what stands for it in other compiled functions (`_Entry`), and what a library of code does when it is
-complete (`_Part`).
+``_numba_type_`` says what stands for it in other compiled functions, and that ``typeof_pyval`` is asked for the type of a
+generator (`_Entry`); and what a library of code does when it is complete (`_Part`).
 """
 
 from __future__ import annotations
@@ -517,6 +517,9 @@ class _Kernel(CPUDispatcher):
         raise KernelError(message)
 
 
+_GENERATOR = numba.typeof(np.random.default_rng(0))
+
+
 class _Entry(_Kernel):
     """A kernel as Python calls it. Kernels that name it get its `part`, which Python cannot call.
 
@@ -526,6 +529,10 @@ class _Entry(_Kernel):
     @property
     def _numba_type_(self) -> Any:
         return numba.types.Dispatcher(self.part)
+
+    def typeof_pyval(self, val: Any) -> Any:
+        """As numba's, which takes longer to find the type of a generator than most kernels to run."""
+        return _GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
 
     @cached_property
     def part(self) -> Dispatcher:
