@@ -16,7 +16,7 @@ from ..core.checks import short
 from .labels import AgentLike, parse_search
 from .make import agent_maker
 
-__all__ = ["Space", "check_fit", "combinations", "contains", "defaults", "random_choice", "search_space_of"]
+__all__ = ["Space", "check_fit", "combinations", "contains", "defaults", "search_space_of"]
 
 Space = Mapping[str, Range | tuple[Any, ...]]
 
@@ -53,8 +53,8 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
     in_braces: SearchSpace = {}
     if isinstance(agent, str):
         name, arguments, in_braces = parse_search(agent)
-        agent = (name, arguments) if in_braces else agent
-        agent = name if in_braces and not arguments else agent
+        if in_braces:
+            agent = (name, arguments) if arguments else name
     if in_braces and space is not None:
         raise ValueError(f"{short(agent)} has braces, and a search space beside them; give one of the two")
     maker, given = agent_maker(agent)
@@ -134,7 +134,7 @@ def check_fit(make: Callable[..., Any], space: Space, what: str) -> None:
     rng = np.random.default_rng(0)
     for key, values in space.items():
         for value in [values.low, values.high] if isinstance(values, Range) else values:
-            attempts: list[dict[str, Any]] = [{}, *(random_choice(space, rng) for _ in range(ATTEMPTS))]
+            attempts: list[dict[str, Any]] = [{}, *(_random_choice(space, rng) for _ in range(ATTEMPTS))]
             faults = []
             for others in attempts:
                 try:
@@ -146,7 +146,7 @@ def check_fit(make: Callable[..., Any], space: Space, what: str) -> None:
                 raise ValueError(f"{what} cannot be searched with {key} = {short(value)}: {faults[0]}")
 
 
-def random_choice(space: Space, rng: np.random.Generator) -> dict[str, Any]:
+def _random_choice(space: Space, rng: np.random.Generator) -> dict[str, Any]:
     """A value of each hyper-parameter, at random."""
     chosen = {}
     for key, values in space.items():

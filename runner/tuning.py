@@ -346,6 +346,10 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         later = before["format"] > FORMAT
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
         versions = {name: (text, config["versions"][name]) for name, text in before["versions"].items()}
+        before["random"] = [[str(env), str(name), float(regret)] for env, name, regret in before.get("random", [])]
+        before["finals"] = int(before["finals"])
+        if "result" in before:
+            before["result"]["budget"] = int(before["result"]["budget"])
     if later:
         raise ValueError(f"{folder / CONFIG} is of format {before['format']}, of a later version of clickgym")
     if changed:
@@ -358,7 +362,8 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
     with reading(folder / TRIALS, "is damaged", cure):
         content = (folder / TRIALS).read_bytes()
         check_seal(content)
-        return before, polars.read_parquet(io.BytesIO(content)).select(list(_schema(job))).rows(named=True)
+        trials = polars.read_parquet(io.BytesIO(content)).select(list(_schema(job)))
+        return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
 
 
 def _config(job: _Job) -> dict[str, Any]:
@@ -370,7 +375,7 @@ def _config(job: _Job) -> dict[str, Any]:
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
     config |= {key: part[key] for key in ("clickgym", "made", "envs", "instances", "given", "horizon", "runs", "seed")}
     config |= {"models": part["models"], "sources": part["sources"]}
-    config["finals"] = 0  # sessions that finals have taken
+    config |= {"random": [], "finals": 0}  # the regret of random lists in each place; sessions that finals have taken
     return config | {"versions": part["versions"] | {"clickgym": part["clickgym"], "optuna": version("optuna")}}
 
 
@@ -479,7 +484,7 @@ def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback)
     if result is not None and budget <= result["budget"]:
         return _tuning(job, config, rows)
     rows = [row | dict.fromkeys(FINAL_COLUMNS) for row in rows]  # which a smaller budget may have filled
-    if "random" not in config:
+    if not config["random"]:
         _write_config(folder, config)
         config["random"] = _play_random(folder, job, n_jobs, callback)
         _write_config(folder, config)

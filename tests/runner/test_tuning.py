@@ -301,6 +301,17 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ValueError, match=r"holds no tuning, but notes\.txt; choose another folder"):
         tune(out=tmp_path)
+    config = tmp_path / "tuned" / "tuning.json"
+    whole = config.read_text()
+    for old, new in (
+        ('"finals": ', '"finals": "many", "was": '),
+        ('"random": [', '"random": [3, '),
+        ('"format": 1', '"format": 2'),
+    ):
+        config.write_text(whole.replace(old, new))
+        with pytest.raises(ValueError, match=r"tuning\.json (cannot be read|is of format 2, of a later version)"):
+            tune(out=tmp_path / "tuned", budget=3000)
+    config.write_text(whole)
     trials = tmp_path / "tuned" / "trials.parquet"
     trials.write_bytes(trials.read_bytes()[:-9] + b"x" * 9)
     with pytest.raises(ValueError, match=r"trials\.parquet is damaged"):
