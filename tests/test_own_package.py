@@ -127,7 +127,7 @@ if __name__ == "__main__":
     parameters = {"attraction": [0.2, 0.7, 0.4, 0.1], "patience": 0.8, "n_positions": 2}
     env = gym.make("OwnRank-v0", **parameters)
     assert env.unwrapped.model == users
-    play("own model, our agent", env, "CascadeUCB1")
+    play("own model, our agent", env, "Random")
     play("our model, own plain agent", gym.make("PBMRank-v0"), "ownpkg.agents:TopRank")
     import ownpkg.metrics
     agent = play("own model, own agent, own metric", env, "ownpkg.agents:Optimist", metrics=["worth", "ndcg"])
@@ -135,7 +135,7 @@ if __name__ == "__main__":
     changing = gym.make("NonStationaryOwnRank-v0", models=[users, others], starts=[0, 9])
     play("changing", changing, "ownpkg.agents:Optimist")
     rounds = gym.make("ContextualOwnRank-v0", base=users, theta=[0.1, 0.2, 0.3, 0.4, 0.5], items=np.eye(5))
-    play("contextual", rounds, "C2UCB")
+    play("contextual", rounds, "Random")
 
     for id, arguments in (
         ("OwnRank-v0", parameters),

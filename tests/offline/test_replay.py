@@ -65,6 +65,45 @@ def test_both_estimates_of_a_fixed_agent_are_unbiased(prefix, n_positions):
     assert result.on_policy == log.clicks[:, :n_positions].sum() / 20_000
 
 
+class Recording(ByTheta):
+    """Ranks and learns as C2UCB, and notes for each session what it saw, its list, and what it was taught, if anything."""
+
+    def __init__(self, n_items, n_positions):
+        super().__init__(n_items, n_positions, [0])
+        self.learner = clickgym.agents.C2UCB(n_items, n_positions, n_features=6, alpha=0.3, seed=0)
+        self.sessions = []
+
+    def rank(self, observation):
+        ranking = self.learner.rank(observation)
+        self.sessions.append([observation["features"].copy(), ranking.copy(), None])
+        return ranking
+
+    def update(self, observation, ranking, clicks, reward):
+        super().update(observation, ranking, clicks, reward)
+        self.learner.update(observation, ranking, clicks, reward)
+        assert (observation["features"] == self.sessions[-1][0]).all()
+        assert (ranking == self.sessions[-1][1]).all()
+        assert self.sessions[-1][2] is None, "once"
+        self.sessions[-1][2] = clicks.tolist()
+
+
+@pytest.mark.parametrize("n_positions", [1, 2])
+def test_an_agent_is_taught_the_clicks_of_the_sessions_whose_list_is_its_own(n_positions):
+    log, _ = random_log("UBM", 300, seed=3)
+    agent = Recording(4, n_positions)
+    result = clickgym.replay(agent, log)
+    taught = []
+    assert len(agent.sessions) == len(log)
+    for context, clicks, (features, ranking, told) in zip(log.context, log.clicks, agent.sessions, strict=True):
+        assert sorted(features.tolist()) == sorted(context.tolist()), "the candidates of the session"
+        own = np.array_equal(features[ranking], context[:n_positions])
+        assert told == (clicks[:n_positions].tolist() if own else None)
+        taught += [sum(told)] if own else []
+    assert result.rewards.tolist() == taught
+    assert len({tuple(ranking) for _, ranking, _ in agent.sessions}) > 1
+
+
+@pytest.mark.slow  # by the test above, an agent learns from what the log says, and from all of it
 def test_a_learning_agent_earns_in_replay_what_it_earns_online():
     """Clicks in the first 150 sessions, 40 runs each way; equal means within 5 standard errors of their difference. An agent of
     one position: a quarter of the sessions of a log agree with it, so that 900 are enough.

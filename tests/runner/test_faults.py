@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import traceback
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from registries import restored
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
@@ -238,6 +242,7 @@ def expect_too_much(parameters, ranking, reward, cutoff, scratch):
     return 1 / parameters.attraction[ranking[0]]
 
 
+@cache
 def fragile() -> type[PositionBasedModel]:
     class Fragile(PositionBasedModel):
         short = "FRAGILE"
@@ -283,21 +288,31 @@ def test_a_click_model_whose_optimum_fails_is_refused_at_once():
 # ------------------------------------------------------------------------------------------- sweeps and the command line
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of modules of a user's own, which are imported, and their kernels compiled, once."""
+    folder = tmp_path_factory.mktemp("own")
+    with restored(), pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for module, code in {"own_faults": AGENTS, "own_users": USERS}.items():
+            (folder / f"{module}.py").write_text(code)
+            importlib.import_module(module)
+        yield folder
+        for module in ("own_faults", "own_users"):
+            del sys.modules[module]
+
+
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of a user's own, in the working folder."""
-    (tmp_path / "own_faults.py").write_text(AGENTS)
-    (tmp_path / "own_users.py").write_text(USERS)
-    monkeypatch.chdir(tmp_path)
-    for module in ("own_faults", "own_users"):
-        sys.modules.pop(module, None)
+    monkeypatch.chdir(folder)
     return "own_faults"
 
 
 @pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
 def test_a_sweep_names_the_fault_and_keeps_what_is_finished(own, tmp_path, name, when):
     with pytest.raises(clickgym.AgentError, match=f"^{name} in PBMRank-v0, {when}: ZeroDivisionError: "):
-        clickgym.sweep(["PBMRank-v0"], ["Random", f"{own}:{name}"], 200, 2, out="out", n_jobs=1)
+        clickgym.sweep(["PBMRank-v0"], ["Random", f"{own}:{name}"], 200, 2, out=tmp_path / "out", n_jobs=1)
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
 
 
@@ -306,14 +321,14 @@ def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, a
     """The same step in either engine is another fault than the agent's own, which would fail at step 137."""
     wanted = rf"^ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing {agent.rpartition(':')[2]}$"
     with pytest.raises(SessionError, match=wanted):
-        clickgym.sweep(["own_users:sturdy", "own_users:fragile"], [agent], 130, 2, out="out", n_jobs=1, seed=3)
+        clickgym.sweep(["own_users:sturdy", "own_users:fragile"], [agent], 130, 2, out=tmp_path / "out", n_jobs=1, seed=3)
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2
 
 
 @pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
 def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys):
     arguments = ["PBMRank-v0", "--agents", "Random", f"{own}:{name}", "--horizon", "200", "--runs", "2", "--jobs", "1"]
-    assert main(["run", *arguments, "--out", "out"]) == 1
+    assert main(["run", *arguments, "--out", str(tmp_path / "out")]) == 1
     errors = capsys.readouterr().err
     said = [line for line in errors.splitlines() if line.startswith("clickgym: ")]
     assert len(said) == 1
@@ -327,7 +342,7 @@ def test_the_command_line_says_it_in_one_line(own, tmp_path, name, when, capsys)
 @pytest.mark.usefixtures("own")
 def test_the_command_line_names_a_click_model(tmp_path, capsys):
     arguments = ["own_users:sturdy", "own_users:fragile", "--agents", "Random", "--horizon", "1000", "--runs", "1"]
-    assert main(["run", *arguments, "--jobs", "1", "--out", "out"]) == 1
+    assert main(["run", *arguments, "--jobs", "1", "--out", str(tmp_path / "out")]) == 1
     errors = capsys.readouterr().err
     (said,) = (line for line in errors.splitlines() if line.startswith("clickgym: "))
     assert re.match(r"clickgym: ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random; ", said)

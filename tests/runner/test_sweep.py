@@ -238,6 +238,22 @@ def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference,
     }  # fmt: skip
 
 
+def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
+    class Count(Callback):
+        counted = uncounted = 0
+
+        def sessions(self, count):
+            self.counted += count
+
+        def finished(self, trial, frame, counted):
+            self.uncounted += 0 if counted else 2000
+
+    callback = Count()
+    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out=tmp_path / "out", n_jobs=2, callback=callback)
+    assert callback.counted + callback.uncounted == 2 * 2 * 2000
+    assert callback.counted >= 2 * 2000
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, own_agent, n_jobs):
     agents = ["Random", own_agent, f"{own_agent}:bad_at=100"]
@@ -272,22 +288,6 @@ def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
 
 
 # --------------------------------------------------------------------------------------------------------------- watching
-
-
-def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
-    class Count(Callback):
-        counted = uncounted = 0
-
-        def sessions(self, count):
-            self.counted += count
-
-        def finished(self, trial, frame, counted):
-            self.uncounted += 0 if counted else 2000
-
-    callback = Count()
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, out=tmp_path / "out", n_jobs=2, callback=callback)
-    assert callback.counted + callback.uncounted == 2 * 2 * 2000
-    assert callback.counted >= 2 * 2000
 
 
 def test_memory_does_not_grow_with_the_horizon(tmp_path):
