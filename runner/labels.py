@@ -24,6 +24,7 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..core.checks import short
 from ..core.files import parse_json
+from ..core.trust import RL_LIBRARIES
 from ..envs import Users
 from ..envs.users import users_class
 
@@ -183,7 +184,7 @@ def _name_of(maker: Any) -> str | None:
     if PUBLISHED.get(name) is maker:
         return str(name)
     library = module.partition(".")[0]
-    if library in ("stable_baselines3", "sb3_contrib") and getattr(sys.modules[library], name, None) is maker:
+    if library in RL_LIBRARIES and getattr(sys.modules[library], name, None) is maker:
         return f"{library}:{name}"  # as its documentation calls it
     try:
         namesake = operator.attrgetter(name)(sys.modules[module])
