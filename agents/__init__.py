@@ -10,6 +10,7 @@ from .learner import Learner as Learner
 from .per_state import PerState as PerState
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from .search_space import Range as Range
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in (PerState, CascadeVI)}
 """The agents that see the state of users with a memory, by name."""
@@ -24,6 +25,7 @@ __all__ = [
     "ContextualAgent",
     "FrozenPolicy",
     "Learner",
+    "Range",
     "StateAgent",
     *AGENTS,
     *CONTEXTUAL_AGENTS,

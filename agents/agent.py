@@ -28,6 +28,7 @@ from ..core.files import parse_json, read_arrays, write_whole
 from ..core.kernels import specialise, static_kernels
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
+from .search_space import SearchSpace
 
 __all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
@@ -68,6 +69,10 @@ class Agent(ABC):
         >>> Rotate(4, 2).rank(None)
         array([0, 1])
     """
+
+    search_space: ClassVar[SearchSpace] = {}
+    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty where there is nothing to tune.
+    It contains the default; a default of None, which follows from the horizon, is tried beside it."""
 
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from ..core.kernels import kernel
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, show, shuffle_front
+from .search_space import Range
 
 __all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
 
@@ -158,6 +159,8 @@ class EpsilonGreedy(CompiledAgent):
     paper = "Sutton and Barto 2018, section 2.2, per item"
     rank_kernel = rank_greedy
     update_kernel = update_greedy
+
+    search_space: ClassVar = {"epsilon": Range(0.001, 0.5, log=True)}
 
     def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))

@@ -12,6 +12,7 @@ from ..core.checks import as_array, check_between, check_horizon, check_position
 from ..core.kernels import inner, kernel
 from ..envs.spaces import named_ranking
 from .agent import CompiledAgent, Seed
+from .search_space import Range
 
 __all__ = ["BubbleRank"]
 
@@ -142,6 +143,7 @@ class BubbleRank(CompiledAgent):
     told: ClassVar = {"initial": "initial_ranking"}
     rank_kernel = rank
     update_kernel = update
+    search_space: ClassVar = {"delta": Range(1e-30, 0.5, log=True)}
 
     def __init__(
         self,

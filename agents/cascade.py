@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ class CascadeAgent(CompiledAgent):
     """Base of the cascade agents: which positions they take as examined."""
 
     click_models = "CM; others by the feedback rule"
+    search_space: ClassVar = {"feedback": FEEDBACK}
 
     def __init__(
         self, n_items: int, n_positions: int, seed: Seed, *, feedback: str = "last_click", **hyperparameters: Any

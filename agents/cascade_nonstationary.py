@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ..core.kernels import inner, kernel
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, rank_by_index, show
+from .search_space import Range
 
 __all__ = ["CascadeDUCB", "CascadeSWUCB"]
 
@@ -122,6 +123,10 @@ class CascadeDUCB(CascadeAgent):
     click_models = "CM that changes"
     rank_kernel = rank_discounted
     update_kernel = update_discounted
+    search_space: ClassVar = CascadeAgent.search_space | {
+        "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
+        "epsilon": Range(0.01, 2.0, log=True),
+    }
 
     def __init__(
         self,
@@ -274,6 +279,10 @@ class CascadeSWUCB(CascadeAgent):
     click_models = "CM that changes"
     rank_kernel = rank_window
     update_kernel = update_window
+    search_space: ClassVar = CascadeAgent.search_space | {
+        "tau": Range(50, 100_000, log=True),
+        "epsilon": Range(0.01, 2.0, log=True),
+    }
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from .agent import Seed
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, update_ucb1
 from .kernels import examined_positions, x_log_x
 from .kl_ucb import KLUCBState, rank_klucb, update_klucb
+from .search_space import Range
 
 __all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
 
@@ -217,6 +218,10 @@ class _RestartingAgent(CascadeAgent):
     """Base: the arguments, and what both have beside their indices."""
 
     click_models = "CM that changes"
+    search_space: ClassVar = CascadeAgent.search_space | {  # n_segments only makes the default of exploration
+        "delta": Range(1e-10, 0.5, log=True),
+        "exploration": Range(0.0003, 0.3, log=True),
+    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from ..core.kernels import inner, kernel
 from ..envs.scan import scan
 from .agent import Seed, StateAgent
 from .kernels import exploration, kl_upper
+from .search_space import Range
 
 __all__ = ["CascadeVI"]
 
@@ -171,6 +172,7 @@ class CascadeVI(StateAgent):
     told = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}  # noqa: RUF012 (a ClassVar of the base)
     rank_kernel = rank
     update_kernel = update
+    search_space: ClassVar = {"bonus": Range(0.0, 2.0)}
 
     def __init__(
         self,

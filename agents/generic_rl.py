@@ -34,6 +34,7 @@ from ..core.checks import (
 from ..core.files import writing
 from .agent import Seed
 from .learner import Actions, Learner, Training
+from .search_space import Range, SearchSpace
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -347,6 +348,13 @@ class _CanTrainBefore(StableBaselines):
         return given
 
 
+_SEARCHED: dict[str, Any] = {
+    "n_envs": (16, 32, 64, 128, 256),
+    "learning_rate": Range(1e-4, 1e-2, log=True),
+    "net_arch": ((32,), (64, 64), (128, 128)),
+}
+"""What `clickgym.tune` may search of every algorithm known by name, unless it says otherwise."""
+
 _STREAMS = "streams stepped at once: one pass through the network serves all of them"
 _THE_SAME = "the library's"
 _EXPLORATION = "the library's: exploration costs regret"
@@ -379,6 +387,13 @@ class PPO(_CanTrainBefore):
         "clip_range": Setting(0.2, _above_0, "of the paper"),
         "net_arch": Setting((64, 64), _sizes, f"{_THE_SAME}; one layer of 32, at batches of 256, raised 8.3 % to 14 %"),
     }
+    search_space: ClassVar = _SEARCHED | {
+        "n_steps": (1, 2, 4, 8, 16),
+        "batch_size": (32, 64, 128, 256),
+        "n_epochs": Range(1, 10),
+        "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
+        "clip_range": (0.1, 0.2, 0.3),
+    }
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -401,6 +416,7 @@ class A2C(_CanTrainBefore):
         "ent_coef": Setting(0.0, _at_least_0, _EXPLORATION),
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
+    search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
     meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -423,6 +439,7 @@ class RecurrentPPO(StableBaselines):
     settings: ClassVar = _AS_PPO | {
         "lstm_hidden_size": Setting(32, check_count, "the library's 256 would take most of the time"),
     }
+    search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32, 64)}
 
 
 class MaskablePPO(StableBaselines):
@@ -443,6 +460,7 @@ class MaskablePPO(StableBaselines):
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
         "batch_size": Setting(320, check_count, "four gradient steps per pass"),
     }
+    search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (80, 160, 320, 640)}
 
 
 class DQN(StableBaselines):
@@ -478,6 +496,14 @@ class DQN(StableBaselines):
         "exploration_final_eps": Setting(0.01, probability, "the library's is 0.05: random choices cost regret for good"),
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
+    search_space: ClassVar = _SEARCHED | {
+        "n_steps": (1, 3, 5, 10),
+        "gradient_steps": (1, 2, 5, 10),
+        "batch_size": (64, 128, 256, 512),
+        "target_update_interval": Range(64, 6400, log=True),
+        "exploration_fraction": Range(0.02, 0.5, log=True),
+        "exploration_final_eps": Range(0.001, 0.1, log=True),
+    }
 
 
 _SCORING = {
@@ -487,6 +513,7 @@ _SCORING = {
     "buffer_size": Setting(100_000, check_count, "sessions"),
     "net_arch": Setting((64, 64), _sizes, "the library's wider ones would take most of the time"),
 }
+_SCORING_SEARCHED: dict[str, Any] = _SEARCHED | {"gradient_steps": (1, 2, 4, 8), "batch_size": (64, 128, 256, 512)}
 
 
 class SAC(StableBaselines):
@@ -506,6 +533,7 @@ class SAC(StableBaselines):
         "learning_rate": Setting(1e-3, _above_0, "three times the library's, for there are fewer gradient steps"),
         "ent_coef": Setting(0.01, _at_least_0, "0.001: 12.8 %; tuned by the library (with one gradient step): 82 %"),
     }
+    search_space: ClassVar = _SCORING_SEARCHED | {"ent_coef": Range(1e-4, 0.1, log=True)}
 
 
 class TD3(StableBaselines):
@@ -523,6 +551,7 @@ class TD3(StableBaselines):
         "learning_rate": Setting(1e-3, _above_0, _THE_SAME),
         "noise": Setting(0.2, _at_least_0, "Gaussian, on scores between -1 and 1; 0.5: 31 %; the library adds none by itself"),
     }
+    search_space: ClassVar = _SCORING_SEARCHED | {"noise": Range(0.02, 1.0, log=True)}
 
     def arguments(self) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise
@@ -574,6 +603,16 @@ class _Adopted(StableBaselines):
         return tuple(found)
 
 
+_ADOPTED_SEARCHED: SearchSpace = {"n_envs": (8, 16, 32, 64), "learning_rate": Range(1e-5, 1e-1, log=True)}
+
+
+def _adopted_space(algorithm: Any) -> SearchSpace:
+    """What may be searched of a class that is not known by name: what it takes, where its default is a number."""
+    parameters = inspect.signature(algorithm.__init__).parameters
+    rate = parameters["learning_rate"].default if "learning_rate" in parameters else None
+    return {name: values for name, values in _ADOPTED_SEARCHED.items() if name == "n_envs" or rate in values}
+
+
 @cache
 def adopt(algorithm: type) -> type[StableBaselines]:
     """Make a learner of a class in the style of stable-baselines3.
@@ -595,5 +634,10 @@ def adopt(algorithm: type) -> type[StableBaselines]:
         'scores'
     """
     about = f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions."
-    members = {"__doc__": about, "__module__": algorithm.__module__, "adopted": algorithm}
+    members = {
+        "__doc__": about,
+        "__module__": algorithm.__module__,
+        "adopted": algorithm,
+        "search_space": _adopted_space(algorithm),
+    }
     return type(algorithm.__name__, (_Adopted,), members)

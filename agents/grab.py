@@ -14,6 +14,7 @@ from .agent import Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader, no_leaders
+from .search_space import Range
 
 __all__ = ["GRAB", "SGRAB"]
 
@@ -252,6 +253,7 @@ class GRAB(LeaderAgent):
     rank_kernel = rank
     update_kernel = update
     every: ClassVar[bool] = False
+    search_space: ClassVar = {"gamma": Range(1, 300, log=True)}
 
     def __init__(
         self, n_items: int, n_positions: int, *, horizon: int | None = None, gamma: int | None = None, seed: Seed = None

@@ -10,7 +10,7 @@ lists are those of the plain definition, bit for bit.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed
 from .cascade import CascadeAgent
 from .kernels import FEEDBACK, choose_largest, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
+from .search_space import Range
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
 
@@ -383,6 +384,7 @@ class CascadeKLUCB(CascadeAgent):
     renewed = RENEWED
     rank_kernel = rank_klucb
     update_kernel = update_klucb
+    search_space: ClassVar = CascadeAgent.search_space | {"c": Range(0.0, 6.0)}
 
     def __init__(
         self, n_items: int, n_positions: int, *, feedback: str = "last_click", c: float = C, seed: Seed = None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from .search_space import SearchSpace
+
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -52,6 +54,8 @@ class Learner(ABC):
 
     engine: ClassVar[str]
     """The library whose loop it is."""
+    search_space: ClassVar[SearchSpace] = {}
+    """What `clickgym.tune` may search, as of `clickgym.agents.Agent`."""
 
     n_items: int
     n_positions: int

@@ -31,6 +31,7 @@ from ..core.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
 from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, show, shuffle_front
 from .position_based import check_examination
+from .search_space import Range
 
 __all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", "PBMLinUCB", "UBMLinUCB"]
 
@@ -243,6 +244,7 @@ class _RidgeAgent(ContextualAgent):
     feedback: ClassVar[int] = ALL_POSITIONS
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
+    search_space: ClassVar = {"ridge": Range(0.01, 100.0, log=True)}
 
     def __init__(
         self, n_items: int, n_positions: int, n_features: int, seed: Seed, ridge: float | None, **hyperparameters: Any
@@ -282,6 +284,8 @@ class _RidgeAgent(ContextualAgent):
 
 class _LinUCB(_RidgeAgent):
     """The optimistic agents without a parameter that the paper assumes known."""
+
+    search_space: ClassVar = _RidgeAgent.search_space | {"alpha": Range(0.01, 30.0, log=True)}
 
     def __init__(
         self,
@@ -537,6 +541,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
 
     paper = "baseline"
     rank_kernel = rank_greedily
+    search_space: ClassVar = _RidgeAgent.search_space | {"epsilon": Range(0.001, 0.5, log=True)}
 
     def __init__(
         self,
@@ -583,6 +588,7 @@ class LinearTS(_RidgeAgent):
 
     paper = "Agrawal and Goyal 2013"
     rank_kernel = rank_by_posterior
+    search_space: ClassVar = _RidgeAgent.search_space | {"alpha": Range(0.01, 5.0, log=True)}
 
     def __init__(
         self,

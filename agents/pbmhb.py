@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_draw
+from .search_space import Range
 
 __all__ = ["PBMHB"]
 
@@ -171,6 +172,7 @@ class PBMHB(CompiledAgent):
     click_models = "PBM"
     rank_kernel = rank
     update_kernel = update
+    search_space: ClassVar = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}  # fix_first is about the users
 
     def __init__(
         self,

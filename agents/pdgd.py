@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ..core.checks import check_at_least
 from ..core.kernels import inner, kernel
 from .agent import ContextualAgent, Seed
 from .kernels import rank_by_draw, show
+from .search_space import Range
 
 __all__ = ["PDGD"]
 
@@ -137,6 +138,7 @@ class PDGD(ContextualAgent):
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
+    search_space: ClassVar = {"learning_rate": Range(0.003, 10.0, log=True)}
 
     def __init__(
         self, n_items: int, n_positions: int, *, n_features: int, learning_rate: float = 0.1, seed: Seed = None

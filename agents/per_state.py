@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -61,6 +61,7 @@ class PerState(StateAgent):
 
     paper = "one bandit per state"
     click_models = "users with a memory"
+    search_space: ClassVar = {"agent": ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "SGRAB")}
 
     def __init__(
         self,

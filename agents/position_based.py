@@ -12,6 +12,7 @@ from ..core.checks import check_at_least, check_count, check_horizon, probabilit
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, Seed
 from .kernels import rank_by_index, x_log_x
+from .search_space import Range
 
 __all__ = ["PBMPIE", "PBMUCB"]
 
@@ -95,6 +96,7 @@ class PBMUCB(CompiledAgent):
     told: ClassVar = {"examination": "examination"}
     rank_kernel = rank_ucb
     update_kernel = update_ucb
+    search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, epsilon: float = 0.0, seed: Seed = None
@@ -249,6 +251,7 @@ class PBMPIE(CompiledAgent):
     told: ClassVar = {"examination": "examination"}
     rank_kernel = rank_pie
     update_kernel = update_pie
+    search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
         self,

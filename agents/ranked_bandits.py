@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ..core.kernels import inner, specialise
 from .agent import CompiledAgent, Seed
 from .kernels import x_log_x
 from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb
+from .search_space import Range
 
 __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
 
@@ -127,6 +128,8 @@ class RankedExp3(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
     rank_kernel = specialise(_rank, choose=choose_exp3)
     update_kernel = specialise(_update, learn=learn_exp3)
+
+    search_space: ClassVar = {"gamma": Range(0.0003, 1.0, log=True)}
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, gamma: float | None = None, seed: Seed = None) -> None:
         gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from .agent import CompiledAgent, Seed
 from .kernels import show, shuffle_front
+from .search_space import Range
 
 __all__ = ["TopRank"]
 
@@ -133,6 +134,8 @@ class TopRank(CompiledAgent):
     click_models = "CM, PBM, DCM and alike"
     rank_kernel = rank
     update_kernel = update
+
+    search_space: ClassVar = {"delta": Range(1e-10, 0.5, log=True)}
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, delta: float | None = None, seed: Seed = None) -> None:
         horizon = check_horizon(horizon, least=2)

@@ -26,3 +26,6 @@ class Callback:
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         """A trial was written; ``counted`` says whether its sessions were reported."""
+
+    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
+        """A batch of a tuning was written: a row for each of its trials so far, and the sessions played."""

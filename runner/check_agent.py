@@ -8,13 +8,14 @@ import random
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents.search_space import check_search_space
 from ..core.faults import Fault, expect, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.guests import clicks_of
@@ -22,6 +23,7 @@ from .labels import AgentLike
 from .loop import AgentError, check_list
 from .make import agent_maker, make_agent
 from .run import Result, run
+from .search import check_fit, contains, defaults
 
 __all__ = ["check_agent"]
 
@@ -51,8 +53,9 @@ def check_agent(agent: AgentLike) -> None:
     The agent plays small problems, chosen by what its constructor takes: items that stay the same; with ``n_features``,
     candidates with features; with ``n_states``, users with a memory. Checked are the constructor, the lists (distinct items, as
     many as positions, also of a single item and after the horizon), that a seed repeats them, that agents do not disturb one
-    another or what they are given, and that the numbers of the items mean nothing to it. Of a `CompiledAgent` also both
-    engines, saving and loading, hyper-parameters and refusals. Whether it learns is for you to test.
+    another or what they are given, that the numbers of the items mean nothing to it, and that its ``search_space`` has what its
+    constructor takes, and the defaults. Of a `CompiledAgent` also both engines, saving and loading, hyper-parameters and
+    refusals. Whether it learns is for you to test.
 
     Args:
         agent: as for `clickgym.make_agent`: a class, a `functools.partial` of it, ``"module:Class"``, or the name of an agent
@@ -79,7 +82,8 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     trial = _Trial(agent)
-    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items, trial.description]
+    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
+    then += [trial.search_space, trial.description]
     if isinstance(trial.first, CompiledAgent):
         then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
     if isinstance(trial.first, CompiledAgent) or all(hasattr(trial.first, name) for name in ("save", "load")):
@@ -233,6 +237,20 @@ class _Trial:
             values = {"n_items": 5, "n_positions": 3} | self.first.hyperparameters
             missing = [name for name, value in values.items() if value is not None and f"{name}=" not in text]
             expect(not missing, f"repr does not name {', '.join(missing)}")
+
+    def search_space(self) -> None:
+        """Search space."""
+        own = getattr(self.maker, "search_space", {})
+        try:
+            space = {key: values for key, values in check_search_space(self.name, own).items() if key not in self.given}
+            env, agent = self.env(), cast(Any, self.agent)  # any agent may have arguments beside its own
+            check_fit(lambda **given: make_agent((agent, given), env, horizon=SESSIONS, seed=0), space, self.name)
+        except ValueError as error:
+            raise Fault(str(error)) from None
+        values = defaults(self.maker)
+        for key in space.keys() & values.keys():  # None stands for a default that follows from the horizon
+            fits = values[key] is None or contains(space[key], values[key])
+            expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
 
     # ------------------------------------------------------------------------------------------- of compiled agents only
 

@@ -13,7 +13,7 @@ from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.problem import Problem
 from ..envs.registration import Environment
-from .labels import PUBLISHED
+from .labels import PUBLISHED, in_braces
 from .make import make_env
 from .metrics import DERIVED, LEARNED, METRICS
 
@@ -68,6 +68,7 @@ def describe_agent(name: str) -> Description:
         "click models": agent.click_models,
         "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
         "source": _source(agent),
+        "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in agent.search_space.items()),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]

@@ -1,15 +1,15 @@
-"""Experiment file: the arguments of a sweep in TOML, under the keys of ``config.json``."""
+"""Experiment file: the arguments of a sweep in TOML, under the keys of ``config.json``, and those of a tuning."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ..core.checks import short, unknown
 
-__all__ = ["EXPERIMENT_KEYS", "read_experiment"]
+__all__ = ["EXPERIMENT_KEYS", "TUNING_KEYS", "read_experiment", "read_tuning"]
 
 
 def _are_words(value: Any) -> bool:
@@ -36,8 +36,15 @@ EXPERIMENT_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "engine": (lambda value: isinstance(value, str), "a string"),
     "metrics": (lambda value: value == [] or _are_words(value), "a list of strings"),
 }
-"""What an experiment file may say, and how; the first three it must."""
+"""What an experiment file may say, and how; the first three it must. Besides it may have a section ``tune``."""
 REQUIRED = ("envs", "agents", "horizon")
+
+TUNING_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "agent": (lambda value: isinstance(value, str), "a string"),
+    "budget": (_is_number, "a number, as 1e6"),
+    **{key: EXPERIMENT_KEYS[key] for key in ("envs", "horizon", "instances", "runs", "seed")},
+}
+"""What the section ``tune`` of an experiment file may say; the first three it must, the environments there or above."""
 
 
 def read_experiment(file: Path) -> dict[str, Any]:
@@ -53,18 +60,48 @@ def read_experiment(file: Path) -> dict[str, Any]:
         ValueError: it is not there, is no TOML, lacks a key, or has one that is unknown or of a wrong type.
     """
     content = _parsed(file)
+    content.pop("tune", None)
+    return {"runs": 10, **_checked(str(file), content, EXPERIMENT_KEYS, REQUIRED, file.parent)}
+
+
+def read_tuning(file: Path) -> dict[str, Any]:
+    """The arguments of `tune` that the section ``tune`` of an experiment file names.
+
+    Args:
+        file: as for `read_experiment`. Environments and horizon are those of the experiment, unless the section names others.
+
+    Raises:
+        ValueError: as `read_experiment`; or there is no such section.
+    """
+    content = _parsed(file)
+    section = content.get("tune")
+    if not isinstance(section, dict):
+        raise ValueError(f"{file} has no section [tune], with agent and budget; it tells what clickgym tune is to do")
+    shared: dict[str, Any] = {key: content[key] for key in ("envs", "horizon") if key in content}
+    return _checked(f"{file}, [tune]", shared | section, TUNING_KEYS, ("agent", "budget", "envs"), file.parent)
+
+
+def _checked(
+    where: str,
+    content: dict[str, Any],
+    keys: dict[str, tuple[Callable[[Any], bool], str]],
+    required: Iterable[str],
+    folder: Path,
+) -> dict[str, Any]:
+    """What a file says, if it says nothing else, and all that it must; paths of instance files as seen from here."""
     for key, value in content.items():
-        if key not in EXPERIMENT_KEYS:
-            raise ValueError(f"{file}: {unknown('key', key, EXPERIMENT_KEYS)}")
-        fits, expected = EXPERIMENT_KEYS[key]
+        if key not in keys:
+            raise ValueError(f"{where}: {unknown('key', key, keys)}")
+        fits, expected = keys[key]
         if not fits(value):
-            raise ValueError(f"{file}: {key} is {short(value)}; expected {expected}")
-    for key in REQUIRED:
+            raise ValueError(f"{where}: {key} is {short(value)}; expected {expected}")
+    for key in required:
         if key not in content:
-            raise ValueError(f"{file}: {key} is missing; expected {EXPERIMENT_KEYS[key][1]}")
+            raise ValueError(f"{where}: {key} is missing; expected {keys[key][1]}")
     if "instances" in content:
-        content["instances"] = [str(file.parent / name) if name.endswith(".json") else name for name in content["instances"]]
-    return {"runs": 10, **content}
+        instances = [str(folder / name) if name.endswith(".json") else name for name in content["instances"]]
+        return content | {"instances": instances}
+    return content
 
 
 def _parsed(file: Path) -> dict[str, Any]:

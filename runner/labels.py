@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
+import itertools
 import json
 import operator
 import re
@@ -19,9 +20,10 @@ from typing import Any, TypeVar
 
 import cloudpickle
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner, Range
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.trust import RL_LIBRARIES
@@ -36,12 +38,17 @@ __all__ = [
     "UnsuitedError",
     "by_label",
     "digest",
+    "expand",
     "fingerprint",
+    "grid",
+    "in_braces",
     "model_digest",
     "own_label",
+    "parse_search",
     "parse_spec",
     "source_digest",
     "split",
+    "written",
 ]
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -89,25 +96,188 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     if not isinstance(spec, str):
         name, arguments = spec
         return name, dict(arguments)
+    name, texts = _texts(spec)
+    for key, text in texts.items():
+        if _inside(text) is not None:
+            raise ValueError(f"{short(spec)}: {key} has several values, which lists of agents take; expected one here")
+    return name, {key: _value(spec, key, text) for key, text in texts.items()}
+
+
+def _texts(spec: str) -> tuple[str, dict[str, str]]:
+    """The name in a spec, and what is written of each argument."""
     # At the first colon before a key: what follows may have colons of its own.
     parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
     if parts is None:
         return spec, {}
     name, tail = parts.groups()
-    arguments = {}
-    for pair in re.split(r",(?![^\[]*\]|[^{]*\})", tail):  # not at the commas of a list or an object
-        key, equals, value = (part.strip() for part in pair.partition("="))
+    texts: dict[str, str] = {}
+    for pair in _pieces(spec, tail):
+        key, equals, text = (part.strip() for part in pair.partition("="))
         if not equals or not key:
             raise ValueError(f"{spec!r}: expected key=value after the name, got {pair!r}")
-        if key in arguments:
+        if key in texts:
             raise ValueError(f"{spec!r}: {key} is given twice")
-        try:
-            arguments[key] = parse_json(value)
-        except json.JSONDecodeError:
-            arguments[key] = value
-        except ValueError as error:
-            raise ValueError(f"{short(spec)}: {key}: {error}") from None
-    return name, arguments
+        texts[key] = text
+    return name, texts
+
+
+def _pieces(spec: str, text: str) -> Iterator[str]:
+    """What stands between commas, but not between those of a list, an object or a set."""
+    depth, start = 0, 0
+    for mark in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', text):
+        before = text[start : mark.start()].rstrip()
+        if mark[0] in "[{" and (depth or not before or before.endswith("=")):  # elsewhere it is part of a word
+            depth += 1
+        elif mark[0] in "]}" and depth:
+            depth -= 1
+        elif mark[0] == "," and not depth:
+            yield text[start : mark.start()]
+            start = mark.end()
+    if depth:
+        raise ValueError(
+            f"{short(spec)}: a bracket is not closed; put quotes around it all, for shells take braces and spaces apart"
+        )
+    yield text[start:]
+
+
+def _value(spec: str, key: str, text: str) -> Any:
+    """A value in JSON or plain words."""
+    try:
+        return parse_json(text)
+    except json.JSONDecodeError:
+        return text
+    except ValueError as error:
+        raise ValueError(f"{short(spec)}: {key}: {error}") from None
+
+
+def _inside(text: str) -> str | None:
+    """What stands in the braces of a set of values or a range; None if the text is neither, but a value."""
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    try:
+        parse_json(text)
+    except json.JSONDecodeError:
+        return text[1:-1].strip()
+    except ValueError:  # an object all the same, whose fault `_value` tells
+        pass
+    return None
+
+
+def _members(spec: str, key: str, text: str) -> list[str] | Range:
+    """The values in braces, as they are written, or the range; of a value without braces itself."""
+    inner = _inside(text)
+    if inner is None:
+        return [text]
+    bounds = re.fullmatch(r"(\S+?)\.\.(\S+)(\s+log)?", inner)
+    if bounds is not None and "/" not in inner:
+        return _range(spec, key, *bounds.groups())
+    members = [member.strip() for member in _pieces(spec, inner)]
+    if not all(members) or re.match(r'"[^"]*"\s*:', inner):
+        raise ValueError(
+            f"{short(spec)}: {key} is {text}; expected values, {{1,2}}, a range, {{0.1..9}} or {{0.1..9 log}}, or a JSON object"
+        )
+    return members
+
+
+def _range(spec: str, key: str, low: str, high: str, log: str | None) -> Range:
+    try:
+        return Range(_value(spec, key, low), _value(spec, key, high), log=log is not None)
+    except ValueError as error:
+        raise ValueError(f"{short(spec)}: {key}: {error}") from None
+
+
+def expand(spec: str) -> list[str]:
+    """The specs that one with sets of values stands for: one for each value; of several sets, for each combination.
+
+    Raises:
+        ValueError: braces that are no set of values, or a range, of which there is no list.
+
+    Example:
+        >>> expand("EpsilonGreedy:epsilon={0.01,0.1}")
+        ['EpsilonGreedy:epsilon=0.01', 'EpsilonGreedy:epsilon=0.1']
+        >>> expand("CascadeKLUCB:c={0,3},feedback={first_click,last_click}")[1:3]
+        ['CascadeKLUCB:c=0,feedback=last_click', 'CascadeKLUCB:c=3,feedback=first_click']
+        >>> expand("TopRank")
+        ['TopRank']
+    """
+    name, texts = _texts(spec)
+    if not any(_inside(text) is not None for text in texts.values()):
+        return [spec]
+    sets: dict[str, list[str]] = {}
+    for key, text in texts.items():
+        values = _members(spec, key, text)
+        if isinstance(values, Range):
+            raise ValueError(f"{short(spec)}: {key} has a range, which only tune searches; expected values, as {{0.1,0.5}}")
+        sets[key] = values
+    combinations = itertools.product(*sets.values())
+    return [f"{name}:{','.join(map('='.join, zip(sets, values, strict=True)))}" for values in combinations]
+
+
+def parse_search(spec: str) -> tuple[str, dict[str, Any], dict[str, Range | list[Any]]]:
+    """Split a name from its arguments and from what is to be searched.
+
+    Args:
+        spec: as for `parse_spec`; besides, ``key={value,value}`` is a set, ``key={low..high}`` a range, and ``key={low..high
+            log}`` one on a logarithmic scale.
+
+    Returns:
+        The name, the arguments, and the ranges and sets.
+
+    Raises:
+        ValueError: as `parse_spec` does; on a bad range.
+
+    Example:
+        >>> parse_search("CascadeKLUCB:c={0.0..3.0},feedback=first_click")
+        ('CascadeKLUCB', {'feedback': 'first_click'}, {'c': Range(0.0, 3.0)})
+    """
+    name, texts = _texts(spec)
+    arguments: dict[str, Any] = {}
+    space: dict[str, Range | list[Any]] = {}
+    for key, text in texts.items():
+        if _inside(text) is None:
+            arguments[key] = _value(spec, key, text)
+        else:
+            members = _members(spec, key, text)
+            space[key] = members if isinstance(members, Range) else [_value(spec, key, member) for member in members]
+    return name, arguments, space
+
+
+def grid(agent: AgentLike, /, **values: Iterable[Any]) -> list[AgentLike]:
+    """One agent for each value of a hyper-parameter; of several, for each combination.
+
+    On the command line and in experiment files the same is ``"EpsilonGreedy:epsilon={0.01,0.1}"``.
+
+    Args:
+        agent: what `sweep` takes as one: a name, also with other arguments, a class, a `functools.partial`.
+        **values: of each hyper-parameter a list.
+
+    Returns:
+        The agents, for the list of a sweep; each has the label, and so the seeds, of the agent with that value alone.
+
+    Raises:
+        ValueError: no hyper-parameter, or no list of values, was given.
+
+    Example:
+        >>> import clickgym
+        >>> clickgym.grid("EpsilonGreedy", epsilon=[0.01, 0.1])
+        ['EpsilonGreedy:epsilon=0.01', 'EpsilonGreedy:epsilon=0.1']
+        >>> agents = [*clickgym.grid("CascadeKLUCB", c=[0, 3], feedback=["first_click", "last_click"]), "TopRank"]
+        >>> len(agents)
+        5
+    """
+    if not values:
+        raise ValueError(f"a grid of {short(agent)} needs the values of a hyper-parameter: grid(agent, alpha=[0.1, 0.5])")
+    lists = {}
+    for key, entries in values.items():
+        if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable) or getattr(entries, "ndim", 1) != 1:
+            raise ValueError(f"{key} is {short(entries)}; expected a list of its values")
+        lists[key] = entries.tolist() if isinstance(entries, np.ndarray) else list(entries)
+        if not lists[key]:
+            raise ValueError(f"{key} is {short(entries)}; expected a value at least")
+    combinations: list[Any] = [
+        (agent, dict(zip(lists, entries, strict=True))) for entries in itertools.product(*lists.values())
+    ]
+    return [own_label(each) or each for each in combinations] if isinstance(agent, str) else combinations
 
 
 def split(thing: Any) -> tuple[Any, dict[str, Any]]:
@@ -158,14 +328,14 @@ def own_label(thing: Any) -> str | None:
     if not arguments:
         return name
     try:
-        label = f"{name}:{','.join(f'{key}={_written(value)}' for key, value in arguments.items())}"
+        label = f"{name}:{','.join(f'{key}={written(value)}' for key, value in arguments.items())}"
         readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
     except (TypeError, ValueError):  # an argument that is no JSON, or that cannot stand among others
         return None
     return label if readable else None
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """An argument as `parse_spec` reads it: a word as it is, unless it would be read as something else."""
     if isinstance(value, str):
         try:
@@ -173,6 +343,18 @@ def _written(value: Any) -> str:
         except json.JSONDecodeError:
             return value
     return json.dumps(value, separators=(",", ":"))
+
+
+def in_braces(values: Range | Iterable[Any]) -> str:
+    """A range or a set of values as `parse_search` reads it.
+
+    Example:
+        >>> in_braces(Range(0.1, 10.0, log=True)), in_braces(["first_click", 3])
+        ('{0.1..10.0 log}', '{first_click,3}')
+    """
+    if isinstance(values, Range):
+        return f"{{{values.low}..{values.high}{' log' * values.log}}}"
+    return f"{{{','.join(map(written, values))}}}"
 
 
 def _name_of(maker: Any) -> str | None:
@@ -214,7 +396,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
     Args:
         what: ``"agent"`` or ``"environment"``.
-        things: a list, or a mapping from labels.
+        things: a list, in which a spec with sets of values stands for several things, as in `expand`; or a mapping from labels.
 
     Raises:
         TypeError: it is neither.
@@ -235,7 +417,8 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             _check_label(what, label, thing)
     else:
         labelled = {}
-        for thing in things:
+        each: Any = (expand(thing) if isinstance(thing, str) else [thing] for thing in things)
+        for thing in itertools.chain.from_iterable(each):
             own = own_label(thing)
             if own is None:
                 raise ValueError(

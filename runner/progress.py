@@ -9,7 +9,8 @@ import math
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ import polars
 from rich.console import Console
 from rich.text import Text
 
+from ..core.checks import check_flag, check_kind
 from ..core.compiling import COMPILING, Compiling
 from ..core.formats import duration, folded, regret_text, visible, wait
 from ..core.progress import columns, progress_bar
@@ -24,7 +26,7 @@ from .callback import Callback
 from .results import Trial
 from .summaries import summary
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "TuningProgress", "listener_of"]
 
 LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
@@ -141,3 +143,69 @@ class Progress(Callback):
     @staticmethod
     def _training(sessions: int, seconds: float) -> list[str]:
         return [f"(before that {seconds:.1f} s of training on {sessions:,} sessions)"] if sessions else []
+
+
+class TuningProgress(Progress):
+    """Shows a tuning on a console: one bar over its budget, and a line for each batch.
+
+    Args:
+        console, lines: as of `Progress`.
+        budget: sessions.
+    """
+
+    cost = Callback.cost  # a tuning plays the same agent over and over: nobody need know before what a run costs
+
+    def __init__(self, console: Console, lines: bool = True, *, budget: int) -> None:
+        super().__init__(console, lines)
+        self._budget, self._played, self._tried = budget, 0, 0
+
+    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
+        self.started = True
+        self._horizon = horizon
+        if self._task is None:
+            self._bar.columns = columns(self._console.width, 1, self._budget)
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._budget, completed=self._played)
+            self._describe()
+
+    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
+        if not counted:
+            self.sessions(self._horizon)
+
+    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
+        self._played, self._tried = sessions, len(trials)
+        if self._task is not None:
+            self._bar.update(self._task, completed=sessions)
+            self._describe()
+        if self._lines:
+            complete = trials.filter(polars.col("state") == "complete").sort("score", maintain_order=True)
+            best, score = complete.select("agent", "score").row(0)
+            given_up = len(trials) - len(complete)
+            fields = [f"{len(trials)} trials", f"{given_up} given up", f"{sessions:,} sessions", f"best {best}", f"{score:.3g}"]
+            for line in folded(fields, self._console.width):
+                self._console.print(Text(visible(line)), soft_wrap=True)
+
+    def _describe(self) -> None:
+        self._bar.update(self._task, description=COMPILING if self._compiling else f"{self._tried} trials", refresh=True)
+
+
+def listener_of(
+    progress: bool | None, callback: Callback | None, bar_on: Callable[..., Progress] = Progress
+) -> AbstractContextManager[Callback | None]:
+    """What is called with the progress.
+
+    Args:
+        progress, callback: as in `clickgym.sweep`.
+        bar_on: makes a bar, of a console and of ``lines``.
+    """
+    progress = None if progress is None else check_flag("progress", progress)
+    check_kind("callback", callback, Callback | None, "a Callback")
+    if callback is not None:
+        if progress:
+            raise ValueError("progress is shown by the callback, if there is one; give one of the two")
+        return nullcontext(callback)
+
+    bar = bar_on(Console(stderr=True), lines=False)
+    if progress or (progress is None and bar.drawn):
+        return bar if bar.drawn else bar_on(Console(stderr=True, width=1000))
+    return nullcontext()

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,13 +24,11 @@ import numpy as np
 import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
 
 from ..agents import Agent, Learner
 from ..core.checks import (
     MOST_SESSIONS,
     check_count,
-    check_flag,
     check_horizon,
     check_kind,
     check_path,
@@ -58,7 +56,7 @@ from .labels import (
 )
 from .make import agent_maker, env_maker, looking_in, make_agent, make_env
 from .metrics import Metrics
-from .progress import Progress
+from .progress import listener_of
 from .results import (
     SHARED,
     TABLE,
@@ -74,7 +72,7 @@ from .results import (
 )
 from .run import Engine, check_tensorboard, checkpoint_steps, choose_engine, instance_of, run
 
-__all__ = ["check_workers", "sweep", "sweep_again"]
+__all__ = ["check_workers", "configuration", "sweep", "sweep_again"]
 
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
 IN_MEMORY, ON_DISK = 68, 12
@@ -151,7 +149,7 @@ def sweep(
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
     job = _prepare(envs, agents, runs, instances, _checked(horizon, seed, checkpoints, engine, metrics, tensorboard))
-    with _listener(progress, callback) as listener:
+    with listener_of(progress, callback) as listener:
         if out is not None:
             return _into(out, job, n_jobs, listener)
         with tempfile.TemporaryDirectory() as folder:
@@ -194,6 +192,26 @@ def sweep_again(
         _into(check_path("out", out), job, n_jobs, callback)
 
 
+def configuration(
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    horizon: int,
+    runs: int,
+    *,
+    seed: int,
+    instances: Sequence[Any] | None,
+) -> dict[str, Any]:
+    """What the configuration of a sweep would say; all is checked and made once, and nothing is played.
+
+    Args:
+        envs, agents, horizon, runs, seed, instances: as in `sweep`, by label.
+
+    Raises:
+        ValueError, TypeError: as in `sweep`.
+    """
+    return _prepare(envs, agents, runs, instances, _checked(horizon, seed, [horizon], "auto", (), None)).part
+
+
 def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polars.DataFrame:
     """Play what is not done, write it, and return the table of all that was asked for."""
     if not (out / TABLE).exists():
@@ -202,21 +220,6 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> polar
     _play_all(job, done, out, n_jobs, callback)
     frames = write_tables(out)
     return table_of([frames[trial] for trial in job.players], job.work.metrics)
-
-
-def _listener(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback | None]:
-    """What is called with the progress."""
-    progress = None if progress is None else check_flag("progress", progress)
-    check_kind("callback", callback, Callback | None, "a Callback")
-    if callback is not None:
-        if progress:
-            raise ValueError("progress is shown by the callback, if there is one; give one of the two")
-        return nullcontext(callback)
-
-    bar = Progress(Console(stderr=True), lines=False)
-    if progress or (progress is None and bar.drawn):
-        return bar if bar.drawn else Progress(Console(stderr=True, width=1000))
-    return nullcontext()
 
 
 # ------------------------------------------------------------------------------------------------- before any work starts
@@ -392,7 +395,7 @@ def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jo
     listener = Callback() if callback is None else callback
     listener.start(list(players), done, work.horizon)
     due = [trial for trial in players if trial not in done]
-    if callback is not None:  # to find out what learners cost takes seconds, which nobody should wait for unheard
+    if type(listener).cost is not Callback.cost:  # to find out what learners cost takes seconds
         learners = [trial for trial in due if players[trial].learner]
         _report_costs(learners, work, joblib.effective_n_jobs(n_jobs), listener)
     for compiled, prefer in ((True, "threads"), (False, "processes")):

@@ -39,12 +39,14 @@ LATER = {
     ("runner.run", "runner.learners.play"): "loads torch, which is optional",
     ("runner.sweep", "runner.learners.play"): "loads torch, which is optional",
     ("runner.run", "runner.reports.figures"): "loads matplotlib, for those who draw a result",
+    ("runner.tuning", "runner.reports.trials"): "loads matplotlib, for those who draw a tuning",
 }
 """The imports inside functions, each with its reason; `clickgym/__init__.py` has a table of its own."""
 OPTIONAL = {
     "IPython",
     "PIL",
     "matplotlib",
+    "optuna",
     "pandas",
     "plotly",
     "polars",

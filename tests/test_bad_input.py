@@ -152,7 +152,7 @@ COMMANDS = [
     (RUN.replace("Random", "Random:n_items=3"), "Random: n_items is set by the environment; it is no hyper-parameter"),
     (RUN.replace("Random", "TopRank:delta=0.1,delta=0.2"), "delta is given twice"),
     (RUN.replace("Random", 'PPO:policy_kwargs={"a":1,"a":2}'), "policy_kwargs: the key 'a' is there twice"),
-    (RUN.replace("Random", "TopRank:delta=" + "[" * 100_000), "delta: it is nested too deep"),
+    (RUN.replace("Random", "TopRank:delta=" + "[" * 100_000 + "]" * 100_000), "delta: it is nested too deep"),
     (RUN.replace("Random", "TopRank:delta=" + "9" * 5000), "delta: "),
     (RUN.replace("Random", "TopRank:delta=NaN"), "delta is nan; expected a number in (1e-300, 1)"),
     (RUN.replace("Random", "TopRank:delta=true"), "delta is True; expected a number in (1e-300, 1)"),

@@ -203,6 +203,7 @@ def recipes() -> dict[Any, Call]:
     add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
     add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
+    add(agents.Range, low=0.5, high=2.0, log=True)
     add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
     if find_spec("sb3_contrib") is not None:
         for learner in LEARNERS.values():
@@ -279,6 +280,8 @@ def recipes() -> dict[Any, Call]:
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
+    tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
+    add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, seed=0, n_jobs=1, progress=False)
     add(clickgym.bench, agent="Random", quick=True, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
@@ -291,12 +294,12 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Scorecard", "SessionError", "StateAgent", "Users",
+        "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_yandex60", "kernel", "list_agents", "list_environments",
+        "Results", "check_agent", "check_click_model", "convert_yandex60", "grid", "kernel", "list_agents", "list_environments",
         "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log", "read_open_bandit", "read_ratings",
         "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register", "write_tidy",
     },
@@ -324,7 +327,7 @@ NUMBERS = {
     "a choice": [3, True, None, "x", ["clicks"]],
     "names": [3, "abc", ["x", "x"], [3], None],
 }
-HORIZONS = ("horizon", "train_sessions")
+HORIZONS = ("horizon", "train_sessions", "budget")
 NAMES = ("metrics", "models", "queries", "estimators", "item_labels", "query_labels", "user_labels")
 CHOICES = (
     "reward", "feedback", "engine", "actions", "protocol", "family", "method", "render_mode", "autoreset_mode", "estimator",

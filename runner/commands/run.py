@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -21,7 +22,7 @@ from .names import agents as agent_names
 from .names import environments, instances
 from .names import metrics as metric_names
 
-__all__ = ["number", "run"]
+__all__ = ["file_of", "number", "run"]
 
 # Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
 
@@ -90,7 +91,10 @@ def run(
     """
     progress = context.obj = Progress(errors())
     with progress:
-        file = _file(context, envs)
+        file = file_of(
+            context, envs, (".json", ".toml"), ("agents", "horizon"),
+            ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"),
+        )  # fmt: skip
         if file is not None and file.suffix == ".toml":
             experiment = read_experiment(file)
             instance = experiment.get("instances")
@@ -108,15 +112,26 @@ def run(
         print_json(results_document(out))
 
 
-def _file(context: typer.Context, envs: list[str]) -> Path | None:
-    """The file that says what is run, if one was named; and the options that there must or must not be, with it."""
-    file = Path(envs[0]) if len(envs) == 1 and envs[0].endswith((".json", ".toml")) else None
-    for option in ("agents", "horizon"):
-        if file is None and not context.params[option]:
-            raise USAGE_ERROR(f"Missing option '--{option}'.", context)
-    for option in ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"):
-        if file is not None and getattr(context.get_parameter_source(option), "name", "DEFAULT") != "DEFAULT":
-            raise USAGE_ERROR(f"{file} says what is run; --{option} cannot be given with it", context)
+def file_of(
+    context: typer.Context, words: list[str], suffixes: tuple[str, ...], required: Sequence[str], replaced: Sequence[str]
+) -> Path | None:
+    """The file that says what is done, if one was named; and the options that there must or must not be, with it.
+
+    Args:
+        context: of the command.
+        words: the arguments, of which the file is the only one.
+        suffixes: of such files.
+        required: the parameters that there must be without a file.
+        replaced: the parameters that the file stands for.
+    """
+    file = Path(words[0]) if len(words) == 1 and words[0].endswith(suffixes) else None
+    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    for name in required:
+        if file is None and not context.params[name]:
+            raise USAGE_ERROR(f"Missing option '{options[name]}'.", context)
+    for name in replaced:
+        if file is not None and getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
+            raise USAGE_ERROR(f"{file} says what is run; {options[name]} cannot be given with it", context)
     return file
 
 

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from .offline.replay import replay
     from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
     from .runner.check_agent import check_agent
+    from .runner.labels import grid
     from .runner.loop import AgentError
     from .runner.make import make_agent
     from .runner.reports.results import Results
     from .runner.run import Result, run
     from .runner.sweep import sweep
+    from .runner.tuning import Tuning, tune
 
 __version__ = version("clickgym")
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Result",
     "Results",
     "Scorecard",
+    "Tuning",
     "__version__",
     "agents",
     "bench",
@@ -42,6 +45,7 @@ __all__ = [
     "decide",
     "decide_all",
     "envs",
+    "grid",
     "list_agents",
     "list_environments",
     "list_instances",
@@ -53,6 +57,7 @@ __all__ = [
     "replay",
     "run",
     "sweep",
+    "tune",
 ]
 
 # Loaded when first used: they need half a second, and data frames another.
@@ -61,12 +66,14 @@ _LATER = {
     "Result": ".runner.run",
     "Results": ".runner.reports.results",
     "Scorecard": ".lab.bench.card",
+    "Tuning": ".runner.tuning",
     "agents": ".agents",
     "bench": ".lab.bench.card",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
     "decide_all": ".offline.decision.all_queries",
+    "grid": ".runner.labels",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
@@ -78,6 +85,7 @@ _LATER = {
     "run": ".runner.run",
     "runner": ".runner",
     "sweep": ".runner.sweep",
+    "tune": ".runner.tuning",
 }
 
 

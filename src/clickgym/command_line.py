@@ -35,6 +35,10 @@ COMMANDS = {
         "Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.",
     ),
     "run": ("runner.commands.run:run", "Run every agent in every environment, show the progress, and write table and figure."),
+    "tune": (
+        "runner.commands.tune:tune",
+        "Search for the hyper-parameters with which an agent loses least, within a budget of sessions.",
+    ),
     "merge": (
         "runner.commands.merge:merge",
         "Make one results folder of several, and table and figure of it all; the folders stay as they are.",
@@ -71,7 +75,7 @@ COMMANDS = {
 """The commands in the order of the help text: the function of each, and the first line of its docstring."""
 
 
-TRUST = ("show", "run", "study", "bench", "evaluate", "decide", "features", "report")
+TRUST = ("show", "run", "tune", "study", "bench", "evaluate", "decide", "features", "report")
 """The commands that read files which may name modules."""
 
 

@@ -1,0 +1,109 @@
+"""What may be searched of an agent: ranges and sets of its hyper-parameters, as its attribute ``search_space`` says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import LARGEST, check_flag, is_sequence, short
+
+__all__ = ["Range", "SearchSpace", "check_search_space"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers from ``low`` to ``high``, both included.
+
+    Args:
+        low, high: two integers, of a hyper-parameter that takes only integers; or two numbers of which one is a float.
+        log: search on a logarithmic scale, from a ``low`` above 0: for what matters by its order of magnitude.
+
+    Raises:
+        ValueError: on what is no finite number, an empty range, or a logarithmic one that does not begin above 0.
+
+    Example:
+        >>> Range(0.01, 10.0, log=True)
+        Range(0.01, 10.0, log=True)
+        >>> 0.1 in Range(0.01, 10.0, log=True), 3 in Range(1, 5), 2.5 in Range(1, 5)
+        (True, True, False)
+        >>> Range(0, 1.0, log=True)
+        Traceback (most recent call last):
+            ...
+        ValueError: low is 0; expected a number above 0, for the range is logarithmic
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        low, high = _number("low", self.low), _number("high", self.high)
+        if check_flag("log", self.log) and low <= 0:
+            raise ValueError(f"low is {low}; expected a number above 0, for the range is logarithmic")
+        if high <= low:
+            raise ValueError(f"high is {high}; expected a number above low = {low}")
+        kind = int if isinstance(low, int) and isinstance(high, int) else float
+        object.__setattr__(self, "low", kind(low))
+        object.__setattr__(self, "high", kind(high))
+
+    @property
+    def whole(self) -> bool:
+        """Whether only integers are meant."""
+        return isinstance(self.low, int)
+
+    def __contains__(self, value: object) -> bool:
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+        return fits and (not self.whole or isinstance(value, int))
+
+    def __repr__(self) -> str:
+        return f"Range({self.low!r}, {self.high!r}{', log=True' * self.log})"
+
+
+def _number(name: str, value: Any) -> Any:
+    """A finite number as Python has it."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= LARGEST:
+        raise ValueError(f"{name} is {short(value)}; expected a finite number")
+    return number
+
+
+SearchSpace = Mapping[str, Range | Sequence[Any]]
+"""By hyper-parameter a `Range`, or the values that it may have."""
+
+
+def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ...]]:
+    """A search space with its sets as tuples.
+
+    Args:
+        what: whose it is, for messages.
+        space: a `SearchSpace`.
+
+    Raises:
+        ValueError: it is none: the line names the hyper-parameter, what it has, and what was expected.
+
+    Example:
+        >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "feedback": ["first_click", "last_click"]})
+        {'alpha': Range(0.0, 1.0), 'feedback': ('first_click', 'last_click')}
+        >>> check_search_space("Mine", {"alpha": 0.5})
+        Traceback (most recent call last):
+            ...
+        ValueError: the search space of Mine has 0.5 for alpha; expected a Range, or a list of values
+    """
+    if not isinstance(space, Mapping):
+        raise ValueError(f"the search space of {what} is {short(space)}; expected a mapping from hyper-parameters to ranges")
+    checked: dict[str, Range | tuple[Any, ...]] = {}
+    for name, values in space.items():
+        if not isinstance(name, str):
+            raise ValueError(f"the search space of {what} has the key {short(name)}; expected the name of a hyper-parameter")
+        if isinstance(values, Range):
+            checked[name] = values
+        elif is_sequence(values) and len(values):
+            checked[name] = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+        else:
+            raise ValueError(
+                f"the search space of {what} has {short(values)} for {name}; expected a Range, or a list of values"
+            )
+    return checked

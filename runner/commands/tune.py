@@ -1,0 +1,152 @@
+"""``clickgym tune``: the hyper-parameters with which an agent loses least."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from polars import col
+from rich.console import Console
+
+from ...core.console import Json, errors, output, print_json
+from ...core.terminal import Column, print_table, say
+from ...core.trust import from_file
+from ..experiment import read_tuning
+from ..make import looking_in
+from ..progress import TuningProgress
+from ..reports.figures import save_figure
+from ..tuning import CONFIG, PRUNED, TRIALS, Tuning
+from ..tuning import tune as tune_
+from .names import agents as agent_names
+from .names import environments, instances
+from .run import file_of, number
+
+__all__ = ["tune"]
+
+
+def tune(
+    context: typer.Context,
+    agent: Annotated[list[str], typer.Argument(
+        metavar="AGENT", autocompletion=agent_names, show_default=False,
+        help="The agent, before the options, as [bold]CascadeKLUCB[/] or your own [bold]module:Class[/]; or an experiment "
+        "file, [bold]experiment.toml[/], with a section [bold]tune[/].",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.",
+    )],
+    envs: Annotated[list[str] | None, typer.Option(
+        "--environments", "-e", metavar="ENV...", show_default=False, autocompletion=environments,
+        help="One or more environments, as after [bold]clickgym run[/].",
+    )] = None,
+    instance: Annotated[list[str] | None, typer.Option(
+        "--instances", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
+        help="One or more instances, each for every environment; not those that shall judge the result.",
+    )] = None,
+    budget: Annotated[str | None, typer.Option(
+        metavar="N", show_default=False, help="Sessions that may be played, all included, as [bold]1e6[/].",
+    )] = None,
+    horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run.")] = "10000",
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")] = 4,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same result.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Search for the hyper-parameters with which an agent loses least, within a budget of sessions.
+
+    What is searched stands in the class of the agent ([bold]search_space[/]), or in braces; quote them. The score is the regret
+    as a share of that of random lists. Bad trials are given up after some of their runs; the best play again with other seeds.
+
+    [bold]Examples[/]
+
+    On two random instances, to be judged on others:
+
+      clickgym tune CascadeKLUCB --environments CMRank-v0 --instances uniform:seed=1 uniform:seed=2 --budget 4e6 --out tuned
+
+    Your own ranges, one on a logarithmic scale, and a value that is fixed:
+
+      clickgym tune "EpsilonGreedy:epsilon={0.001..0.5 log}" --environments PBMRank-v0 --budget 1e6 --out tuned
+
+      clickgym tune "CascadeKLUCB:c={0,0.5,1,3},feedback=first_click" --environments DCMRank-v0 --budget 2e6 --out tuned
+
+    [bold]Stopping, and going on[/]
+
+    Each run is written when it ends: stop with Ctrl-C, and go on later with the same command, or with a larger budget.
+    """
+    if len(agent) > 1:
+        raise ValueError(
+            f"one agent is tuned at a time, got {' '.join(agent)}; a shell takes braces apart: put quotes around them"
+        )
+    replaced = ("envs", "instance", "budget", "horizon", "runs", "seed")
+    file = file_of(context, agent, (".toml",), ("envs", "budget"), replaced)
+    given: dict[str, Any]
+    if file is not None:
+        given = read_tuning(file)
+    else:
+        given = {"agent": agent[0], "envs": envs, "budget": number(budget or ""), "horizon": number(horizon)}
+        given |= {"instances": instance, "runs": runs, "seed": seed}
+    progress = context.obj = TuningProgress(errors(), budget=given["budget"])
+    with progress, ExitStack() as source:
+        if file is not None:
+            source.enter_context(from_file(file))
+            source.enter_context(looking_in(file.resolve().parent))  # for modules of one's own
+        tuning = tune_(**given, out=out, n_jobs=jobs, callback=progress)
+    files = save_figure(tuning.plot(), out / "tuning")
+    _print(output(as_json), tuning, [out / TRIALS, out / CONFIG, *files])
+    if as_json:
+        print_json(_document(tuning, out))
+
+
+def _print(console: Console, tuning: Tuning, files: Sequence[Path]) -> None:
+    columns = [Column("agent"), Column("final (95 %)", right=True), Column("search (95 %)", right=True)]
+    rows = tuning.best().select("agent", "final_score", "final_ci95", "score", "ci95").iter_rows()
+    cells = [
+        (f"{agent}, as it is" if agent == tuning.config["agent"] else agent, _score(final, final_ci95), _score(score, ci95))
+        for agent, final, final_ci95, score, ci95 in rows
+    ]
+    config = tuning.config
+    given_up = tuning.trials.filter(col("state") == PRUNED).height
+    title = f"Regret as a share of that of random lists, after {config['horizon']:,} sessions"
+    print_table(console, columns, cells, title=title)
+    console.print()
+    trials = f"{len(tuning.trials)} trials, {given_up} of them given up, {tuning.sessions:,} sessions"
+    say(console, f"{trials}, on {', '.join(config['envs'])}: {', '.join(config['instances'])}.")
+    if tuning.default_score is not None and tuning.agent == config["agent"]:
+        say(console, f"No trial was better than {tuning.agent} as it is.", "bold")
+    else:
+        say(console, f"Best: {tuning.agent}", "bold")
+        command = [
+            "clickgym",
+            "run",
+            *config["envs"],
+            "--agents",
+            config["agent"],
+            tuning.agent,
+            "--horizon",
+            str(config["horizon"]),
+        ]
+        say(console, f"Judge it on other instances: {shlex.join(command)} --instance NAME --out DIR")
+    say(console, f"In {files[0].parent}: {', '.join(file.name for file in files)}")
+
+
+def _score(score: float | None, ci95: float | None) -> str:
+    if score is None:
+        return ""
+    return f"{score:.3g}" if ci95 is None else f"{score:.3g} ± {ci95:.2g}"
+
+
+def _document(tuning: Tuning, out: Path) -> dict[str, Any]:
+    """What is known of a tuning, for programs."""
+    return {
+        "folder": str(out),
+        **{key: tuning.config[key] for key in ("clickgym", "envs", "instances", "horizon", "runs", "seed", "search_space")},
+        "agent": tuning.agent,
+        "hyperparameters": tuning.hyperparameters,
+        "score": tuning.score,
+        "default_score": tuning.default_score,
+        "sessions": tuning.sessions,
+        "trials": tuning.trials.to_dicts(),
+    }

@@ -1,0 +1,640 @@
+"""Tuning: search for the hyper-parameters of an agent that lose least, by Optuna, within a budget of sessions.
+
+A folder holds ``tuning.json``, what is tuned and what came of it; ``trials.parquet``, a row for each trial; and, while some are
+played, their runs, the results folder of sweeps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import itertools
+import json
+import math
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import polars
+from polars import col
+
+from ..agents import Range
+from ..agents.search_space import SearchSpace
+from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
+from ..core.files import check_seal, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
+from ..core.notebook import html_table
+from ..core.statistics import half_width
+from .callback import Callback
+from .labels import AgentLike, EnvLike, by_label, in_braces, own_label, written
+from .make import agent_maker, make_agent, make_env
+from .progress import TuningProgress, listener_of
+from .results import read_results
+from .sampler import Sampler
+from .search import Space, check_fit, combinations, contains, defaults, search_space_of
+from .sweep import check_workers, configuration, sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BATCH", "CONFIG", "PRUNED", "TRIALS", "Tuning", "tune"]
+
+CONFIG, TRIALS, RUNS = "tuning.json", "trials.parquet", "runs-"
+FORMAT = 1
+BATCH = 8
+"""Trials that are proposed at once: a fixed number, so that results do not depend on that of workers."""
+MOST_COMBINATIONS = 64
+"""A search space of sets with at most so many combinations is searched whole."""
+SEARCHED = 0.75
+"""The share of the budget that is spent on the search; the rest is for the final."""
+FINALISTS = 4
+"""The trials with the lowest scores that play again, with the default."""
+MOST_FINAL_RUNS = 100
+ATTEMPTS = 50
+"""Proposals for each trial of a batch, of which one must be new and suit the agent's constructor."""
+IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "seed", "models", "sources")
+"""What a folder can hold only one of."""
+COMPLETE, PRUNED = "complete", "pruned"
+FINAL_COLUMNS = ("final_score", "final_ci95", "final_runs")
+
+Row = dict[str, Any]
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The result of `tune`.
+
+    Attributes:
+        agent: the best agent, as it can be typed: ``"CascadeKLUCB:c=0.3"``.
+        hyperparameters: those of it that were searched.
+        score: of the best agent in the final: its regret as a share of that of random lists, see `tune`.
+        default_score: that of the agent as it is, in the final; None where it has no defaults.
+        trials: a row for each: trial, batch, agent, ``param_...`` for each hyper-parameter, state (complete or pruned), score,
+            ci95 (half the 95 % interval over runs), sessions; of finalists final_score, final_ci95 and final_runs; and
+            ``after_1`` and so on, the score in the search after so many runs.
+        search_space: what was searched.
+        config: what it was tuned on: envs, instances, horizon, runs, seed, versions, ...
+        sessions: all that were played, those of pruned trials and of random lists included.
+    """
+
+    agent: str
+    hyperparameters: dict[str, Any]
+    score: float
+    default_score: float | None
+    trials: polars.DataFrame
+    search_space: Space
+    config: dict[str, Any]
+    sessions: int
+
+    def plot(self) -> Figure:
+        """Draw the score against each hyper-parameter.
+
+        Example:
+            >>> import clickgym
+            >>> tuning = clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 9000, horizon=500, progress=False)
+            >>> len(tuning.plot().axes)
+            1
+        """
+        from .reports.trials import trials_figure  # matplotlib is slow to load
+
+        return trials_figure(self.trials, self.search_space, self.config)
+
+    def best(self, n: int = 10) -> polars.DataFrame:
+        """The finalists, and of the other complete trials those with the lowest scores.
+
+        Args:
+            n: how many rows.
+        """
+        complete = self.trials.filter(col("state") == COMPLETE)
+        return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
+
+    def __repr__(self) -> str:
+        default = "" if self.default_score is None else f", default {self.default_score:.3g}"
+        return f"<Tuning: {self.agent}, score {self.score:.3g}{default}, {len(self.trials)} trials, {self.sessions:,} sessions>"
+
+    def _repr_html_(self) -> str:
+        rows = self.best().select("agent", "final_score", "final_ci95", "score", "ci95").rows()
+        return html_table(repr(self)[1:-1], rows, ["agent", "score in the final", "± (95 %)", "in the search", "± (95 %)"])
+
+
+def tune(
+    agent: AgentLike | Mapping[str, AgentLike],
+    envs: Iterable[EnvLike] | Mapping[str, EnvLike],
+    budget: int,
+    *,
+    horizon: int = 10_000,
+    runs: int = 4,
+    instances: Sequence[Any] | None = None,
+    search_space: SearchSpace | None = None,
+    seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    n_jobs: int = -1,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+) -> Tuning:
+    """Search for the hyper-parameters with which an agent loses least.
+
+    The score of a trial is its mean regret at the horizon divided by that of random lists, 1 being as bad as these; over
+    several environments and instances the geometric mean, so that halving the regret counts the same everywhere (no regret
+    counts as less than that of one session of random lists).
+
+    *Search*, three quarters of the budget. The first trial is the agent as it is. The others are proposed by Optuna (TPE), in
+    batches of `BATCH`; a search space of few combinations is searched whole. After each of its runs (each in all environments
+    and instances) a trial is given up if its score so far is worse than the median of the complete trials at that point.
+
+    *Final*. The lowest of many scores is too low by chance. So the best trials and the default play again, with other seeds, as
+    many runs as the rest of the budget allows: this decides which agent is the best, and how good it is.
+
+    The result depends on the arguments and on ``seed``, not on ``n_jobs``, nor on whether it was stopped in between: called
+    again with the same arguments it goes on, and with a larger budget the search goes on where it ended. The seeds of tuning
+    derive from a name of their own: no run of a sweep has one of them.
+
+    Args:
+        agent: what `sweep` takes as one, or a mapping with one label. Sets and ranges in the braces of a spec are searched in
+            place of the ``search_space`` of its class: ``"CascadeKLUCB:c={0.0..3.0}"``, ``"UBMLinUCB:alpha={0.01..10 log}"``.
+        envs: as in `sweep`.
+        budget: sessions that may be played, all included; ``1e6`` is accepted.
+        horizon: T, sessions per run. The best hyper-parameters depend on it: take that of the runs that are to be won.
+        runs: of each trial in the search, in each environment and instance. With 1 no trial is given up.
+        instances: as in `sweep`. Results are about other instances only if those that judge are none of these.
+        search_space: a `Range` or the values of each hyper-parameter; None takes that of the spec or the class.
+        seed: of the proposals and of all runs.
+        out: the folder; made if need be, gone on with if begun. None leaves no files.
+        n_jobs: as in `sweep`.
+        callback: is told of the progress.
+        progress: show a bar on stderr; None shows it in a terminal and in a notebook only, and where there is no ``callback``.
+
+    Returns:
+        The best agent, the table of trials, and a figure.
+
+    Raises:
+        ValueError, TypeError: before any session is played, on bad arguments: an agent with nothing to tune, a range that its
+            constructor refuses, a budget that is too small for a batch; a folder that holds something else.
+        ImportError: Optuna is not installed.
+        AgentError, SessionError, WorkerError, FileError: as in `sweep`; what is finished is kept.
+
+    Example:
+        >>> import clickgym
+        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 40_000, horizon=500, progress=False)
+        >>> tuning.agent.startswith("EpsilonGreedy:epsilon="), tuning.score < tuning.default_score < 1
+        (True, True)
+        >>> tuning.trials["agent"][0], tuning.sessions <= 40_000
+        ('EpsilonGreedy', True)
+    """
+    check_workers(n_jobs)
+    budget = _checked_budget(budget)
+    horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
+    out = None if out is None else check_path("out", out)
+    if find_spec("optuna") is None:
+        raise ImportError('tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"')
+    job = _prepare(agent, envs, horizon, runs, instances, search_space, seed)
+    _check_least(budget, job)
+    with listener_of(progress, callback, partial(TuningProgress, budget=budget)) as listener:
+        if out is not None:
+            return _into(out, job, budget, n_jobs, listener or Callback())
+        with tempfile.TemporaryDirectory() as folder:
+            return _into(Path(folder), job, budget, n_jobs, listener or Callback())
+
+
+# ------------------------------------------------------------------------------------------------- before any work starts
+
+
+class _Candidate(NamedTuple):
+    """What is tried: what results call it, the values of all that is searched, and the sessions of one run everywhere."""
+
+    label: str
+    values: Values
+    sessions: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A tuning whose arguments are checked."""
+
+    label: str
+    agent: AgentLike
+    space: Space
+    defaults: Values
+    """Of what is searched; None where the default follows from something else."""
+    has_default: bool
+    """Whether the agent can be made without a value of what is searched."""
+    envs: dict[str, Any]
+    instances: Sequence[Any] | None
+    places: list[gym.Env]
+    """One for each environment and instance."""
+    horizon: int
+    runs: int
+    seed: int
+
+    def root(self, phase: str) -> int:
+        """The seed of the sweeps of a phase: it derives from a name, so that it is that of no sweep that somebody asks for."""
+        return int.from_bytes(hashlib.sha256(f"clickgym.tune {phase} {self.seed}".encode()).digest()[:8])
+
+    def seed_of(self, batch: int) -> int:
+        """The seed of the proposals of a batch."""
+        return int(np.random.SeedSequence([self.root("proposals"), batch]).generate_state(1)[0])
+
+    def make(self, **hyperparameters: Any) -> Any:
+        """The agent, once in each environment; the last is returned."""
+        agent: Any = (self.agent, hyperparameters)
+        return [make_agent(agent, env, horizon=self.horizon, seed=0) for env in self.places][-1]
+
+    def own(self, values: Values) -> Values:
+        """Those values that are not the default."""
+        return {key: value for key, value in values.items() if not contains((self.defaults[key],), value)}
+
+    def candidate(self, values: Values) -> _Candidate:
+        """A candidate, if the agent can be made with these values, else a ValueError."""
+        own = self.own(values)
+        training = getattr(self.make(**own), "training", None)
+        sessions = self.horizon + (training.sessions if training is not None else 0)
+        return _Candidate(self.label_of(own), values, len(self.places) * sessions)
+
+    def label_of(self, own: Values) -> str:
+        """What results call the agent with values that are not the default: the spec that can be typed, if it has one."""
+        if not own:
+            return self.label
+        spec = own_label((self.agent, own)) if self.label == own_label(self.agent) else None
+        return spec or f"{self.label} {', '.join(f'{key}={written(value)}' for key, value in own.items())}"
+
+
+def _checked_budget(budget: Any) -> int:
+    """A budget as an int: of sessions; ``1e6`` is accepted."""
+    try:
+        return check_horizon(budget)
+    except ValueError:
+        limit = f", at most {MOST_SESSIONS:,}"
+        raise ValueError(f"budget is {short(budget)}; expected a number of sessions from 1{limit}") from None
+
+
+def _prepare(
+    agent: Any, envs: Any, horizon: int, runs: int, instances: Any, search_space: SearchSpace | None, seed: int
+) -> _Job:
+    """Check the arguments, and that the agent can be made with what is searched."""
+    label = None
+    if isinstance(agent, Mapping):
+        if len(agent) != 1:
+            raise ValueError(f"one agent is tuned at a time, got {', '.join(map(str, agent)) or 'none'}")
+        [(label, agent)] = agent.items()
+    agent, space = search_space_of(agent, search_space)
+    [label] = by_label("agent", [agent] if label is None else {label: agent})
+    maker = agent_maker(agent)[0]
+    values, parameters = defaults(maker), inspect.signature(maker).parameters
+    required = [key for key in space if key in parameters and parameters[key].default is inspect.Parameter.empty]
+    envs = by_label("environment", envs)
+    if instances is not None and not is_sequence(instances):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    places = [make_env(env, instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
+    if not places:
+        raise ValueError("no instance was named")
+    of_space = {key: values.get(key) for key in space}
+    job = _Job(label, agent, space, of_space, not required, envs, instances, places, horizon, runs, seed)
+    if job.has_default:
+        job.make()
+    check_fit(job.make, space, label)
+    return job
+
+
+def _check_least(budget: int, job: _Job) -> None:
+    """Refuse a budget that is too small for random lists and the first batch, or for a final."""
+    candidates = _candidates(job, [], _sampler(job, []))
+    of_run = sorted(candidate.sessions for candidate in candidates)
+    search, final = _random_sessions(job) + job.runs * sum(of_run), sum(of_run[-FINALISTS - 1 :])
+    least = math.ceil(max(search / SEARCHED, final / (1 - SEARCHED)))
+    if budget < least:
+        places = f" in {len(job.places)} environments and instances" * (len(job.places) > 1)
+        raise ValueError(
+            f"budget is {budget:,} sessions; expected at least {least:,}: a batch is {len(candidates)} trials of {job.runs} "
+            f"run{'s' * (job.runs > 1)} of {job.horizon:,} sessions{places}, and there are random lists, and a final"
+        )
+
+
+def _random_sessions(job: _Job) -> int:
+    return job.runs * len(job.places) * job.horizon
+
+
+# ----------------------------------------------------------------------------------------------------------- the folder
+
+
+def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
+    """The configuration and the trials of a folder; it is made if need be.
+
+    Raises:
+        ValueError: it holds something else, or something damaged.
+    """
+    config = _config(job)
+    make_folder(folder)
+    remove_drafts(folder)
+    if not (folder / CONFIG).exists():
+        if others := sorted(path.name for path in folder.iterdir() if not is_draft(path)):
+            raise ValueError(f"{folder} holds no tuning, but {others[0]}; choose another folder")
+        return config, []
+    cure = "take a copy of it, or choose another folder"
+    with reading(folder / CONFIG, "cannot be read", cure):
+        before = read_json(folder / CONFIG)
+        later = before["format"] > FORMAT
+        changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
+        versions = {name: (text, config["versions"][name]) for name, text in before["versions"].items()}
+    if later:
+        raise ValueError(f"{folder / CONFIG} is of format {before['format']}, of a later version of clickgym")
+    if changed:
+        words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
+        raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")
+    if differ := [f"{name} {there} there, {now} now" for name, (there, now) in versions.items() if there != now]:
+        warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=4)
+    if not (folder / TRIALS).exists():
+        return before, []
+    with reading(folder / TRIALS, "is damaged", cure):
+        content = (folder / TRIALS).read_bytes()
+        check_seal(content)
+        return before, polars.read_parquet(io.BytesIO(content)).select(list(_schema(job))).rows(named=True)
+
+
+def _config(job: _Job) -> dict[str, Any]:
+    """What is tuned on, as it stands in the folder."""
+    first = {} if job.has_default else {key: _first(values) for key, values in job.space.items()}
+    agents: dict[str, Any] = {job.label_of(first): (job.agent, first), "Random": "Random"}
+    part = configuration(job.envs, agents, job.horizon, job.runs, seed=job.seed, instances=job.instances)
+    space = {key: in_braces(values) for key, values in job.space.items()}
+    config = {"format": FORMAT, "agent": job.label, "search_space": space}
+    config |= {key: part[key] for key in ("clickgym", "made", "envs", "instances", "given", "horizon", "runs", "seed")}
+    config |= {"models": part["models"], "sources": part["sources"]}
+    config["finals"] = 0  # sessions that finals have taken
+    return config | {"versions": part["versions"] | {"clickgym": part["clickgym"], "optuna": version("optuna")}}
+
+
+def _first(values: Range | tuple[Any, ...]) -> Any:
+    return values.low if isinstance(values, Range) else values[0]
+
+
+def _schema(job: _Job) -> dict[str, Any]:
+    """The columns of the table of trials."""
+    kinds = {
+        f"param_{key}": (polars.Int64 if values.whole else polars.Float64) if isinstance(values, Range) else polars.String
+        for key, values in job.space.items()
+    }
+    each = dict.fromkeys(_steps(job), polars.Float64)
+    names: dict[str, Any] = {"trial": polars.Int64, "batch": polars.Int64, "agent": polars.String, **kinds}
+    names |= {"state": polars.String, "score": polars.Float64, "ci95": polars.Float64}
+    names["sessions"] = polars.Int64
+    return names | dict(zip(FINAL_COLUMNS, (polars.Float64, polars.Float64, polars.Int64), strict=True)) | each
+
+
+def _steps(job: _Job) -> list[str]:
+    """The columns of the score after each run."""
+    return [f"after_{run + 1}" for run in range(job.runs)]
+
+
+def _write_trials(folder: Path, job: _Job, rows: list[Row]) -> None:
+    write_whole(folder / TRIALS, sealed(polars.DataFrame(rows, _schema(job)), clickgym_format=str(FORMAT)))
+
+
+def _write_config(folder: Path, config: dict[str, Any]) -> None:
+    write_whole(folder / CONFIG, json.dumps(config, indent=1, default=str) + "\n")
+
+
+def _tuning(job: _Job, config: dict[str, Any], rows: list[Row]) -> Tuning:
+    """The result of a tuning that has had its final."""
+    trials = polars.DataFrame(rows, _schema(job))
+    best = trials.drop_nulls("final_score").sort("final_score", "trial").row(0, named=True)
+    default = trials.filter(col("agent") == job.label)["final_score"].to_list()
+    return Tuning(
+        agent=best["agent"],
+        hyperparameters=job.defaults | _own(job, best),
+        score=best["final_score"],
+        default_score=default[0] if default else None,
+        trials=trials,
+        search_space=job.space,
+        config=config,
+        sessions=_random_sessions(job) + int(trials["sessions"].sum()) + config["finals"],
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- what is proposed
+
+
+def _sampler(job: _Job, rows: Sequence[Row]) -> Sampler:
+    """What proposes the next batch."""
+    sampler = Sampler(job.space, job.seed_of(_next_batch(rows)))
+    for row in rows:
+        scores = [row[name] for name in _steps(job) if row[name] is not None]
+        sampler.tell(_values(job, row), scores, row["state"] == COMPLETE)
+    return sampler
+
+
+def _next_batch(rows: Sequence[Row]) -> int:
+    return rows[-1]["batch"] + 1 if rows else 1
+
+
+def _candidates(job: _Job, rows: Sequence[Row], sampler: Sampler) -> list[_Candidate]:
+    """The next batch: what was not tried before, and suits the agent; fewer or none where there is nothing else."""
+    labels = {row["agent"] for row in rows}
+    candidates: list[_Candidate] = []
+    for values, reject in _proposals(job, rows, sampler):
+        try:
+            candidate = job.candidate(values)
+        except (TypeError, ValueError):  # values that do not go together
+            reject()
+            continue
+        if candidate.label in labels:
+            reject()
+            continue
+        labels.add(candidate.label)
+        candidates.append(candidate)
+        if len(candidates) == BATCH:
+            break
+    return candidates
+
+
+def _proposals(job: _Job, rows: Sequence[Row], sampler: Sampler) -> Iterator[tuple[Values, Callable[[], object]]]:
+    """Values to try, each with what is called if they are not: the defaults, then all combinations or Optuna's proposals."""
+    if not rows and job.has_default:
+        yield dict(job.defaults), lambda: None
+    every = combinations(job.space, MOST_COMBINATIONS)
+    if every is None:
+        yield from itertools.islice(sampler.ask(), ATTEMPTS * BATCH)
+        return
+    for place in np.random.default_rng(job.seed_of(0)).permutation(len(every)):
+        yield every[place], lambda: None
+
+
+# ---------------------------------------------------------------------------------------------------------------- playing
+
+
+def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback) -> Tuning:
+    """Play batch after batch, as long as the budget suffices, then the final; write each."""
+    config, rows = _open(folder, job)
+    result = config.pop("result", None)
+    if result is not None and budget <= result["budget"]:
+        return _tuning(job, config, rows)
+    rows = [row | dict.fromkeys(FINAL_COLUMNS) for row in rows]  # which a smaller budget may have filled
+    if "random" not in config:
+        _write_config(folder, config)
+        config["random"] = _play_random(folder, job, n_jobs, callback)
+        _write_config(folder, config)
+    while True:
+        _remove_runs(folder, keep=(str(len(rows)), "final"))
+        sessions = _random_sessions(job) + sum(row["sessions"] for row in rows) + config["finals"]
+        if rows:
+            callback.batch(polars.DataFrame(rows, _schema(job)), sessions)
+        sampler = _sampler(job, rows)
+        candidates = _candidates(job, rows, sampler)
+        of_run = sum(candidate.sessions for candidate in candidates)
+        if not candidates or sessions + job.runs * of_run > SEARCHED * budget:
+            break
+        rows += _play_batch(folder, job, candidates, sampler, rows, config["random"], n_jobs, callback)
+        _write_trials(folder, job, rows)
+    config["finals"] += _play_final(folder, job, rows, budget - sessions, config["random"], n_jobs, callback)
+    _write_trials(folder, job, rows)
+    tuning = _tuning(job, config, rows)
+    best = {"agent": tuning.agent, "hyperparameters": tuning.hyperparameters, "score": tuning.score}
+    best |= {"default_score": tuning.default_score, "trials": len(rows), "sessions": tuning.sessions, "budget": budget}
+    _write_config(folder, config | {"result": best})
+    _remove_runs(folder)
+    return tuning
+
+
+def _remove_runs(folder: Path, keep: Sequence[str] = ()) -> None:
+    """Remove the runs of what is finished; those of a batch or a final that was stopped stay."""
+    for path in folder.glob(f"{RUNS}*"):
+        if path.name.removeprefix(RUNS) not in keep:
+            shutil.rmtree(path)
+
+
+def _play_final(
+    folder: Path, job: _Job, rows: list[Row], sessions: int, random: list[list[Any]], n_jobs: int, callback: Callback
+) -> int:
+    """Let the best trials and the default play again, and write into their rows what comes of it: the sessions of it all."""
+    best = sorted((row for row in rows if row["state"] == COMPLETE), key=lambda row: row["score"])
+    finalists = [row for row in best if row["agent"] != job.label][:FINALISTS]
+    finalists += [row for row in rows if row["agent"] == job.label]
+    of_run = sum(row["sessions"] for row in finalists) // job.runs
+    runs = min(sessions // of_run, MOST_FINAL_RUNS)
+    out = folder / f"{RUNS}final"
+    agents = {row["agent"]: (job.agent, _own(job, row)) for row in finalists}
+    _sweep(out, job, agents, runs, job.root("final"), n_jobs, callback)
+    scores = _scores(read_results(out)[0].filter(col("run") < runs), random, job.horizon)
+    for row in finalists:
+        row |= dict(zip(FINAL_COLUMNS, (*scores[row["agent"]], runs), strict=True))
+    return runs * of_run
+
+
+def _play_random(folder: Path, job: _Job, n_jobs: int, callback: Callback) -> list[list[Any]]:
+    """The mean regret of random lists in each environment and instance."""
+    out = folder / f"{RUNS}random"
+    _sweep(out, job, {"Random": "Random"}, job.runs, job.root("search"), n_jobs, callback)
+    table = read_results(out)[0]
+    means = table.group_by("env", "instance", maintain_order=True).agg(
+        col("regret").mean(), col("regret").null_count().alias("n")
+    )
+    for env, instance, regret, missing in means.iter_rows():
+        if missing:
+            raise ValueError(f"{env} ({instance}) tells no regret, by which trials are compared")
+        if regret <= 0:
+            raise ValueError(f"random lists lose nothing in {env} ({instance}): nothing can be learned there")
+    return [list(row) for row in means.drop("n").iter_rows()]
+
+
+def _sweep(out: Path, job: _Job, agents: dict[str, Any], runs: int, seed: int, n_jobs: int, callback: Callback) -> None:
+    sweep(
+        job.envs,
+        agents,
+        job.horizon,
+        runs,
+        seed=seed,
+        out=out,
+        instances=job.instances,
+        n_jobs=n_jobs,
+        checkpoints=[job.horizon],
+        callback=callback,
+    )
+
+
+def _play_batch(
+    folder: Path,
+    job: _Job,
+    candidates: Sequence[_Candidate],
+    sampler: Sampler,
+    before: Sequence[Row],
+    random: list[list[Any]],
+    n_jobs: int,
+    callback: Callback,
+) -> list[Row]:
+    """Play a run of every candidate, give some up, play the next run of the others, and so on: the rows of the table."""
+    out = folder / f"{RUNS}{len(before)}"
+    agents = {candidate.label: (job.agent, job.own(candidate.values)) for candidate in candidates}
+    scores: dict[str, list[float]] = {label: [] for label in agents}
+    ci95: dict[str, float | None] = {}
+    playing = list(agents)
+    for run in range(job.runs):
+        playing = [label for label in playing if not run or not sampler.gives_up(scores[label])]
+        if not playing:
+            break
+        _sweep(out, job, {label: agents[label] for label in playing}, run + 1, job.root("search"), n_jobs, callback)
+        # A batch that was stopped may have later runs.
+        so_far = _scores(read_results(out)[0].filter(col("run") <= run), random, job.horizon)
+        for label in playing:
+            scores[label].append(so_far[label][0])
+            ci95[label] = so_far[label][1]
+    batch = _next_batch(before)
+    return [
+        _row(job, candidate, len(before) + place, batch, scores[candidate.label], ci95[candidate.label])
+        for place, candidate in enumerate(candidates)
+    ]
+
+
+def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> dict[str, tuple[float, float | None]]:
+    """The score of each agent, and half of its 95 % interval, which a single run does not tell: see `tune`."""
+    place = ["agent", "env", "instance"]
+    shares = (
+        table.join(polars.DataFrame(random, ["env", "instance", "random"], orient="row"), on=["env", "instance"])
+        .sort(*place, "run")  # sums are the same in the same order only
+        .with_columns(share=col("regret") / col("random"))
+        .with_columns(mean=col("share").mean().clip(lower_bound=1 / horizon).over(place))
+    )
+    estimates: dict[str, tuple[float, float | None]] = {}
+    for (agent,), rows in shares.group_by(["agent"], maintain_order=True):
+        score = math.exp(np.log(rows.unique(place, maintain_order=True)["mean"].to_numpy()).mean())
+        # To the first order, a run moves the logarithm of the score by its relative distance from the means.
+        moves = rows.group_by("run", maintain_order=True).agg((col("share") / col("mean")).mean())["share"].to_numpy()
+        n = len(moves)
+        estimates[str(agent)] = score, score * float(moves.std(ddof=1)) * half_width(n) if n > 1 else None
+    return estimates
+
+
+def _row(job: _Job, candidate: _Candidate, number: int, batch: int, scores: Sequence[float], ci95: float | None) -> Row:
+    """A row of the table of trials."""
+    n = len(scores)
+    row: Row = {"trial": number, "batch": batch, "agent": candidate.label}
+    for key, values in job.space.items():
+        value = candidate.values[key]
+        is_number = isinstance(value, int | float)
+        row[f"param_{key}"] = written(value) if not isinstance(values, Range) else value if is_number else None
+    row |= {"state": COMPLETE if n == job.runs else PRUNED, "score": scores[-1], "ci95": ci95}
+    row |= {"sessions": candidate.sessions * n, **dict.fromkeys(FINAL_COLUMNS)}
+    return row | dict(itertools.zip_longest(_steps(job), scores))
+
+
+def _values(job: _Job, row: Row) -> Values:
+    """The values that a row of the table tells; of a default that is no value of the search space, None."""
+    values: Values = {}
+    for key, entries in job.space.items():
+        value = row[f"param_{key}"]
+        values[key] = value if isinstance(entries, Range) else {written(entry): entry for entry in entries}.get(value)
+    return values
+
+
+def _own(job: _Job, row: Row) -> Values:
+    """The values of a trial that are not the default."""
+    return {} if row["agent"] == job.label else job.own(_values(job, row))

@@ -1,0 +1,230 @@
+"""What may be searched of each agent, and what is written in braces: grids and ranges."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, CascadeKLUCB, Range
+from clickgym.agents.linear import confidence
+from clickgym.command_line import main
+from clickgym.runner.labels import by_label, expand, own_label, parse_search, parse_spec
+from clickgym.runner.make import agent_class, make_agent
+from clickgym.runner.search import check_fit, contains, defaults, search_space_of
+
+SEARCHED = {name: agent for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items() if agent.search_space}
+
+# What a default of None stands for, as docstrings have it; of an agent with a horizon T, in an environment with L = 10.
+FROM_THE_HORIZON = {
+    "alpha": lambda agent, T: getattr(confidence, "py_func", confidence)(agent.state._replace(t=np.array([T])), 5),
+    "delta": lambda agent, T: T**-4.0 if type(agent).__name__ == "BubbleRank" else 1 / T,
+    "exploration": lambda agent, T: math.sqrt(10 * math.log(T) / T),
+    "gamma": lambda agent, T: agent.state.gamma,
+    "ridge": lambda agent, T: agent.state.ridge,
+    "tau": lambda agent, T: int(agent.state.tau[0]),
+}
+
+
+def env_of(name):
+    contextual, memory = name in CONTEXTUAL_AGENTS, name in STATE_AGENTS
+    return gym.make("ContextualUBMRank-v0" if contextual else "CascadeMDPRank-v0" if memory else "PBMRank-v0")
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_a_range_contains_the_default(name):
+    """That the constructor takes its bounds, and knows its names, `check_agent` sees, by which all agents are checked."""
+    values, env = defaults(SEARCHED[name]), env_of(name)
+    for horizon in (10_000, 1_000_000):
+        agent = make_agent(name, env, horizon=horizon, seed=0)
+        for key, searched in SEARCHED[name].search_space.items():
+            default = values[key]
+            if default is None and not contains(searched, None):
+                default = FROM_THE_HORIZON[key](agent, horizon)
+            assert contains(searched, default), (key, default)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_can_be_made_with_all_that_may_be_searched(name):
+    pytest.importorskip("stable_baselines3")
+    env, space = gym.make("PBMRank-v0"), LEARNERS[name].search_space
+    check_fit(lambda **given: make_agent(name, env, seed=0, **given), space, name)
+    assert all(contains(values, LEARNERS[name].settings[key].default) for key, values in space.items())
+
+
+def test_a_class_of_a_library_says_what_may_be_searched_of_it():
+    stable_baselines3 = pytest.importorskip("stable_baselines3")
+    maker = agent_class("stable_baselines3:DDPG")
+    assert maker.adopted is stable_baselines3.DDPG
+    assert all(contains(values, defaults(maker)[key]) for key, values in maker.search_space.items() if key != "n_envs")
+
+
+class Mine(Agent):
+    search_space = {"alpha": Range(0.1, 10.0, log=True), "start": ["empty", "full"]}  # noqa: RUF012 (as users write it)
+
+    def __init__(self, n_items, n_positions, *, alpha=1.0, start="empty", seed=None):
+        if not 0 < alpha <= 20:
+            raise ValueError(f"alpha is {alpha}; expected a number in (0, 20]")
+        self.rng, self.n_items, self.n_positions = np.random.default_rng(seed), n_items, n_positions
+
+    def rank(self, observation):
+        return self.rng.permutation(self.n_items)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+def test_the_search_space_of_an_own_agent_is_checked():
+    clickgym.check_agent(Mine)
+
+    class Narrow(Mine):
+        search_space = {"alpha": Range(2.0, 10.0)}  # noqa: RUF012
+
+    class Wide(Mine):
+        search_space = {"alpha": Range(0.0, 10.0)}  # noqa: RUF012
+
+    class Misspelt(Mine):
+        search_space = {"alpa": Range(0.1, 10.0)}  # noqa: RUF012
+
+    class Bare(Mine):
+        search_space = {"alpha": 3.0}  # noqa: RUF012
+
+    for agent, fault in (
+        (Narrow, r"- search space: the default alpha = 1.0 is not in Range\(2.0, 10.0\)$"),
+        (Wide, r"- search space: Wide cannot be searched with alpha = 0.0: alpha is 0.0; expected"),
+        (
+            Misspelt,
+            r"- search space: Misspelt cannot be searched with alpa = 0.1: .*unknown hyper-parameter 'alpa'; did",
+        ),
+        (Bare, r"- search space: the search space of Bare has 3.0 for alpha; expected a Range, or a list of values$"),
+    ):
+        with pytest.raises(AssertionError, match=fault):
+            clickgym.check_agent(agent)
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        ("Random", "Random has no hyper-parameters: there is nothing to tune"),
+        ("PBMTS", "PBMTS has no hyper-parameters but examination, which is knowledge of the users: there is nothing to tune"),
+        ("EpsilonGreedy:epsilon=0.2", "EpsilonGreedy: epsilon is given, and there is nothing else to tune"),
+        ("DCMKLUCB", 'DCMKLUCB has no search_space; say what to search, as "DCMKLUCB:position_order={VALUE,VALUE}"'),
+    ],
+)
+def test_an_empty_search_space_says_why(agent, reason):
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
+        search_space_of(agent)
+
+
+def test_braces_replace_the_range_of_the_class():
+    assert search_space_of("CascadeKLUCB") == ("CascadeKLUCB", CascadeKLUCB.search_space)
+    assert search_space_of("CascadeKLUCB:c={0..3}") == ("CascadeKLUCB", {"c": Range(0.0, 3.0)})
+    agent, space = search_space_of("CascadeKLUCB:feedback=first_click,c={0.1,3}")
+    assert (own_label(agent), space) == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
+
+
+def test_show_names_what_may_be_searched(capsys):
+    assert main(["show", "CascadeKLUCB"]) == 0
+    assert "search space  feedback={first_click,last_click}, c={0.0..6.0}" in capsys.readouterr().out
+    assert parse_search("CascadeKLUCB:feedback={first_click,last_click},c={0.0..6.0}")[2]["c"] == CascadeKLUCB.search_space["c"]
+
+
+# ----------------------------------------------------------------------------------------------------------------- braces
+
+
+@pytest.mark.parametrize(
+    ("spec", "agents"),
+    [
+        ("EpsilonGreedy:epsilon={0.01,0.1}", ["EpsilonGreedy:epsilon=0.01", "EpsilonGreedy:epsilon=0.1"]),
+        ("A:b={1,2},c=x,d={y,z}", ["A:b=1,c=x,d=y", "A:b=1,c=x,d=z", "A:b=2,c=x,d=y", "A:b=2,c=x,d=z"]),
+        ("A:b={[2,0,1],[0,1,2]}", ["A:b=[2,0,1]", "A:b=[0,1,2]"]),
+        ('A:b={{"c":1},{"c":2}}', ['A:b={"c":1}', 'A:b={"c":2}']),
+        ('A:b={"c":{"d":1},"e":[2,3]},f=4', ['A:b={"c":{"d":1},"e":[2,3]},f=4']),
+        ("A:b={ 1 }", ["A:b=1"]),
+        ("A:file=a[1.json,b={1,2}", ["A:file=a[1.json,b=1", "A:file=a[1.json,b=2"]),
+    ],
+)
+def test_a_set_stands_for_an_agent_with_each_value(spec, agents):
+    assert expand(spec) == agents
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("A:b={1,}", "b is {1,}; expected values, {1,2}, a range, {0.1..9} or {0.1..9 log}, or a JSON object"),
+        ('A:b={"c":1,d:2}', "expected values, {1,2}, a range"),
+        ("A:b={3..1}", "b: high is 1; expected a number above low = 3"),
+        ("A:b={0..1 log}", "b: low is 0; expected a number above 0, for the range is logarithmic"),
+        ("A:b={a..z}", "b: low is 'a'; expected a finite number"),
+        ("A:b={0.1..10}", "b has a range, which only tune searches; expected values, as {0.1,0.5}"),
+        ("A:b={0.1..10", "a bracket is not closed; put quotes around it all"),
+        ("A:b=[2", "a bracket is not closed; put quotes around it all"),
+    ],
+)
+def test_bad_braces_are_named(spec, message):
+    with pytest.raises(ValueError, match="A:b=") as error:
+        expand(spec)
+    assert message in str(error.value)
+
+
+def test_one_agent_takes_no_set():
+    with pytest.raises(ValueError, match="epsilon has several values, which lists of agents take; expected one here"):
+        clickgym.run("EpsilonGreedy:epsilon={0.1,0.2}", "PBMRank-v0", 10)
+    with pytest.raises(ValueError, match=r"one agent is played at a time, got EpsilonGreedy:epsilon=0.1, "):
+        clickgym.bench("EpsilonGreedy:epsilon={0.1,0.2}")
+
+
+def test_ranges_are_read():
+    assert parse_search("A:b={1..9 log},c={0.5..2},d=3") == ("A", {"d": 3}, {"b": Range(1, 9, log=True), "c": Range(0.5, 2.0)})
+    assert Range(0, 1.5) == Range(0.0, 1.5)
+    assert not Range(0, 1.5).whole
+
+
+def test_a_grid_has_the_labels_of_its_agents_from_which_their_seeds_derive():
+    typed = by_label("agent", ["EpsilonGreedy:epsilon={1e-2,0.1}", "Random"])
+    assert list(typed) == ["EpsilonGreedy:epsilon=0.01", "EpsilonGreedy:epsilon=0.1", "Random"]
+    assert list(by_label("agent", clickgym.grid("EpsilonGreedy", epsilon=np.array([0.01, 0.1])))) == list(typed)[:2]
+    assert list(by_label("agent", clickgym.grid(CascadeKLUCB, c=[0, 3.0]))) == ["CascadeKLUCB:c=0", "CascadeKLUCB:c=3.0"]
+    with pytest.raises(ValueError, match=r"'EpsilonGreedy:epsilon=0.1' is named twice"):
+        by_label("agent", ["EpsilonGreedy:epsilon={0.1,0.2}", "EpsilonGreedy:epsilon=0.1"])
+
+
+@pytest.mark.parametrize("values", [0.1, "0.1", {"a": 1}, np.array(0.1), []])
+def test_a_grid_wants_lists_of_values(values):
+    with pytest.raises(ValueError, match=r"^epsilon is .*; expected a "):
+        clickgym.grid("EpsilonGreedy", epsilon=values)
+
+
+def test_a_grid_without_values_is_refused():
+    with pytest.raises(ValueError, match="needs the values of a hyper-parameter"):
+        clickgym.grid("EpsilonGreedy")
+
+
+def test_grids_in_an_experiment_file(tmp_path, capsys):
+    file = tmp_path / "experiment.toml"
+    file.write_text('envs = ["PBMRank-v0"]\nagents = ["EpsilonGreedy:epsilon={0.1,0.2}"]\nhorizon = 50\nruns = 1\n')
+    assert main(["run", str(file), "--out", str(tmp_path / "results"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["agents"] == ["EpsilonGreedy:epsilon=0.1", "EpsilonGreedy:epsilon=0.2"]
+
+
+def test_sets_of_environments():
+    assert list(by_label("environment", ["PBMRank-v0:reward={clicks,any_click}"])) == [
+        "PBMRank-v0:reward=clicks",
+        "PBMRank-v0:reward=any_click",
+    ]
+
+
+def test_a_shell_that_expands_braces_itself_makes_the_same_agents():
+    words = subprocess.run(["bash", "-c", "echo A:b={0.1,0.2},c={x,y}"], capture_output=True, text=True, check=True).stdout
+    assert words.split() == expand("A:b={0.1,0.2},c={x,y}")
+
+
+def test_nested_arguments_are_read_whole():
+    assert parse_spec('A:b={"c":{"d":1},"e":2},f="x,y]"') == ("A", {"b": {"c": {"d": 1}, "e": 2}, "f": "x,y]"})
