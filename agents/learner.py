@@ -47,6 +47,7 @@ class Learner(ABC):
             an instance is stored in order of attraction.
         actions: how its policy names a list.
         training: None, or what it is trained on first, observing histories; it is then measured with frozen weights.
+        model: what has learned, of the library; None before.
         discount: None where sessions are independent; else, which whoever plays it sets, the probability that a session is
             followed by another of its user.
     """
@@ -63,7 +64,7 @@ class Learner(ABC):
     actions: Actions
     training: Training | None = None
     discount: float | None = None
-    model: Any  # None before it has learned
+    model: Any = None
     rng: np.random.Generator
 
     @abstractmethod

@@ -31,6 +31,7 @@ from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, L
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.formats import HIDDEN
+from ..core.trust import RL_LIBRARIES
 from ..envs import ClickEnv, Users
 from ..envs.users import users_class
 
@@ -407,7 +408,7 @@ def _name_of(maker: Any) -> str | None:
     if PUBLISHED.get(name) is maker:
         return str(name)
     library = module.partition(".")[0]
-    if library in ("stable_baselines3", "sb3_contrib") and getattr(sys.modules[library], name, None) is maker:
+    if library in RL_LIBRARIES and getattr(sys.modules[library], name, None) is maker:
         return f"{library}:{name}"  # as its documentation calls it
     try:
         namesake = operator.attrgetter(name)(sys.modules[module])

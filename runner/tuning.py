@@ -119,6 +119,24 @@ class Tuning:
         complete = self.trials.filter(col("state") == COMPLETE)
         return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
 
+    def importances(self) -> dict[str, float]:
+        """How much each hyper-parameter matters for being among the best tenth of the trials: shares of 1, the largest first.
+
+        By PED-ANOVA (Watanabe and others 2023), as Optuna has it; of trials that were given up it takes the score so far. A few
+        dozen trials tell the first from the last, and no more.
+
+        Example:
+            >>> import clickgym
+            >>> spec = "CascadeKLUCB:c={0.0..3.0},feedback={first_click,last_click}"
+            >>> tuning = clickgym.tune(spec, ["CMRank-v0"], 90_000, horizon=500, runs=2, progress=False)
+            >>> sorted(tuning.importances()), round(sum(tuning.importances().values()), 6)
+            (['c', 'feedback'], 1.0)
+        """
+        sampler = Sampler(self.search_space, seed=0)
+        for row in self.trials.iter_rows(named=True):
+            sampler.tell(_values(self.search_space, row), [row["score"]], complete=True)
+        return sampler.importances()
+
     def __repr__(self) -> str:
         default = "" if self.default_score is None else f", default {self.default_score:.3g}"
         return f"<Tuning: {self.agent}, score {self.score:.3g}{default}, {len(self.trials)} trials, {self.sessions:,} sessions>"
@@ -434,7 +452,7 @@ def _sampler(job: _Job, rows: Sequence[Row]) -> Sampler:
     sampler = Sampler(job.space, job.seed_of(_next_batch(rows)))
     for row in rows:
         scores = [row[name] for name in _steps(job) if row[name] is not None]
-        sampler.tell(_values(job, row), scores, row["state"] == COMPLETE)
+        sampler.tell(_values(job.space, row), scores, row["state"] == COMPLETE)
     return sampler
 
 
@@ -631,10 +649,10 @@ def _row(job: _Job, candidate: _Candidate, number: int, batch: int, scores: Sequ
     return row | dict(itertools.zip_longest(_steps(job), scores))
 
 
-def _values(job: _Job, row: Row) -> Values:
+def _values(space: Space, row: Row) -> Values:
     """The values that a row of the table tells; of a default that is no value of the search space, None."""
     values: Values = {}
-    for key, entries in job.space.items():
+    for key, entries in space.items():
         value = row[f"param_{key}"]
         values[key] = value if isinstance(entries, Range) else {written(entry): entry for entry in entries}.get(value)
     return values
@@ -642,4 +660,4 @@ def _values(job: _Job, row: Row) -> Values:
 
 def _own(job: _Job, row: Row) -> Values:
     """The values of a trial that are not the default."""
-    return {} if row["agent"] == job.label else job.own(_values(job, row))
+    return {} if row["agent"] == job.label else job.own(_values(job.space, row))

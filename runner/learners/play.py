@@ -6,6 +6,7 @@ Import this module only where stable-baselines3 is wanted: it comes with ``pip i
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,10 @@ def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
     return StableBaselinesVecEnv(WRAPPERS[agent.actions](ObservedState(envs), agent.items, **options))
 
 
+LONGEST = 10.0
+"""Seconds of a trial that waits for the first gradient step."""
+
+
 def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
     """What a run of a learner costs on this machine, by a trial; the learner is of no use afterwards.
 
@@ -148,28 +153,38 @@ def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float 
         agent, env: as for `play_learner`; the environment is reset.
         horizon: T, the sessions of a run.
         seconds: how long to play, apart from the first step. The rate is of the second half: an algorithm may gather sessions
-            before it learns from them.
+            before it learns from them. One that first gathers a whole rollout plays on until it has learned from it.
     """
     env.reset(seed=0)
     meter = Meter([horizon])
     total = 0.0
     if agent.training is not None:
-        per_step, _ = _seconds_per_step(lambda on_chunk: train(agent, env, on_chunk), seconds)
+        per_step, _ = _seconds_per_step(agent, lambda on_chunk: train(agent, env, on_chunk), seconds)
         total += per_step * agent.training.sessions / agent.n_envs
-    per_step, steps = _seconds_per_step(lambda on_chunk: play_learner(agent, env, meter, Metrics(), on_chunk), seconds)
+    per_step, steps = _seconds_per_step(agent, lambda on_chunk: play_learner(agent, env, meter, Metrics(), on_chunk), seconds)
     return total + per_step * steps / max(meter.step, 1) * horizon
 
 
-def _seconds_per_step(play: Callable[[OnChunk], None], seconds: float) -> tuple[float, int]:
-    """Seconds of a step in the second half of a trial, and how many steps there were."""
+def _seconds_per_step(agent: Learner, play: Callable[[OnChunk], None], seconds: float) -> tuple[float, int]:
+    """Seconds of a step, in whole rollouts of the second half of a trial, and how many steps there were."""
     times: list[float] = []
 
     def on_chunk(_: int) -> None:
         times.append(time.perf_counter())
-        if times[-1] - times[0] > seconds:
+        spent = times[-1] - times[0]
+        if spent > LONGEST or (spent > seconds and len(times) > _rollout(agent)):
             raise TimeoutError
 
     with contextlib.suppress(TimeoutError):
         play(on_chunk)
-    half = len(times) // 2
-    return (times[-1] - times[half]) / max(len(times) - 1 - half, 1), len(times)
+    steps = len(times) - 1
+    half = steps - steps // 2
+    whole = math.ceil(half / _rollout(agent)) * _rollout(agent)
+    span = whole if 0 < whole <= steps else half
+    return (times[-1] - times[-1 - span]) / max(span, 1), len(times)
+
+
+def _rollout(agent: Learner) -> int:
+    """How many steps of the streams an algorithm gathers before it learns from them."""
+    choices = agent.n_positions if agent.actions == "items" else 1
+    return math.ceil(getattr(agent.model, "n_steps", 1) / choices)

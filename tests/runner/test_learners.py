@@ -8,7 +8,9 @@ import sys
 import tempfile
 import time
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -24,7 +26,7 @@ from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.callback import Callback
-from clickgym.runner.make import parse_spec
+from clickgym.runner.labels import own_label, parse_spec
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
@@ -232,6 +234,24 @@ def test_the_cost_is_that_of_later_sessions() -> None:
     assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"  # any loop can be measured
 
 
+def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
+    """Every 40 steps an update of 100 ms: 2.5 ms a step, of which the first 0.01 s have seen nothing."""
+    from clickgym.runner.learners.play import expected_seconds
+
+    class Gatherer(Sleeper):
+        model = SimpleNamespace(n_steps=40)
+
+        def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+            envs.reset()
+            for step in count(1):
+                envs.step(np.zeros((8, 3), np.int64))
+                if not on_step():
+                    return
+                time.sleep(0.1 if step % 40 == 0 else 0)
+
+    assert 2.5 <= expected_seconds(Gatherer(), ClickEnv(SMALL), 8000, seconds=0.01) < 50
+
+
 def test_a_learner_that_ends_early_has_no_result() -> None:
     class Quitter(Sleeper):
         def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
@@ -314,11 +334,20 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
         ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64", "items"),
         ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64", "codes"),
         ("sb3_contrib:ARS", "items"),
-        *slow(("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"), ("sb3_contrib:QRDQN:learning_starts=16", "items")),
+        *slow(
+            ("sb3_contrib:TRPO:n_steps=8,batch_size=64", "codes"),
+            ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
+            ("sb3_contrib:QRDQN:learning_starts=16", "items"),
+            ("sbx:PPO:n_steps=8,batch_size=64", "codes"),
+            ("sbx:DQN:learning_starts=16", "items"),
+            ("sbx:SAC:learning_starts=16,n_envs=4", "scores"),
+        ),
     ],
 )
-def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str, tmp_path: Path) -> None:
+def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> None:
     name, arguments = parse_spec(spec)
+    library = pytest.importorskip(name.partition(":")[0])
+    assert own_label(getattr(library, name.partition(":")[2])) == name
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent(name, env, seed=0, **arguments)
     assert agent.actions == actions

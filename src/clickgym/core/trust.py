@@ -16,6 +16,7 @@ from .checks import check_flag, check_module
 
 __all__ = [
     "LIBRARIES",
+    "RL_LIBRARIES",
     "UntrustedError",
     "allow",
     "allowed",
@@ -27,7 +28,9 @@ __all__ = [
     "trusting",
 ]
 
-LIBRARIES = ("clickgym", "stable_baselines3", "sb3_contrib")
+RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls them: ``sb3_contrib:TRPO``."""
+LIBRARIES = ("clickgym", *RL_LIBRARIES)
 """Packages whose classes a file may name: they are installed, so that nothing runs that came with the file."""
 
 TRUSTED = object()
