@@ -35,10 +35,10 @@ def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
-def _checked_list(action: Any, model: Users, wrapper: str) -> NDArray[np.int64]:
+def _checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
     """An action of ``step``; where an item is shown twice, the message names the wrapper by which that cannot be."""
     try:
-        return check_ranking(action, model.n_items, model.n_positions)
+        return check_ranking(action, lists.n_items, lists.n_positions)
     except ValueError as error:
         if " again, already at position " not in str(error):
             raise
@@ -118,6 +118,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
     metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
+    action_space: RankedList
     task: AnyTask
     """What is asked of the next list."""
 
@@ -195,7 +196,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
         task, k = self.task, self.model.n_positions
-        ranking = _checked_list(action, self.model, "LehmerAction")
+        ranking = _checked_list(action, self.action_space, "LehmerAction")
         if not self._begun or task.ended:
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
@@ -341,6 +342,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
+    single_action_space: RankedList
     task: AnyTask
 
     def __init__(
@@ -392,6 +394,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._uniforms = np.empty((num_envs, self.model.n_positions))
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
+        self._seen = np.empty(self.model.n_items, np.int64)
         self._begun = False
         self._steps: int
         self._episode_steps: Any  # a number; where users have a memory, one for each stream
@@ -553,10 +556,11 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         else:
             rankings = np.array(rankings, np.int64, order="C")
             rankings[ignored] = np.arange(self.model.n_positions)
-        bad = first_bad_list(rankings, np.full(self.model.n_items, -1))
+        self._seen.fill(-1)
+        bad = first_bad_list(rankings, self._seen)
         if bad >= 0:
             try:
-                _checked_list(rankings[bad], self.model, "LehmerVectorAction")
+                _checked_list(rankings[bad], self.single_action_space, "LehmerVectorAction")
             except ValueError as error:
                 raise ValueError(f"environment {bad}: {error}") from None
         return rankings

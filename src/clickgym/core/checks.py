@@ -217,6 +217,8 @@ def is_sequence(values: Any) -> bool:
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
     """``values`` as an array of whatever type; the message of the ValueError or TypeError names the argument."""
+    if type(values) is np.ndarray:  # at once: every step of a vector environment comes through here
+        return values
     if isinstance(values, bytearray) or (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
         raise ValueError(f"{name} is {short(values)}; expected an array without gaps")
     try:
