@@ -305,6 +305,9 @@ class ClickModel(Users, abstract=True):
                 f"pass the reference list to measure regret against (reference=...), or choose another reward kind or a "
                 f"smaller cutoff"
             )
+        question = type(self), reward, cutoff, self.n_positions, *(np.asarray(value).tobytes() for value in self.parameters)
+        if question in _found:
+            return _found[question]
         bounds = np.zeros((cutoff, cutoff))  # row k: the bounds of positions k.., decreasing
         for k in range(cutoff):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
@@ -321,6 +324,9 @@ class ClickModel(Users, abstract=True):
             np.zeros(self.n_items, np.bool_),
             best,
         )
+        if len(_found) == MAX_FOUND:
+            _found.clear()
+        _found[question] = best
         return best
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
@@ -333,6 +339,11 @@ class ClickModel(Users, abstract=True):
 
     def _scratch(self) -> NDArray[np.float64]:
         return np.empty(self.n_positions + 1)
+
+
+MAX_FOUND = 1000
+_found: dict[tuple[Any, ...], NDArray[np.int64]] = {}
+"""The best lists of the last searches: every run of a sweep asks for that of the same users."""
 
 
 @cache
