@@ -33,7 +33,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # no worker processes but where a test asks for them by a number of jobs
-gc.set_threshold(10_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch, for which the networks are too small for more
+gc.set_threshold(100_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
 
 
 def pytest_collection_finish() -> None:
@@ -48,6 +49,15 @@ def not_drawing() -> Iterator[None]:
         patch.setattr(figures, "drawn", lambda *arguments, **options: b"")
         patch.setattr(figures.Figure, "savefig", lambda *arguments, **options: None)
         yield
+
+
+@pytest.fixture
+def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other file of each figure is empty: for tests that read what is in the first."""
+    from clickgym.runner.reports import figures
+
+    drawn = figures.drawn
+    monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")
 
 
 undrawn = pytest.fixture(not_drawing)

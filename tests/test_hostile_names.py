@@ -95,6 +95,7 @@ RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Ran
     ],
     ids=lambda commands: " ".join(commands[0][:1] + commands[0][-1:]),
 )
+@pytest.mark.usefixtures("only_svg")
 def test_no_command_sends_them_to_the_terminal_or_into_a_table(commands, folder, capsys):
     for words in commands:
         code = main(words)

@@ -285,17 +285,6 @@ def test_gymnasiums_observation_wrappers_of_streams_want_next_step():
 # other people's algorithms; that they learn is tested by tests/lab/test_examples.py -------------------------------------------
 
 
-@pytest.fixture
-def one_thread():
-    """The networks are too small for more."""
-    torch = pytest.importorskip("torch")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("block", range(len(CODE)))
 def test_the_code_of_the_page_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -240,7 +240,7 @@ def test_indices_from_a_value_near_them_are_exact():
 
 
 @by_kind
-@pytest.mark.parametrize("horizon", [None, 1000])
+@pytest.mark.parametrize("horizon", [None, *slow(1000)])
 def test_each_other_reading_is_told_apart(name, horizon):
     agent_class, reference = KINDS[name]
     readings = GRAB_READINGS | {"the other level": {"horizon": 1000 if horizon is None else None}}

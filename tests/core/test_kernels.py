@@ -260,15 +260,18 @@ EDITS = {
 
 @pytest.mark.parametrize(("name", "old", "new", "values", "compiled"), EDITS.values(), ids=EDITS)
 def test_an_edit_is_seen_by_every_caller_and_by_no_other(play, package, cache, name, old, new, values, compiled):
-    """The first state of the sources stays in the cache beside the second."""
-    file = package / "envs" / f"{name}.py"
-    source = file.read_text(encoding="utf-8")
-    replace(file, old, new)
+    replace(package / "envs" / f"{name}.py", old, new)
     result = play(package.parent, cache)
     assert (result["values"], set(result["compiled"])) == (VALUES | values, compiled)
-    file.write_text(source, encoding="utf-8")
-    again = play(package.parent, cache)
-    assert (again["values"], again["compiled"], again["warnings"]) == (VALUES, [], [])
+
+
+def test_two_states_of_the_sources_stay_in_the_cache_side_by_side(play, original, package, cache):
+    replace(package / "envs" / "third.py", "SCALE = 4.0", "SCALE = 5.0")
+    replace(package / "envs" / "first.py", "weigh = plus", "weigh = times")
+    assert play(package.parent, cache)["compiled"]
+    for parent, values in ((original[0], VALUES), (package.parent, VALUES | {"outer": 12.0, "bound": 10.0})):
+        again = play(parent, cache)
+        assert (again["values"], again["compiled"], again["warnings"]) == (values, [], [])
 
 
 def test_a_changed_callee_of_the_package_is_never_stale(play, package, cache):

@@ -85,7 +85,7 @@ def test_the_mean_over_many_logs_is_the_value_whatever_the_click_model(estimator
 
 
 @pytest.mark.parametrize(("estimator", "plain"), DOUBLY_ROBUST.items())
-@pytest.mark.parametrize("target", ["fixed", "uniform", "plackett-luce"])
+@pytest.mark.parametrize("target", ["fixed", *slow("uniform", "plackett-luce")])
 def test_the_right_click_model_makes_it_vary_less(estimator, plain, target):
     model = users("pbm")
     log = simulated(20_000, 1)

@@ -449,16 +449,16 @@ def peak_memory(engine: str, horizon: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("engine", "short", "long"),
+    ("engine", "short", "long", "growth"),
     [
-        ("compiled", 10_000, 1_000_000),
-        ("python", 500, 4_300),
+        ("compiled", 10_000, 1_000_000, 190_000),
+        ("python", 500, 2_400, 47_500),
     ],
 )
-def test_memory_does_not_grow_with_the_horizon(engine, short, long):
-    """Less than 0.1 bytes per session in the compiled engine, 25 in the Python engine (the first call compiles)."""
+def test_memory_does_not_grow_with_the_horizon(engine, short, long, growth):
+    """Less than 0.2 bytes per session in the compiled engine, 25 in the Python engine (the first call compiles)."""
     peak_memory(engine, short)
-    assert peak_memory(engine, long) < peak_memory(engine, short) + 95_000
+    assert peak_memory(engine, long) < peak_memory(engine, short) + growth
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -260,6 +260,7 @@ def test_agents_are_ranked_by_reward_where_regret_is_unknown(swept):
         assert of_env["place"].to_list() == [1, 2]
 
 
+@pytest.mark.usefixtures("only_svg")
 @pytest.mark.parametrize("which", ["mixed", "unknown"])
 def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
     from rich.console import Console

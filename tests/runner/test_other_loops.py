@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import FrameStackObservation
 from sb3_contrib import MaskablePPO, RecurrentPPO
+from slow import slow
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -71,7 +72,7 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", ["PPO", "MaskablePPO", *slow("A2C", "DQN", "SAC", "RecurrentPPO")])
 def test_the_log_of_stable_baselines3_has_returns(name):
     """Of episodes of twenty sessions, so that it takes less time."""
     model = ALGORITHMS[name](SMALL(max_episode_steps=20))

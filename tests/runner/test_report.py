@@ -22,7 +22,6 @@ from scipy.stats import binom, ttest_1samp, ttest_ind
 import clickgym
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
-from clickgym.runner.reports import figures
 from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
@@ -538,9 +537,8 @@ def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsy
     assert (tmp_path / "again" / "regret.pdf").read_bytes() == content  # no time of writing stands in it
 
 
-def test_linear_axes_hold_for_figure_and_page(plain, tmp_path, monkeypatch):
-    drawn = figures.drawn
-    monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")
+@pytest.mark.usefixtures("only_svg")
+def test_linear_axes_hold_for_figure_and_page(plain, tmp_path):
     pages = {axes: report(plain, tmp_path / axes, f"--{axes}") for axes in ("log", "linear")}
     for axes, texts in pages.items():
         checked = re.findall(r'name="[xy]" value="(\w+)" form="controls" checked', texts["report.html"])
