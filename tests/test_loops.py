@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -26,8 +27,11 @@ def program(library):
 
 
 def printed(*arguments, folder):
-    """What Python prints, in a process of its own: the libraries set global things."""
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=900)
+    """What Python prints, in a process of its own, for libraries set global things; the networks are too small for threads."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
