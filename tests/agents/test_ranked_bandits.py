@@ -197,7 +197,7 @@ def test_exp3_weights_follow_the_plain_recursion(gamma):
     assert replaced_and_clicked > 100
 
 
-@pytest.mark.parametrize("gamma", [0.4, *slow(0.0173, 1.0)])
+@pytest.mark.parametrize("gamma", [0.4, 1.0, *slow(0.0173)])
 def test_exp3_draws_from_its_probabilities(gamma):
     """Null: the choice of position k has the law (1-γ) w/Σw + γ/L; 20000 draws from fixed weights."""
     agent = RankedExp3(4, 2, horizon=1000, gamma=gamma, seed=9)

@@ -63,7 +63,7 @@ print(json.dumps({
 # Plays in copies of a process that has loaded what takes a new one most of its time: what the package imports, without it.
 # They look for no garbage in that and do not take it down in the end, which would take longer than to play.
 PLAY_IN_COPIES = """
-import gc, json, os, sys
+import contextlib, gc, io, json, os, sys
 import gymnasium, jinja2, numba.core.event, numpy, platformdirs.unix, scipy
 numba.njit(lambda rng, x: numpy.argsort(x)[0] + rng.random())(numpy.random.default_rng(0), numpy.ones(2))  # loads the compiler
 gc.freeze()
@@ -73,8 +73,9 @@ for line in sys.stdin:
         if not os.fork():
             os.environ["XDG_CACHE_HOME"] = cache
             sys.path.insert(0, package_parent)
-            exec(script, {"__name__": "__main__"})
-            sys.stdout.flush()
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(script, {"__name__": "__main__"})
+            os.write(1, printed.getvalue().encode())  # at once: the copies share a pipe
             os._exit(0)
     for _ in range(copies):
         _, status = os.wait()

@@ -15,6 +15,7 @@ from click_stories import assert_sampled_from, exact_law, marginal, realised_rew
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from scipy.stats import kstest
+from slow import slow
 
 import clickgym
 from clickgym.agents import CONTEXTUAL_AGENTS, EpsilonGreedy
@@ -180,18 +181,19 @@ def test_a_user_that_there_is_not_is_named():
             model.at(user, model.candidates[0][:L])
 
 
+@pytest.mark.parametrize("n_sessions", [2000, *slow(6000)])
 @pytest.mark.parametrize(
     "model", [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)], ids=["labels", "linear"]
 )
-def test_users_meet_their_own_candidates(model):
+def test_users_meet_their_own_candidates(model, n_sessions):
     """Each user in half of the sessions, with L of its candidates in random order, their features and attractions.
 
-    Sessions: 2000; the test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
+    The test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
     """
     env = ContextualClickEnv(model)
     env.reset(seed=5)
     drawn = []
-    for _ in range(2000):
+    for _ in range(n_sessions):
         now = env.task.round
         user, items = int(now.user[0]), now.items.tolist()
         assert set(items) <= set(CANDIDATES[user])
