@@ -7,7 +7,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
@@ -269,8 +268,9 @@ class GRAB(LeaderAgent):
         return k * (k - 1) // 2 + k * (n - k) if self.every else n - 1
 
     def best(self) -> NDArray[np.int64]:
-        items, positions = linear_sum_assignment(-self.state.mean)
-        return items[np.argsort(positions)]
+        state, ranking = self.state, np.empty(self.n_positions, np.int64)
+        assign(state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy())
+        return ranking
 
     def _initial_state(self) -> State:
         n, k = self.n_items, self.n_positions
