@@ -21,6 +21,7 @@ from clickgym.envs import (
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
+    PiecewiseStationaryModel,
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
@@ -394,3 +395,11 @@ WRONG = {
 def test_wrong_input_is_named(wrong, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         wrong()
+
+
+def test_models_within_models_may_be_descriptions():
+    users = CascadeModel([0.5, 0.2, 0.1], 2), CascadeModel([0.1, 0.2, 0.5], 2)
+    changing = PiecewiseStationaryModel(users, [0, 10])
+    assert PiecewiseStationaryModel([model.to_dict() for model in users], [0, 10]) == changing
+    with pytest.raises(ValueError, match="expected a click model that does not change"):
+        PiecewiseStationaryModel([changing.to_dict()], [0])
