@@ -8,11 +8,13 @@ import numpy as np
 
 from ..core.checks import Choices
 from ..core.kernels import inner, kernel
+from .codes import NOT_SHOWN
 
 __all__ = [
     "kl",
     "kl_lower",
     "kl_upper",
+    "rank_available",
     "rank_by_draw",
     "rank_by_index",
     "shuffle_front",
@@ -129,6 +131,16 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @inner
+def rank_available(index, order, rng, available, count):  # type: ignore[no-untyped-def]
+    """`rank_by_index` among some of the items, at least ``count``; the indices of the others become -inf."""
+    for item in range(len(index)):
+        order[item] = item
+        if not available[item]:
+            index[item] = -np.inf
+    rank_by_index(index, order, rng, count)
+
+
+@inner
 def show(order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list."""
     for k in range(len(ranking)):
@@ -191,13 +203,25 @@ def exploration(t, c):  # type: ignore[no-untyped-def]
 
 @inner
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
-    """How many positions a cascade agent takes as examined: up to the first or last click, all without a click."""
+    """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click.
+
+    Of these, what is void is no sample.
+    """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
-            if clicks[k]:
+            if clicks[k] & 1:
                 return k + 1
     else:
         for k in range(len(clicks) - 1, -1, -1):
-            if clicks[k]:
+            if clicks[k] & 1:
                 return k + 1
-    return len(clicks)
+    n_shown = len(clicks)
+    while n_shown > 0 and clicks[n_shown - 1] == NOT_SHOWN:
+        n_shown -= 1
+    return n_shown
+
+
+@kernel
+def count_session(state):  # type: ignore[no-untyped-def]
+    """The clock of agents whose ``t`` is the number of displays, this one included."""
+    state.t[0] += 1
