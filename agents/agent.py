@@ -136,6 +136,9 @@ class Agent(ABC):
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
         """The user has left for good (the environment was ``terminated``): the next session is another user's first."""
 
+    def withdraw(self) -> None:  # noqa: B027 (as above)
+        """The list that `rank` has returned was not shown, and never will be."""
+
     def __repr__(self) -> str:
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
 
@@ -372,6 +375,14 @@ class CompiledAgent(Agent):
             del self._open[next(iter(self._open))]
             self.dropped += 1
 
+    def withdraw(self) -> None:
+        """As `Agent.withdraw`: the display is taken back, and with it the clock, where that is a number of displays."""
+        if self.ranking[0] >= 0:
+            self.ranking[0] = -1
+            self.display -= 1
+            if self._counts_displays:
+                self.state.t[0] -= 1
+
     def _begin_display(self) -> None:
         self.keep_open()
         self.make_room(1)
@@ -540,19 +551,16 @@ class CompiledAgent(Agent):
         self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}
         self._replaced[:] = arrays["replaced"]
 
-    def _upgraded(self, arrays: dict[str, NDArray[Any]], waits: bool) -> dict[str, NDArray[Any]]:
-        """The state arrays of version 1.0 as they are today; those that it did not have are as in a new agent.
+    def _upgrade(self, waits: bool) -> None:
+        """Make the state, in which are the arrays of version 1.0, and what it did not have as in a new agent, one of today.
 
         Args:
-            arrays: by name.
             waits: whether a list waits for its clicks. Version 1.0 counted its session when they came.
         """
+        self.display = int(waits)
         if self._counts_displays:
-            self.display = int(arrays["t"][0]) - 1 + waits
-            arrays["t"] = np.array([self.display])
-        else:
-            self.display = int(waits)
-        return arrays
+            self.state.t[0] += waits - 1
+            self.display = int(self.state.t[0])
 
     @property
     def _counts_displays(self) -> bool:
@@ -593,8 +601,10 @@ class CompiledAgent(Agent):
             if "format" in description:
                 agent._restore_displays(description, arrays)
             else:
-                state = agent._upgraded(agent._arrays() | state, waits=bool(agent.ranking[0] >= 0))
+                state = agent._arrays() | state
             agent._restore(state, renewed)
+            if "format" not in description:
+                agent._upgrade(waits=bool(agent.ranking[0] >= 0))
         except FileNotFoundError:
             raise
         except UntrustedError as error:

@@ -13,7 +13,7 @@ from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, specialise
 from .agent import CompiledAgent, Seed, rates
 from .kernels import x_log_x
-from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb
+from .kl_ucb import RENEWED, C, KLUCBState, show_by_klucb
 from .search_space import Range
 
 __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
@@ -297,7 +297,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.tied[k],
         state.floor[k],
     )
-    rank_klucb(bandit, rng, state.best)
+    show_by_klucb(bandit, rng, state.best)
     return state.best[0]
 
 

@@ -217,6 +217,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             error = SessionError(f"{name_of(env)}, step {meter.step + count}: {what}")
         return session_error(agent, env, f"after the list of step {meter.step + count}", error)
 
+    agent.keep_open()
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
@@ -241,6 +242,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         agent.ranking[0] = -1  # its clicks are learned
+        agent.display += size
         meter.advance(size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
