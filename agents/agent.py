@@ -591,12 +591,14 @@ class CompiledAgent(Agent):
             agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
-            agent.ranking[:] = arrays["ranking"]
+            of_first_version = "module" not in description
+            if not of_first_version:  # which kept a list after its clicks had come
+                agent.ranking[:] = arrays["ranking"]
             if agent.ranking[0] >= 0:  # else none waits for clicks
                 check_ranking(agent.ranking, agent.n_items, agent.n_positions)
             for name in agent.flags:
                 setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
-            renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write
+            renewed = agent.renewed if of_first_version else frozenset()
             state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
             if "format" in description:
                 agent._restore_displays(description, arrays)

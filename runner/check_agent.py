@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.search_space import check_search_space
 from ..core.faults import Fault, expect, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
@@ -291,9 +291,10 @@ class _Trial:
         ranking = agent.rank(observation)
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
             _expect_refusal(f"update takes the clicks {clicks}", "clicks", agent.update, observation, ranking, clicks)
-        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0])
-        agent.update(observation, ranking, [0, 0, 0])
-        _expect_refusal("update takes a list twice", "rank", agent.update, observation, ranking, [0, 0, 0])
+        display = {} if agent.learns_from == LAST_DISPLAY else {"display": agent.display}
+        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0], **display)
+        agent.update(observation, ranking, [0, 0, 0], **display)
+        _expect_refusal("update takes a list twice", "", agent.update, observation, ranking, [0, 0, 0], **display)
         for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
             if isinstance(agent, kind):
                 _expect_refusal(f"rank takes an observation without {key}", key, agent.rank, {"clicks": [0, 0, 0]})
