@@ -262,7 +262,8 @@ class CompiledAgent(Agent):
         if available is None:
             specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
         else:
-            compiled = specialise(_rank_available, rank=self.rank_available_kernel, counted=True)
+            kernel_of_some: Any = self.rank_available_kernel
+            compiled = specialise(_rank_available, rank=kernel_of_some, counted=True)
             compiled(self.state, self.rng, available, self.ranking)
         return self.ranking.copy()
 
@@ -651,7 +652,7 @@ class ContextualAgent(CompiledAgent):
         given = _features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
-    def rank(self, observation: Any = None, candidates: None = None) -> NDArray[np.int64]:
+    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
         """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features, and candidates beside them."""
         if candidates is not None:
             self._checked_candidates(candidates)
@@ -710,7 +711,7 @@ class StateAgent(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         raise ValueError(f"{type(self).__name__} has no best list: it has one for each state of the user")
 
-    def rank(self, observation: Any = None, candidates: None = None) -> NDArray[np.int64]:
+    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
         """As `Agent.rank`; refuses an observation without a state in ``0..S-1``."""
         if candidates is not None:
             self._checked_candidates(candidates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class Fixed(CompiledAgent):
     learns_from = ANY_LIST
     rank_kernel = show_front
     update_kernel = ignore
-    replace_kernel = nothing_to_forget
+    replace_kernel: ClassVar[Callable[..., None] | None] = nothing_to_forget
 
     def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
         n_positions = check_positions(n_positions, n_items)
@@ -98,7 +99,7 @@ class Oracle(Fixed):
 
     paper = "told the optimum"
     told: ClassVar = {"ranking": "optimal_ranking"}
-    replace_kernel = None
+    replace_kernel: ClassVar = None
 
 
 @kernel
