@@ -16,6 +16,7 @@ from ..core.checks import as_array, as_call, check_choice, check_count, check_se
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from ..core.notebook import html_table
+from .axes import Axes, attractions_of
 from .instances.instance import AnyInstance
 from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
@@ -33,6 +34,28 @@ FOREIGN_OPTIONS = {"minari_autoseed"}
 def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     """What messages and results call an environment: its id, or its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
+def _axes_arguments(arrival: str, bots: str | None, churn: float, available: int | None) -> dict[str, Any]:
+    """The arguments of the axes that are not at their defaults, as they were given."""
+    given = {
+        "arrival": None if arrival == "immediate" else arrival,
+        "bots": bots,
+        "churn": churn or None,
+        "available": available,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+    """Refuse a list with an item that is not available, by its position."""
+    if not mask[ranking].all():
+        position = int(np.argmin(mask[ranking]))
+        there = np.flatnonzero(mask).tolist()
+        raise ValueError(
+            f"bad ranking {ranking.tolist()}: position {position} shows item {ranking[position]}, which is not available in "
+            f"this session; expected items of observation['available'], {there} (positions count from 0)"
+        )
 
 
 def _checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
@@ -64,6 +87,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
         "n_items": env.model.n_items,
         "n_positions": env.model.n_positions,
         "reward": env.reward,
+        **env.axes_arguments,
     }
 
 
@@ -99,6 +123,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
+        arrival: when clicks arrive: ``"immediate"``, ``"batch:B"`` (with the next session whose number is a multiple of B),
+            ``"delay:D"`` (D sessions later) or ``"delay:geometric:m"`` (m later on average); each with ``:lost=q``, a share
+            that never arrives (see `Arrival`).
+        bots: None, or whose clicks are not what users did: ``"random:share=p"``, ``"farm:share=p:targets=3+7"``,
+            ``"quit:first=C:target=3"`` (see `Bots`).
+        churn: the probability that after a session one item is replaced by a new one under the same id.
+        available: how many items, a random set in each session, can be shown; None: all.
         render_mode: None; ``"ansi"`` (text) or ``"rgb_array"`` (a picture), which `render` returns; or ``"human"``: every
             session is shown as it is played, in a notebook as a picture, in a terminal as text.
         **parameters: of the named model; not with an instance.
@@ -121,6 +152,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     action_space: RankedList
     task: AnyTask
     """What is asked of the next list."""
+    axes: Axes | None
+    """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
 
     def __init__(
         self,
@@ -132,18 +165,25 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        arrival: str = "immediate",
+        bots: str | None = None,
+        churn: float = 0.0,
+        available: int | None = None,
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
         _check_render_mode(render_mode, self.metadata["render_modes"])
         problem = Problem.of(model, form, instance, n_positions, parameters)
-        self.model, self.instance, self.initial_ranking = problem
+        self.model, self.instance, self.initial_ranking, law = problem
         self.reward = self.model.default_reward if reward is None else reward
         self.reference = reference
         self.render_mode = render_mode
-        self._course = self.model.course(self.reward, cutoff, reference)
+        axes = Axes(arrival, bots, churn, available, self.model, [law], reference)
+        self.axes = None if axes.are_default else axes
+        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
+        self._course = self.model.course(self.reward, cutoff, axes.reference_of_course())
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.observation_space = self._course.observation_space
+        self.observation_space = axes.observation_space(self._course.observation_space)
         self._scratch = np.empty(self.model.n_positions + 1)
         self._begun = False
         self._forget()
@@ -172,7 +212,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             self._begun = True
             self._forget()
             self.task.draw(self.np_random)
-        return self.task.observe(np.zeros(self.model.n_positions, np.int8)), {
+            if self.axes is not None:
+                self.axes.begin(self.np_random, attractions_of([self.task], 1))
+                self.axes.find(self.task)
+        observation = self.task.observe(np.zeros(self.model.n_positions, np.int8))
+        return observation if self.axes is None else self._observe(observation, first=True), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
         }
@@ -200,6 +244,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         if not self._begun or task.ended:
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
+        if self.axes is not None and self.axes.available is not None:
+            _refuse_absent(ranking, self.axes.mask[0])
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         try:
             realised, expectation, satisfied = self._session(
@@ -214,6 +260,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             raise SessionError(
                 f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in a {type(task.model).__name__}"
             ) from error
+        if self.axes is not None:
+            return self._step_with_axes(self.axes, ranking, clicks, examined, satisfied, realised, expectation, optimum)
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
         if self.render_mode == HUMAN:
             self.render()
@@ -222,6 +270,44 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             "regret": regret,
             "optimal_reward": optimum,
         }  # fmt: skip
+
+    def _step_with_axes(
+        self,
+        axes: Axes,
+        ranking: NDArray[np.int64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        satisfied: int,
+        realised: float,
+        expectation: float,
+        optimum: float,
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What follows a session where not all axes are at their defaults; the task has drawn what the next one brings."""
+        task, session = self.task, np.array([self._steps + 1])
+        rankings, rewards = ranking[None], np.array([realised])
+        reported, rewards, of_bots = axes.report(session, rankings, clicks[None], rewards, task.code, task.cutoff)
+        is_bot = bool(of_bots[0])
+        if is_bot:
+            realised = expectation = optimum = 0.0
+        regret = optimum - expectation
+        info: dict[str, Any] = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        info |= {"display": self._steps + 1, "realised_reward": realised, "true_clicks": clicks.copy()}
+        if axes.bots is not None:
+            info["bot"] = is_bot
+        reward = float(axes.arrive(session, rankings, reported, rewards)[0])
+        replaced = axes.replace(session, task)
+        axes.draw_available()
+        self._record(1, regret, ranking, reported[0], examined, satisfied, realised)
+        if self.task is task and (axes.available is not None or replaced):
+            axes.find(task)
+        if self.render_mode == HUMAN:
+            self.render()
+        return self._observe(task.observe(reported[0])), reward, task.ended, False, info
+
+    def _observe(self, observation: Any, first: bool = False) -> Any:
+        """What is observed, from what is without the axes."""
+        assert self.axes is not None
+        return self.axes.observe(observation, np.array([self._steps]), first, lambda entry: entry[0])
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
@@ -281,6 +367,9 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     def _enter(self) -> None:
         """Take up the task of the present step."""
         self.task, self._next_change = self._course.at(self._steps)
+        if self.axes is not None:
+            self.task = self.axes.present(self.task)
+            self.axes.find(self.task)
         self._session = session(self.task.model)
 
     def _record(
@@ -379,7 +468,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             )
         self.models = tuple(problem.model for problem in problems)
         self.instances = tuple(problem.instance for problem in problems)
-        self.model, self.instance, self.initial_ranking = problems[0]
+        self.model, self.instance, self.initial_ranking, _ = problems[0]
+        self.axes_arguments: dict[str, Any] = {}
         self.reward = self.model.default_reward if reward is None else reward
         courses = [users.course(self.reward, cutoff, reference) for users in self.models]
         self._course: Course = courses[0] if len(courses) == 1 else Dealt(courses)
