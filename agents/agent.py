@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 from abc import ABC, abstractmethod
@@ -132,6 +133,19 @@ class Agent(ABC):
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
+
+    @property
+    def takes_candidates(self) -> bool:
+        """Whether ``rank(observation, candidates)`` chooses among some of the items, ``(L,)`` booleans."""
+        return "candidates" in inspect.signature(self.rank).parameters
+
+    @property
+    def can_replace(self) -> bool:
+        """Whether the agent need not, or can, be told by ``replace(item)`` that an id stands for another item from now on."""
+        return True
+
+    def replace(self, item: int) -> None:  # noqa: B027 (as for `leave`)
+        """An id stands for another item from now on; what was learned of it is of no use any more."""
 
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
         """The user has left for good (the environment was ``terminated``): the next session is another user's first."""
@@ -358,6 +372,19 @@ class CompiledAgent(Agent):
         self._replaced[item] = self.display
 
     @property
+    def takes_candidates(self) -> bool:
+        return self.rank_available_kernel is not None
+
+    @property
+    def can_replace(self) -> bool:
+        return self.replace_kernel is not None
+
+    def close_displays(self) -> None:
+        """Give up all displays that wait for their clicks."""
+        self._open.clear()
+        self.ranking[0] = -1
+
+    @property
     def n_open(self) -> int:
         """How many displays wait for their clicks."""
         return len(self._open) + bool(self.ranking[0] >= 0)
@@ -370,7 +397,7 @@ class CompiledAgent(Agent):
         """Set the last display aside, if it still waits for its clicks."""
         if self.ranking[0] < 0 or self.learns_from == LAST_DISPLAY:
             return
-        self._open[self.display] = b"".join([self.ranking.tobytes(), *(array.tobytes() for array in self._remembered())])
+        self._open[self.display] = b"".join([self.ranking.tobytes(), *(array.tobytes() for array in self.remembered_arrays())])
         self.ranking[0] = -1
         while len(self._open) > self.max_open:
             del self._open[next(iter(self._open))]
@@ -389,13 +416,14 @@ class CompiledAgent(Agent):
         self.make_room(1)
         self.display += 1
 
-    def _remembered(self) -> list[NDArray[Any]]:
+    def remembered_arrays(self) -> list[NDArray[Any]]:
+        """The state arrays that hold what must be known of the last display."""
         return [getattr(self.state, name) for name in self.remembered]
 
     def _recall(self, record: bytes) -> NDArray[np.int64]:
         """Put what is remembered of a display back into the state; returns its list."""
         begin = self.ranking.nbytes
-        for array in self._remembered():
+        for array in self.remembered_arrays():
             array[...] = np.frombuffer(record, array.dtype, array.size, begin).reshape(array.shape)
             begin += array.nbytes
         return np.frombuffer(record, np.int64, self.n_positions).copy()
@@ -546,7 +574,7 @@ class CompiledAgent(Agent):
         for name in ("display", "dropped", "max_open"):
             setattr(self, name, check_count(name, description[name], 0))
         numbers, records = arrays["open_displays"], arrays["open_records"]
-        length = self.ranking.nbytes + sum(array.nbytes for array in self._remembered())
+        length = self.ranking.nbytes + sum(array.nbytes for array in self.remembered_arrays())
         if records.dtype != np.uint8 or len(records) != length * len(numbers):
             raise ValueError(f"open_records has {len(records)} bytes; expected {length} for each of {len(numbers)} displays")
         self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}

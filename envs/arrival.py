@@ -45,6 +45,7 @@ class ArrivalState(NamedTuple):
     reward: NDArray[np.float64]  # (S, C)
     dropped: NDArray[np.int64]  # (S,) displays that were given up
     n_arrived: NDArray[np.int64]  # (S,) how many rows of the following count
+    slots: NDArray[np.int32]  # (S, M) in which they were until now
     displays: NDArray[np.int64]  # (S, M)
     rankings: NDArray[np.int64]  # (S, M, K)
     clicks: NDArray[np.int8]  # (S, M, K)
@@ -74,6 +75,7 @@ class Arrival:
 
     def __init__(self, value: str) -> None:
         options = Options("arrival", value, EXPECTED)
+        self.text = options.text
         form = (options.kind, len(options.values))
         geometric = form == ("delay", 2) and options.values[0] == "geometric"
         if form not in (("immediate", 0), ("batch", 1), ("delay", 1)) and not geometric:
@@ -145,6 +147,7 @@ class Arrival:
             reward=np.empty(slots),
             dropped=np.zeros(n_streams, np.int64),
             n_arrived=np.zeros(n_streams, np.int64),
+            slots=np.empty(rows, np.int32),
             displays=np.empty(rows, np.int64),
             rankings=np.empty((*rows, n_positions), np.int64),
             clicks=np.empty((*rows, n_positions), np.int8),
@@ -263,6 +266,7 @@ def deliver(arrival, stream, session, last):  # type: ignore[no-untyped-def]
             arrival.rankings[stream, n, k] = item
             arrival.clicks[stream, n, k] = arrival.click[stream, slot, k]
             arrival.void[stream, n, k] = last[item] >= display
+        arrival.slots[stream, n] = slot
         free(arrival, stream, slot)
         n += 1
     arrival.n_arrived[stream] = n

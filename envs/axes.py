@@ -188,6 +188,12 @@ class Axes:
         arrive_all(self.arrival_state, sessions, rankings, reported, rewards, self.churn_state.last, arrived)
         return arrived
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the clicks of the single stream's last session never arrive."""
+        state = self.arrival_state
+        return state is not None and bool(state.uniforms[0, 1] < state.lost)
+
     def replace(self, sessions: NDArray[np.int64], task: Any) -> bool:
         """Replace an item of the single stream's task, perhaps; whether one was."""
         if not self.churn:

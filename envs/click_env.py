@@ -25,7 +25,7 @@ from .session import first_bad_list, session
 from .spaces import RankedList, check_ranking
 from .users import Users
 
-__all__ = ["ClickEnv", "ClickVectorEnv"]
+__all__ = ["ClickEnv", "ClickVectorEnv", "refuse_absent"]
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that other people's wrappers read and hand on."""
@@ -47,7 +47,7 @@ def _axes_arguments(arrival: str, bots: str | None, churn: float, available: int
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+def refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
     """Refuse a list with an item that is not available, by its position."""
     if not mask[ranking].all():
         position = int(np.argmin(mask[ranking]))
@@ -245,7 +245,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
         if self.axes is not None and self.axes.available is not None:
-            _refuse_absent(ranking, self.axes.mask[0])
+            refuse_absent(ranking, self.axes.mask[0])
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         try:
             realised, expectation, satisfied = self._session(
