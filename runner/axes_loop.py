@@ -275,7 +275,7 @@ def loop_with_axes(
         else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
     )
     shape = task.round.features.shape if contextual and axes.arrival else (0, 0)
-    generators = {f"{name}_rng": generator for name, generator in axes.generators.items()}
+    generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
     state = AxesState(
         is_late=axes.arrival is not None,
         has_bots=axes.bots is not None,

@@ -179,8 +179,10 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
 def loop(
     agent: CompiledAgent, env: ClickEnv, measure: Any, before: Sequence[Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair; ``before``
-    are those under the last task."""
+    """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
+
+    Those that it took under the last task are ``before``.
+    """
     if env.axes is not None:
         compiled, axes = loop_with_axes(agent, env, measure, *(before or (None,)))
         return compiled, (axes,)
