@@ -268,7 +268,7 @@ def loop_with_axes(
     of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
     if before is not None:
         return compiled, before._replace(**of_task)
-    n_slots = 1 if axes.arrival_state is None else axes.arrival_state.heap.shape[1]
+    n_slots = 1 if axes.arrival_state is None else axes.arrival_state.due.shape[1]
     remembered = (
         [np.zeros(0, np.uint8)]
         if axes.arrival is None
@@ -366,7 +366,7 @@ class ClicksAsTheyCome:
             arrived = axes.arrival_state
             if self._is_contextual and not axes.is_lost:
                 self._features[self._played] = {"features": last["features"]}
-                if len(self._features) > arrived.heap.shape[1]:  # the oldest was given up
+                if len(self._features) > arrived.due.shape[1]:  # the oldest was given up
                     del self._features[next(iter(self._features))]
             for n in range(arrived.n_arrived[0]):
                 number = int(arrived.displays[0, n])
