@@ -587,3 +587,145 @@ def test_ids_with_arguments_name_the_axes():
         "arrival": "batch:3", "bots": "farm:share=0.01:targets=3+7", "churn": 1e-4, "available": 8,
     }  # fmt: skip
     assert "arrival='batch:3', bots='farm:share=0.01:targets=3+7', churn=0.0001, available=8" in repr(env.unwrapped)
+
+
+# many streams ------------------------------------------------------
+
+
+def many(env_id="CMRank-v0", n=40, **arguments):
+    instance = f"uniform:n_items={L},n_positions={K},seed=1"
+    return gym.make_vec(env_id, n, vectorization_mode="vector_entry_point", **{"instance": instance, **arguments})
+
+
+def shown(observations, n, rng):
+    """A list for each stream, of items that are available."""
+    masks = observations["available"] if isinstance(observations, dict) and "available" in observations else np.ones((n, L))
+    return np.array([rng.permutation(np.flatnonzero(mask))[:K] for mask in masks])
+
+
+@pytest.mark.parametrize("env_id", ["CMRank-v0", "DBNRank-v0", "TPBMRank-v0"])
+def test_each_stream_obeys_the_laws(env_id):
+    """All axes at once: what each stream tells is checked against the laws, from what its infos tell."""
+    n, rng = 12, np.random.default_rng(0)
+    envs = many(env_id, n, arrival="batch:3", bots="farm:share=0.3:targets=1+4", churn=0.3, available=5, reward="any_click")
+    core, model = (
+        envs.unwrapped,
+        load_instance(f"uniform:n_items={L},n_positions={K},seed=1").model(env_id.partition("Rank")[0]),
+    )
+    observations, infos = envs.reset(seed=1)
+    assert observations in envs.observation_space
+    history, last, bots, differ = [], np.zeros((n, L)), 0, 0
+    for s in range(1, 31):
+        rankings, items, masks = shown(observations, n, rng), core._batch.items.copy(), observations["available"]
+        observations, rewards, _, _, infos = envs.step(rankings)
+        assert observations in envs.observation_space
+        assert infos["display"].tolist() == [s] * n
+        reported = infos["true_clicks"].copy()
+        for b in range(n):
+            now = models_with(model, items[b])
+            value = now.expected_reward(rankings[b], "any_click")
+            lists = itertools.permutations(np.flatnonzero(masks[b]), K)
+            best = max(now.expected_reward(each, "any_click") for each in lists)
+            counts = not infos["bot"][b]
+            assert infos["expected_reward"][b] == pytest.approx(value * counts)
+            assert infos["optimal_reward"][b] == pytest.approx(best * counts)
+            assert infos["regret"][b] == pytest.approx((best - value) * counts)
+            assert infos["realised_reward"][b] == infos["true_clicks"][b].any() * counts
+            if not counts:
+                bots, reported[b] = bots + 1, np.isin(rankings[b], [1, 4])
+                differ += reported[b].tolist() != infos["true_clicks"][b].tolist()
+            changed = (core._batch.items[b] != items[b]).any(axis=0)
+            item = observations["replaced"][b, 0]
+            assert not changed.any() or changed.nonzero()[0].tolist() == [item]
+        history.append((rankings, reported))
+        arrived = history[s - 3 :] if s % 3 == 0 else []
+        assert (observations["n_arrived"] == len(arrived)).all()
+        for row, (then, clicks) in enumerate(arrived):
+            display = s - 2 + row
+            assert (observations["displays"][:, row] == display).all()
+            np.testing.assert_array_equal(observations["rankings"][:, row], then)
+            np.testing.assert_array_equal(observations["clicks"][:, row], clicks)
+            np.testing.assert_array_equal(observations["void"][:, row], np.take_along_axis(last, then, axis=1) >= display)
+        np.testing.assert_array_equal(rewards, sum((clicks.any(axis=1) for _, clicks in arrived), np.zeros(n)))
+        for b, item in enumerate(observations["replaced"][:, 0]):
+            if item >= 0:
+                last[b, item] = s
+    assert bots > 50
+    assert core.axes.bots_state.cost.sum() == differ
+
+
+def test_streams_draw_each_by_itself_with_the_law_of_a_single_one():
+    """Means over 200 streams and 60 sessions: five standard errors."""
+    n, sessions, rng = 200, 60, np.random.default_rng(0)
+    envs = many(n=n, arrival="delay:geometric:2:max_arrivals=60", bots="random:share=0.3", churn=0.2, available=5)
+    observations, _ = envs.reset(seed=0)
+    bots, replaced, delays, sets = [], [], [], []
+    for s in range(1, sessions + 1):
+        sets.append(observations["available"])
+        observations, _, _, _, infos = envs.step(shown(observations, n, rng))
+        bots.append(infos["bot"])
+        replaced.append(observations["replaced"][:, 0])
+        delays += (s - observations["displays"][observations["displays"] >= 0]).tolist()
+    total = n * sessions
+    assert abs(np.mean(bots) - 0.3) < 5 * math.sqrt(0.21 / total)
+    assert abs(np.mean(np.array(replaced) >= 0) - 0.2) < 5 * math.sqrt(0.16 / total)
+    assert (np.abs(np.mean(sets, axis=(0, 1)) - 5 / 6) < 5 * math.sqrt(5 / 36 / total)).all()
+    assert abs(np.mean(np.array(delays) == 0) - 1 / 3) < 0.03
+    for draws in (bots, replaced):
+        assert not (np.array(draws) == np.array(draws)[:, :1]).all()
+
+
+def test_instances_that_are_dealt_keep_their_own_items_where_another_one_changes():
+    instances = [f"abrupt:n_items={L},n_positions={K},n_epochs=3,length={length},seed={length}" for length in (5, 8)]
+    envs = many("NonStationaryCMRank-v0", 5, instance=instances, churn=1.0, available=4)
+    observations, _ = envs.reset(seed=0)
+    core, rng = envs.unwrapped, np.random.default_rng(0)
+    for s in range(1, 24):
+        before = core._batch.items.copy()
+        observations, *_ = envs.step(shown(observations, 5, rng))
+        for b in range(5):
+            length, model = (5, 8)[b % 2], core.models[b % 2]
+            epoch = min(s // length, 2)
+            changes = s % length == 0 and s // length < 3
+            different = (core._batch.items[b] != before[b]).sum()
+            if changes:
+                np.testing.assert_array_equal(core._batch.items[b, 0], model.epochs[epoch].attraction)
+            else:
+                assert different <= 1
+            optimum = np.sort(core._batch.items[b, 0][observations["available"][b]])[::-1][:K]
+            assert core._batch.optimal_reward[b] == pytest.approx(1 - np.prod(1 - optimum))
+
+
+def test_contextual_streams_have_masks():
+    envs = many("ContextualPBMRank-v0", 4, instance="linear:n_items=6,n_positions=3", available=4, arrival="delay:1")
+    observations, _ = envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        assert observations in envs.observation_space
+        assert (observations["available"].sum(axis=1) == 4).all()
+        rankings = shown(observations, 4, rng)
+        observations, _, _, _, infos = envs.step(rankings)
+        assert (infos["regret"] >= 0).all()
+    with pytest.raises(ValueError, match=r"environment 0: bad ranking .* is not available"):
+        envs.step(np.argsort(observations["available"], axis=1)[:, :3])
+
+
+def test_streams_with_their_axes_at_their_defaults_are_as_they_were():
+    one, other = many(n=3), many(n=3, arrival="batch:1", available=L)
+    assert one.observation_space == other.observation_space
+    assert other.unwrapped.axes is None
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_what_is_late_arrives_in_the_next_episode(mode):
+    envs = many(n=2, arrival="delay:1", max_episode_steps=2, autoreset_mode=mode)
+    envs.reset(seed=0)
+    displays = []
+    for _ in range(6):
+        observations, _, _, truncated, infos = envs.step(np.tile(np.arange(K), (2, 1)))
+        if mode == "SameStep" and truncated.any():
+            assert (observations["n_arrived"] == 0).all()
+            displays += [int(infos["final_obs"][0]["displays"][0])]
+        elif "regret" in infos:
+            displays += observations["displays"][0].tolist()
+    assert displays == ([-1, 1, 2, 3, 4, 5] if mode == "SameStep" else [-1, 1, 2, 3])
