@@ -23,7 +23,7 @@ from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
 from .schedule import AnyTask, Batch, Course, Dealt, DealtTask
 from .session import first_bad_list, session
-from .spaces import RankedList, check_ranking
+from .spaces import BatchedRankedList, RankedList, check_ranking
 from .users import Users
 
 __all__ = ["ClickEnv", "ClickVectorEnv"]
@@ -184,6 +184,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
         self._course = self.model.course(self.reward, cutoff, axes.reference_of_course())
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
+        self.action_space.available = self.mask
         self.observation_space = axes.observation_space(self._course.observation_space)
         self._scratch = np.empty(self.model.n_positions + 1)
         self._begun = False
@@ -353,6 +354,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(L,)`` which items the next list can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask[0]
+
+    @property
     def sessions_to_change(self) -> int:
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
@@ -434,6 +440,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     }
 
     single_action_space: RankedList
+    action_space: BatchedRankedList
     task: AnyTask
 
     def __init__(
@@ -489,7 +496,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = axes.observation_space(self._course.observation_space)
         numbers = flatdim(self._course.observation_space) + self.model.n_positions
         check_memory(f"{num_envs:,} streams", 24 * num_envs * numbers)  # spaces and arrays: three numbers of 8 bytes for each
-        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
+        self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._uniforms = np.empty((num_envs, self.model.n_positions))
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
@@ -620,6 +628,11 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             observations, firsts = self._observe(reported), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
         return observations, rewards, ended, truncated, finals | firsts
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(B, L)`` which items the next lists can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
