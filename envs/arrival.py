@@ -1,7 +1,8 @@
 """Clicks that arrive late, in batches, or never (`arrival`).
 
-The feedback that is still to come lies in slots. A heap orders the slots by the session at whose end they are due, and by their
-display among equals; a linked list orders them by display, so that the oldest can be given up where there are too many.
+The feedback that is still to come lies in slots, which are linked in lists: one of all, by display, so that the oldest can be
+given up where there are too many; one of those that are due and wait for a free row; and W of the others, each for the sessions
+with the same remainder by W at whose end they are due. In every session one of these W is looked through.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class ArrivalState(NamedTuple):
     log_stay: float  # log(1 - ρ) of geometric delays
     lost: float
     uniforms: NDArray[np.float64]  # (S, 2) of the present session: delay, loss
-    counts: NDArray[np.int64]  # (S, 5): how many are open, slots ever used, free slots from, oldest, newest (-1: none)
-    heap: NDArray[np.int32]  # (S, C) slots
-    place: NDArray[np.int32]  # (S, C) where in the heap a slot is
-    older: NDArray[np.int32]  # (S, C) the slot of the next older display, -1 at the oldest
-    newer: NDArray[np.int32]  # (S, C) the slot of the next newer display, or the next free slot
+    counts: NDArray[np.int64]  # (S, 3): how many are open, slots ever used, the first free slot (-1: none)
+    displayed: NDArray[np.int32]  # (S, 2) the first and the last of all, by display (-1: none)
+    waiting: NDArray[np.int32]  # (S, 2) of those that are due
+    wheel: NDArray[np.int32]  # (S, W, 2) of the others
+    links: NDArray[np.int32]  # (S, C, 4) the slots of the displays before and after; those in the same list before and after
     due: NDArray[np.int64]  # (S, C)
     display: NDArray[np.int64]  # (S, C)
     ranking: NDArray[np.int32]  # (S, C, K)
@@ -80,10 +81,11 @@ class Arrival:
         geometric = form == ("delay", 2) and options.values[0] == "geometric"
         if form not in (("immediate", 0), ("batch", 1), ("delay", 1)) and not geometric:
             raise options.refusal()
-        self.size, self.log_stay, self.max_arrivals = 0, 0.0, 1
+        self.size, self.mean, self.log_stay, self.max_arrivals = 0, 0.0, 0.0, 1
         if geometric:
             self.kind = GEOMETRIC
             mean = options.checked("m", options.values[1], lambda name, m: check_at_least(name, m, 0, strictly=True))
+            self.mean = mean
             self.log_stay = -math.log1p(1 / mean) if mean > 1e-300 else -math.inf
             self.max_arrivals = MAX_ARRIVALS
         elif options.kind == "batch":
@@ -127,19 +129,19 @@ class Arrival:
         needed = {IMMEDIATE: 1, BATCH: self.size, DELAY: self.size + 1}.get(self.kind, self.max_open)
         slots = (n_streams, max(1, min(needed, self.max_open // n_streams)))
         rows = (n_streams, self.max_arrivals)
-        counts = np.zeros((n_streams, 5), np.int64)
-        counts[:, 2:] = -1
+        longest = needed if self.kind != GEOMETRIC else 4 * self.mean
+        turns = 1 << max(0, math.ceil(math.log2(max(1.0, min(longest, MAX_OPEN / n_streams)))))
         return ArrivalState(
             kind=self.kind,
             size=self.size,
             log_stay=self.log_stay,
             lost=self.lost,
             uniforms=np.empty((n_streams, 2)),
-            counts=counts,
-            heap=np.empty(slots, np.int32),
-            place=np.empty(slots, np.int32),
-            older=np.empty(slots, np.int32),
-            newer=np.empty(slots, np.int32),
+            counts=np.tile([0, 0, -1], (n_streams, 1)),
+            displayed=np.full((n_streams, 2), -1, np.int32),
+            waiting=np.full((n_streams, 2), -1, np.int32),
+            wheel=np.full((n_streams, turns, 2), -1, np.int32),
+            links=np.empty((*slots, 4), np.int32),
             due=np.empty(slots, np.int64),
             display=np.empty(slots, np.int64),
             ranking=np.empty((*slots, n_positions), np.int32),
@@ -156,57 +158,47 @@ class Arrival:
         )
 
 
-OPEN, USED, FREE, OLDEST, NEWEST = range(5)
+OPEN, USED, FREE = range(3)
+BY_DISPLAY, BY_TURN = 0, 2
+"""Where the links of a list begin."""
 LATEST = 2.0**62
 """Beyond all sessions."""
 
 
 @inner
-def is_before(arrival, stream, a, b):  # type: ignore[no-untyped-def]
-    """Whether slot a comes out of the heap before slot b."""
-    due = arrival.due[stream]
-    return due[a] < due[b] or (due[a] == due[b] and arrival.display[stream, a] < arrival.display[stream, b])
+def append(links, ends, slot, of):  # type: ignore[no-untyped-def]
+    """Put a slot at the end of a list; ``ends`` ``(2,)`` are its first and last slot."""
+    last = ends[1]
+    links[slot, of], links[slot, of + 1] = last, -1
+    if last >= 0:
+        links[last, of + 1] = slot
+    else:
+        ends[0] = slot
+    ends[1] = slot
 
 
 @inner
-def settle(arrival, stream, place, slot):  # type: ignore[no-untyped-def]
-    """Put a slot into the heap at ``place``, or above or below it, where it belongs."""
-    heap, n_open = arrival.heap[stream], arrival.counts[stream, OPEN]
-    while place > 0 and is_before(arrival, stream, slot, heap[(place - 1) // 2]):
-        heap[place] = heap[(place - 1) // 2]
-        arrival.place[stream, heap[place]] = place
-        place = (place - 1) // 2
-    while 2 * place + 1 < n_open:
-        below = 2 * place + 1
-        if below + 1 < n_open and is_before(arrival, stream, heap[below + 1], heap[below]):
-            below += 1
-        if not is_before(arrival, stream, heap[below], slot):
-            break
-        heap[place] = heap[below]
-        arrival.place[stream, heap[place]] = place
-        place = below
-    heap[place] = slot
-    arrival.place[stream, slot] = place
+def unlink(links, ends, slot, of):  # type: ignore[no-untyped-def]
+    """Take a slot out of a list."""
+    before, after = links[slot, of], links[slot, of + 1]
+    if before >= 0:
+        links[before, of + 1] = after
+    else:
+        ends[0] = after
+    if after >= 0:
+        links[after, of] = before
+    else:
+        ends[1] = before
 
 
 @inner
 def free(arrival, stream, slot):  # type: ignore[no-untyped-def]
-    """Take a slot out of the heap and the list."""
-    counts, older, newer = arrival.counts[stream], arrival.older[stream], arrival.newer[stream]
-    if older[slot] >= 0:
-        newer[older[slot]] = newer[slot]
-    else:
-        counts[OLDEST] = newer[slot]
-    if newer[slot] >= 0:
-        older[newer[slot]] = older[slot]
-    else:
-        counts[NEWEST] = older[slot]
-    newer[slot] = counts[FREE]
+    """Let another display have the slot."""
+    counts, links = arrival.counts[stream], arrival.links[stream]
+    unlink(links, arrival.displayed[stream], slot, BY_DISPLAY)
+    links[slot, BY_TURN] = counts[FREE]
     counts[FREE] = slot
     counts[OPEN] -= 1
-    last = arrival.heap[stream, counts[OPEN]]
-    if last != slot:
-        settle(arrival, stream, arrival.place[stream, slot], last)
 
 
 @kernel
@@ -224,28 +216,41 @@ def schedule(arrival, stream, session, ranking, clicks, reward):  # type: ignore
         due += arrival.size
     elif arrival.kind == GEOMETRIC:
         due += int(min(np.floor(np.log(1.0 - arrival.uniforms[stream, 0]) / arrival.log_stay), LATEST))
-    counts, older, newer = arrival.counts[stream], arrival.older[stream], arrival.newer[stream]
-    if counts[OPEN] == arrival.heap.shape[1]:
-        free(arrival, stream, counts[OLDEST])
+    counts, links, wheel = arrival.counts[stream], arrival.links[stream], arrival.wheel[stream]
+    turns = len(wheel) - 1  # W is a power of two
+    if counts[OPEN] == len(links):
+        oldest = arrival.displayed[stream, 0]
+        then = arrival.due[stream, oldest]
+        unlink(links, arrival.waiting[stream] if then < session else wheel[then & turns], oldest, BY_TURN)
+        free(arrival, stream, oldest)
         arrival.dropped[stream] += 1
     slot = counts[FREE]
     if slot >= 0:
-        counts[FREE] = newer[slot]
+        counts[FREE] = links[slot, BY_TURN]
     else:
         slot = counts[USED]
         counts[USED] += 1
-    older[slot], newer[slot] = counts[NEWEST], -1
-    if counts[NEWEST] >= 0:
-        newer[counts[NEWEST]] = slot
-    else:
-        counts[OLDEST] = slot
-    counts[NEWEST] = slot
+    append(links, arrival.displayed[stream], slot, BY_DISPLAY)
+    append(links, wheel[due & turns], slot, BY_TURN)
+    counts[OPEN] += 1
     arrival.due[stream, slot], arrival.display[stream, slot], arrival.reward[stream, slot] = due, session, reward
     for k in range(len(ranking)):
         arrival.ranking[stream, slot, k] = ranking[k]
         arrival.click[stream, slot, k] = clicks[k]
-    counts[OPEN] += 1
-    settle(arrival, stream, counts[OPEN] - 1, slot)
+
+
+@inner
+def give(arrival, stream, slot, n, last):  # type: ignore[no-untyped-def]
+    """Write the feedback of a slot into row n, and free the slot."""
+    display = arrival.display[stream, slot]
+    arrival.slots[stream, n], arrival.displays[stream, n] = slot, display
+    arrival.rewards[stream, n] = arrival.reward[stream, slot]
+    for k in range(arrival.ranking.shape[2]):
+        item = arrival.ranking[stream, slot, k]
+        arrival.rankings[stream, n, k] = item
+        arrival.clicks[stream, n, k] = arrival.click[stream, slot, k]
+        arrival.void[stream, n, k] = last[item] >= display
+    free(arrival, stream, slot)
 
 
 @kernel
@@ -254,21 +259,25 @@ def deliver(arrival, stream, session, last):  # type: ignore[no-untyped-def]
 
     ``last`` ``(L,)`` says after which session each item was last replaced: what was displayed by then showed another item.
     """
-    n = 0
-    while n < arrival.displays.shape[1] and arrival.counts[stream, OPEN] > 0:
-        slot = arrival.heap[stream, 0]
-        if arrival.due[stream, slot] > session:
-            break
-        display = arrival.display[stream, slot]
-        arrival.displays[stream, n], arrival.rewards[stream, n] = display, arrival.reward[stream, slot]
-        for k in range(arrival.ranking.shape[2]):
-            item = arrival.ranking[stream, slot, k]
-            arrival.rankings[stream, n, k] = item
-            arrival.clicks[stream, n, k] = arrival.click[stream, slot, k]
-            arrival.void[stream, n, k] = last[item] >= display
-        arrival.slots[stream, n] = slot
-        free(arrival, stream, slot)
+    links, waiting, wheel = arrival.links[stream], arrival.waiting[stream], arrival.wheel[stream]
+    n, most = 0, arrival.displays.shape[1]
+    while n < most and waiting[0] >= 0:
+        slot = waiting[0]
+        unlink(links, waiting, slot, BY_TURN)
+        give(arrival, stream, slot, n, last)
         n += 1
+    ends = wheel[session & (len(wheel) - 1)]
+    slot = ends[0]
+    while slot >= 0:
+        after = links[slot, BY_TURN + 1]
+        if arrival.due[stream, slot] == session:
+            unlink(links, ends, slot, BY_TURN)
+            if n < most:
+                give(arrival, stream, slot, n, last)
+                n += 1
+            else:
+                append(links, waiting, slot, BY_TURN)
+        slot = after
     arrival.n_arrived[stream] = n
 
 

@@ -210,10 +210,22 @@ class Axes:
             self.generators["available"].random(out=self.available_state.uniforms)
             draw_all_available(self.available_state)
 
+    def replace_all(self, sessions: NDArray[np.int64], batch: Any) -> NDArray[np.bool_]:
+        """Replace an item on each stream, perhaps; where one was."""
+        if not self.churn:
+            return np.zeros(self._n_streams, np.bool_)
+        self.generators["churn"].random(out=self.churn_state.uniforms)
+        return batch.replace(self.churn_state, sessions)
+
     def find(self, task: Any) -> None:
         """Find the best list of the single stream's next session, where items are not those of every session."""
         if self.changes_items:
             task.find(self.mask[0])
+
+    def find_all(self, batch: Any, streams: NDArray[np.bool_]) -> None:
+        """Find the best lists of the next sessions of some streams, where items are not those of every session."""
+        if self.changes_items:
+            batch.find(self.mask, streams)
 
     @property
     def mask(self) -> NDArray[np.bool_]:

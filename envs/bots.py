@@ -26,6 +26,7 @@ class BotsState(NamedTuple):
     share: float  # of the sessions, beside the first
     first: int  # sessions 1..first are corrupted
     rate: float  # of random clicks
+    real: bool  # whether the users of corrupted sessions are real, so that their regret counts
     targets: NDArray[np.bool_]  # (S, L)
     uniforms: NDArray[np.float64]  # (S, 1 + K) of the present session: whether it is corrupted, and a click for each position
     cost: NDArray[np.int64]  # (S,) corrupted sessions whose report differs from the true clicks
@@ -92,7 +93,7 @@ class Bots:
                 targets[stream, order[: 2 if self.kind == FARM else 1]] = True
         n_streams = len(targets)
         return BotsState(
-            self.kind, self.share, self.first, self.rate, targets,
+            self.kind, self.share, self.first, self.rate, self.users_are_real, targets,
             np.empty((n_streams, 1 + n_positions)), np.zeros(n_streams, np.int64),
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..core.kernels import kernel
 
-__all__ = ["ChurnState", "NewItems", "churn_state", "replace", "replace_all"]
+__all__ = ["ChurnState", "NewItems", "churn_state", "replace"]
 
 
 class NewItems(NamedTuple):
@@ -66,10 +66,3 @@ def replace(churn, stream, session, new_items, present):  # type: ignore[no-unty
         churn.replaced[stream] = item
         churn.last[stream, item] = session
     return churn.replaced[stream]
-
-
-@kernel
-def replace_all(churn, sessions, new_items, present):  # type: ignore[no-untyped-def]
-    """`replace` on every stream, ``present`` ``(S, P, L)``."""
-    for stream in range(len(present)):
-        replace(churn, stream, sessions[stream], new_items, present[stream])

@@ -18,11 +18,12 @@ from ..core.kernels import KernelError, SessionError, cause
 from ..core.notebook import html_table
 from .axes import Axes, attractions_of
 from .instances.instance import AnyInstance
+from .present import PresentBatch
 from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
-from .schedule import AnyTask, Course, Dealt
+from .schedule import AnyTask, Batch, Course, Dealt, DealtTask
 from .session import first_bad_list, session
-from .spaces import RankedList, check_ranking
+from .spaces import BatchedRankedList, RankedList, check_ranking
 from .users import Users
 
 __all__ = ["ClickEnv", "ClickVectorEnv", "refuse_absent"]
@@ -183,6 +184,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
         self._course = self.model.course(self.reward, cutoff, axes.reference_of_course())
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
+        self.action_space.available = self.mask
         self.observation_space = axes.observation_space(self._course.observation_space)
         self._scratch = np.empty(self.model.n_positions + 1)
         self._begun = False
@@ -352,6 +354,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(L,)`` which items the next list can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask[0]
+
+    @property
     def sessions_to_change(self) -> int:
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
@@ -400,6 +407,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        arrival, bots, churn, available: as in `ClickEnv`, on each stream by itself.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
@@ -432,6 +440,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     }
 
     single_action_space: RankedList
+    action_space: BatchedRankedList
     task: AnyTask
 
     def __init__(
@@ -445,6 +454,10 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        arrival: str = "immediate",
+        bots: str | None = None,
+        churn: float = 0.0,
+        available: int | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -469,23 +482,28 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self.models = tuple(problem.model for problem in problems)
         self.instances = tuple(problem.instance for problem in problems)
         self.model, self.instance, self.initial_ranking, _ = problems[0]
-        self.axes_arguments: dict[str, Any] = {}
         self.reward = self.model.default_reward if reward is None else reward
-        courses = [users.course(self.reward, cutoff, reference) for users in self.models]
+        laws = [problem.law for problem in problems]
+        axes = Axes(arrival, bots, churn, available, self.model, laws, reference, self.num_envs)
+        self.axes = None if axes.are_default else axes
+        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
+        courses = [users.course(self.reward, cutoff, axes.reference_of_course()) for users in self.models]
         self._course: Course = courses[0] if len(courses) == 1 else Dealt(courses)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
+        self.single_observation_space = axes.observation_space(self._course.observation_space)
         numbers = flatdim(self._course.observation_space) + self.model.n_positions
         check_memory(f"{num_envs:,} streams", 24 * num_envs * numbers)  # spaces and arrays: three numbers of 8 bytes for each
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.single_observation_space = self._course.observation_space
+        self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
+        self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._uniforms = np.empty((num_envs, self.model.n_positions))
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._seen = np.empty(self.model.n_items, np.int64)
         self._begun = False
+        self._batch: Batch
         self._steps: int
         self._episode_steps: Any  # a number; where users have a memory, one for each stream
         self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
@@ -515,6 +533,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._begun = True
         self._forget()
         self._batch.draw(self.np_random)
+        if self.axes is not None:
+            self.axes.begin(self.np_random, attractions_of(self._tasks, self.num_envs))
+            self.axes.find_all(self._batch, np.ones(self.num_envs, np.bool_))
         return self._first_observations()
 
     def step(
@@ -545,6 +566,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions, begins if resets else None)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
+        if self.axes is not None and self.axes.available is not None:
+            self._refuse_absent(rankings, self.axes.mask)
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
@@ -556,23 +579,30 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             what = f"{cause(error)}, in a {type(self.model).__name__}, on one of {size} streams"
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
+        reported, find = clicks, nobody
+        beside: dict[str, Any] = {}
+        if (axes := self.axes) is not None:
+            reported, rewards, beside, find = self._with_axes(axes, ~begins, rankings, clicks, rewards, expectation, optimum)
         regret = optimum - expectation
         if resets:
-            for nothing in (clicks, rewards, regret, expectation):
+            for nothing in (reported, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
         self._episode_steps += ~begins if resets else 1
         if self._steps == self._next_change:
             self._enter()
+            find = ~nobody
         self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
-            self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
+            self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
         self._batch.draw(self.np_random)
+        if axes is not None:
+            axes.find_all(self._batch, find)
         ended = nobody if self._batch.ended is None else self._batch.ended.copy()
-        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum)
+        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum, **beside)
         if resets:
             infos = self._both(infos, self._firsts(begins))
-        observations = self._batch.observe(clicks)
+        observations = self._observe(reported)
         truncated = np.zeros(size, np.bool_)
         at_limit = some_over = self._episode_steps == self.max_episode_steps
         truncated[:] = at_limit
@@ -593,11 +623,16 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
-            clicks = clicks.copy()
-            clicks[over] = 0
-            observations, firsts = self._batch.observe(clicks), self._firsts(over)
+            reported = reported.copy()
+            reported[over] = 0
+            observations, firsts = self._observe(reported), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
         return observations, rewards, ended, truncated, finals | firsts
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(B, L)`` which items the next lists can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -658,6 +693,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
         self._steps = 0
+        self._displays = np.zeros(self.num_envs, np.int64)
         self._enter()
         self._begin_count()
         self._regret = np.zeros(self.num_envs)
@@ -680,12 +716,58 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def _enter(self) -> None:
         """Take up the task of the present step."""
         self.task, self._next_change = self._course.at(self._steps)
-        self._batch = self.task.batch(self.num_envs)
+        self._tasks: Sequence[AnyTask] = self.task.tasks if isinstance(self.task, DealtTask) else (self.task,)
+        if self.axes is not None and self.axes.changes_items:
+            before = self._batch if self._steps > 0 and isinstance(self._batch, PresentBatch) else None
+            presents = [self.axes.present(task, number) for number, task in enumerate(self._tasks)]
+            self._batch = PresentBatch(presents, self.num_envs, before)
+        else:
+            self._batch = self.task.batch(self.num_envs)
 
     def _first_observations(self) -> tuple[Any, dict[str, Any]]:
         """What all streams begin an episode with."""
         nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._batch.observe(nothing), self._firsts(np.ones(self.num_envs, np.bool_))
+        return self._observe(nothing, first=True), self._firsts(np.ones(self.num_envs, np.bool_))
+
+    def _observe(self, clicks: NDArray[np.int8], first: bool = False) -> Any:
+        """What is observed with these clicks, or as an episode begins."""
+        observations = self._batch.observe(clicks)
+        return observations if self.axes is None else self.axes.observe(observations, self._displays, first)
+
+    def _with_axes(
+        self,
+        axes: Axes,
+        played: NDArray[np.bool_],
+        rankings: NDArray[np.int64],
+        clicks: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+        optimum: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, Any], NDArray[np.bool_]]:
+        """What follows the sessions where not all axes are at their defaults: what is reported, the rewards, what the infos say
+        besides, and the streams whose best lists change. Expectation and optimum of bots become 0."""
+        self._displays += played
+        task = self._tasks[0]
+        reported, rewards, of_bots = axes.report(self._displays, rankings, clicks, realised, task.code, task.cutoff)
+        for value in (realised := realised.copy(), expectation, optimum):
+            value[of_bots] = 0
+        beside: dict[str, Any] = {"display": self._displays.copy(), "realised_reward": realised, "true_clicks": clicks.copy()}
+        if axes.bots is not None:
+            beside["bot"] = of_bots
+        rewards = axes.arrive(self._displays, rankings, reported, rewards)
+        replaced = axes.replace_all(self._displays, self._batch)
+        axes.draw_available()
+        return reported, rewards, beside, replaced | (axes.available is not None)
+
+    def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
+        """Refuse lists with an item that is not available."""
+        there = np.take_along_axis(masks, rankings, axis=1).all(axis=1)
+        if not there.all():
+            stream = int(np.argmin(there))
+            try:
+                _refuse_absent(rankings[stream], masks[stream])
+            except ValueError as error:
+                raise ValueError(f"environment {stream}: {error}") from None
 
     def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
         """The info of a reset, on some streams."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel, specialise
-from .churn import NewItems
+from .churn import ChurnState, NewItems, replace
 from .click_model import MAX_SEARCH, ClickModel, _branch_and_bound
 from .contextual.round import RoundTask, deal
 from .scan import scan
 from .schedule import AnyTask, Unchanged, same_round
+from .session import session
 from .spaces import named_ranking
 from .users import REWARDS
 
-__all__ = ["Choice", "Present"]
+__all__ = ["Choice", "Present", "PresentBatch"]
 
 CACHED = 16_381
 """Of so many sets of items, where they are searched, the best lists are kept."""
@@ -164,9 +165,9 @@ def deal_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[n
     deal(pool, drawn, rng)
 
 
-def _deal_all(pool, drawn, rng, items, features):  # type: ignore[no-untyped-def]
-    """New candidates on every stream: their parameters and features."""
-    for b in range(len(items)):
+def _deal_all(first, n, pool, drawn, rng, items, features):  # type: ignore[no-untyped-def]
+    """New candidates on every n-th stream: their parameters and features."""
+    for b in range(first, len(items), n):
         deal(pool, drawn, rng)
         for a in range(len(drawn.attraction)):
             items[b, 0, a] = drawn.attraction[a]
@@ -243,6 +244,7 @@ class Present:
             keys=np.full(n_kept, -1), lists=np.zeros((n_kept, n_positions), np.int64), optima=np.zeros(n_kept),
         )  # fmt: skip
         self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
+        self._keeps_sets = keeps_sets
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
         self._scratch = np.empty(n_positions + 1)
 
@@ -293,7 +295,7 @@ class Present:
             self.find_kernel(self.choice, self.parameters, mask, self.code, self.cutoff, self._scratch)
             return
         key = mask.tobytes()
-        if key not in self._kept:
+        if key not in self._kept or not self._keeps_sets:
             items = np.flatnonzero(mask)
             names = self.model.item_parameters()
             model = self.model.with_items(**dict(zip(names, self.items[:, items], strict=True)))
@@ -307,7 +309,7 @@ class Present:
         """Draw the next candidates, where they change; what their best list is, `find` says."""
         if isinstance(self._task, RoundTask):
             deal_counted = specialise(_deal_all, deal=deal, counted=True)
-            deal_counted(self.pool, self.round, rng, self.items[None], self.round.features[None])
+            deal_counted(0, 1, self.pool, self.round, rng, self.items[None], self.round.features[None])
 
     def begin_episode(self, rng: np.random.Generator) -> None:
         """Nothing: the sessions go on."""
@@ -316,6 +318,119 @@ class Present:
         """As the task."""
         return self._task.observe(clicks)
 
-    def batch(self, size: int) -> Any:
+    def batch(self, size: int) -> PresentBatch:
         """A present for each stream."""
-        raise NotImplementedError
+        return PresentBatch([self], size)
+
+
+@inner
+def bring(shared, items):  # type: ignore[no-untyped-def]
+    """Let the kernels read the items of one stream."""
+    for p in range(shared.shape[0]):
+        for item in range(shared.shape[1]):
+            shared[p, item] = items[p, item]
+
+
+def _play_all(  # type: ignore[no-untyped-def]
+    first, n, shared, items, parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+):
+    """Sessions of every n-th stream, each with items of its own."""
+    for b in range(first, len(rankings), n):
+        bring(shared, items[b])
+        realised[b], expectation[b], _ = play_session(
+            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+        )
+
+
+def _find_all(  # type: ignore[no-untyped-def]
+    first, n, shared, items, choice, parameters, masks, streams, reward, cutoff, scratch, best, optimum
+):
+    """The best lists of some of every n-th stream."""
+    for b in range(first, len(items), n):
+        if streams[b]:
+            bring(shared, items[b])
+            find(choice, parameters, masks[b], reward, cutoff, scratch)
+            for k in range(best.shape[1]):
+                best[b, k] = choice.best[k]
+            optimum[b] = choice.optimum[0]
+
+
+class PresentBatch:
+    """The present items of B streams, dealt to several tasks in turn; a `Batch`.
+
+    Args:
+        presents: stream b has number b mod n.
+        size: B.
+        before: the batch before a change of users; streams whose task has not changed keep their items.
+    """
+
+    ended: NDArray[np.bool_] | None = None
+
+    def __init__(self, presents: Sequence[Present], size: int, before: PresentBatch | None = None) -> None:
+        n = len(presents)
+        self.presents = presents
+        self.items = np.stack([presents[b % n].items for b in range(size)])
+        """``(B, P, L)``"""
+        if before is not None:
+            for i, (present, other) in enumerate(zip(presents, before.presents, strict=True)):
+                if present is other:
+                    self.items[i::n] = before.items[i::n]
+        self._features = np.zeros((size, *presents[0].round.features.shape))
+        self.optimal_ranking = np.zeros((size, presents[0].model.n_positions), np.int64)
+        self.optimal_reward = np.zeros(size)
+
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
+        """Draw the next candidates, where they change."""
+        if self._features.size:
+            deal_all = specialise(_deal_all, deal=deal, counted=True)
+            for i, present in enumerate(self.presents):
+                deal_all(i, len(self.presents), present.pool, present.round, rng, self.items, self._features)
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Nothing: the sessions go on."""
+
+    def replace(self, churn: ChurnState, sessions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Replace items after sessions, perhaps; on which streams one was."""
+        churn.replaced[:] = -1
+        for b in np.flatnonzero(churn.uniforms[:, 0] < churn.rate):
+            replace(churn, b, sessions[b], self.presents[int(b) % len(self.presents)].new_items, self.items[b])
+        return churn.replaced >= 0
+
+    def find(self, masks: NDArray[np.bool_], streams: NDArray[np.bool_]) -> None:
+        """Find the best lists of the available items, ``(B, L)``, on some streams."""
+        if not streams.any():
+            return
+        n = len(self.presents)
+        for i, present in enumerate(self.presents):
+            if present.find_kernel is not None:
+                specialise(_find_all, find=present.find_kernel)(
+                    i, n, present.items, self.items, present.choice, present.parameters, masks, streams,
+                    present.code, present.cutoff, present._scratch, self.optimal_ranking, self.optimal_reward,
+                )  # fmt: skip
+                continue
+            for b in range(i, len(masks), n):
+                if streams[b]:
+                    present.items[:] = self.items[b]
+                    present.find(masks[b])
+                    self.optimal_ranking[b], self.optimal_reward[b] = present.choice.best, present.optimal_reward
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        """As `Batch.play`."""
+        n = len(self.presents)
+        for i, present in enumerate(self.presents):
+            specialise(_play_all, play_session=session(present.model))(
+                i, n, present.items, self.items, present.parameters, rankings, uniforms, clicks, examined,
+                present.code, present.cutoff, present._scratch, realised, expectation,
+            )  # fmt: skip
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        """The clicks, and the features of the candidates, where they change."""
+        return {"clicks": clicks, "features": self._features.copy()} if self._features.size else clicks

@@ -12,7 +12,7 @@ from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, Contextua
 from ..agents.codes import VOID
 from ..core.kernels import inner, kernel, specialise
 from ..envs import ClickEnv, ContextualModel
-from ..envs.arrival import NEWEST, Arrival, ArrivalState, deliver, schedule
+from ..envs.arrival import Arrival, ArrivalState, deliver, schedule
 from ..envs.available import AvailableState, draw_available
 from ..envs.bots import Bots, BotsState, paid, report
 from ..envs.churn import ChurnState, NewItems
@@ -165,7 +165,7 @@ def _sessions(  # type: ignore[no-untyped-def]
             arrival = axes.arrival
             arrival.uniforms[0, 0], arrival.uniforms[0, 1] = axes.arrival_rng.random(), axes.arrival_rng.random()
             schedule(arrival, 0, number, ranking, axes.reported, paid_for)
-            slot = arrival.counts[0, NEWEST]
+            slot = arrival.displayed[0, 1]
             if slot >= 0 and arrival.display[0, slot] == number:
                 copy_all(axes.remembered, axes.records[slot])
                 copy_candidates(drawn.features, axes.features, slot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,22 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, ClickEnv, load_instance
+from clickgym.envs import (
+    CLICK_MODELS,
+    ClickEnv,
+    EnumeratedAction,
+    EnumeratedVectorAction,
+    HistoryObservation,
+    ItemByItem,
+    ItemByItemVector,
+    LehmerAction,
+    LehmerVectorAction,
+    RecordRegret,
+    RecordVectorRegret,
+    ScoresAction,
+    ScoresVectorAction,
+    load_instance,
+)
 
 K, L = 3, 6
 ORDER = ("arrival", "bots", "churn", "available")
@@ -396,12 +412,11 @@ def test_a_reference_list_is_worth_what_its_present_items_are():
 # available ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("short", CLICK_MODELS)
-@pytest.mark.parametrize("reward", ["clicks", "any_click", "satisfaction"])
+@pytest.mark.parametrize(
+    ("short", "reward"), [(short, reward) for short, kind in CLICK_MODELS.items() for reward in kind.rewards]
+)
 def test_the_optimum_is_that_of_the_available_items(short, reward):
     model = load_instance(f"uniform:n_items={L},n_positions={K},seed=1").model(short)
-    if reward not in model.rewards:
-        pytest.skip("the model has no such reward")
     for cutoff, rate in ((None, 0.0), (2, 0.5)):
         env = ClickEnv(model, reward, cutoff, available=4, churn=rate)
         observation, info = env.reset(seed=3)
@@ -435,6 +450,14 @@ def test_every_set_of_items_is_equally_likely():
         observation, *_ = env.step(available[:K])
     assert len(counts) == 15
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < 42.6  # χ² with 14 degrees of freedom: one in 10⁴
+
+
+def test_what_the_action_space_draws_is_available():
+    env = small(available=4)
+    observation, _ = env.reset(seed=0)
+    for _ in range(30):
+        assert observation["available"][env.action_space.sample()].all()
+        observation, *_ = env.step(env.action_space.sample(mask=observation["available"]))
 
 
 def test_an_item_that_is_not_available_is_refused_by_its_position():
@@ -526,15 +549,22 @@ def test_no_axis_draws_from_another():
 )
 def test_the_checkers_pass(env_id, axes):
     env = gym.make(env_id, **axes)
-    if "available" not in axes:  # a checker draws lists of any items
-        check_env(env.unwrapped, skip_render_check=True)
-        pytest.importorskip("stable_baselines3.common.env_checker").check_env(env.unwrapped)
-        return
+    # Gymnasium's checker draws a list before the reset that says what is available: codes are lists of what is.
+    checked = LehmerAction(env.unwrapped) if "available" in axes else env.unwrapped
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your observation .* has an unconventional shape")  # lists are rows of numbers
+        check_env(checked, skip_render_check=True)
+        pytest.importorskip("stable_baselines3.common.env_checker").check_env(checked)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     for _ in range(30):
-        observation, *_ = env.step(np.flatnonzero(observation["available"])[: env.unwrapped.model.n_positions])
+        observation, _, terminated, *_ = env.step(env.action_space.sample())
         assert observation in env.observation_space
+        if terminated:
+            env.reset()
+        if "available" in axes:
+            ranking = env.action_space.sample(mask=observation["available"])
+            assert observation["available"][ranking].all()
 
 
 @pytest.mark.parametrize(
@@ -587,3 +617,266 @@ def test_ids_with_arguments_name_the_axes():
         "arrival": "batch:3", "bots": "farm:share=0.01:targets=3+7", "churn": 1e-4, "available": 8,
     }  # fmt: skip
     assert "arrival='batch:3', bots='farm:share=0.01:targets=3+7', churn=0.0001, available=8" in repr(env.unwrapped)
+
+
+# many streams ------------------------------------------------------
+
+
+def many(env_id="CMRank-v0", n=40, **arguments):
+    instance = f"uniform:n_items={L},n_positions={K},seed=1"
+    return gym.make_vec(env_id, n, vectorization_mode="vector_entry_point", **{"instance": instance, **arguments})
+
+
+def shown(observations, n, rng):
+    """A list for each stream, of items that are available."""
+    masks = observations["available"] if isinstance(observations, dict) and "available" in observations else np.ones((n, L))
+    return np.array([rng.permutation(np.flatnonzero(mask))[:K] for mask in masks])
+
+
+@pytest.mark.parametrize("env_id", ["CMRank-v0", "DBNRank-v0", "TPBMRank-v0"])
+def test_each_stream_obeys_the_laws(env_id):
+    """All axes at once: what each stream tells is checked against the laws, from what its infos tell."""
+    n, rng = 12, np.random.default_rng(0)
+    envs = many(env_id, n, arrival="batch:3", bots="farm:share=0.3:targets=1+4", churn=0.3, available=5, reward="any_click")
+    core, model = (
+        envs.unwrapped,
+        load_instance(f"uniform:n_items={L},n_positions={K},seed=1").model(env_id.partition("Rank")[0]),
+    )
+    observations, infos = envs.reset(seed=1)
+    assert observations in envs.observation_space
+    history, last, bots, differ = [], np.zeros((n, L)), 0, 0
+    for s in range(1, 31):
+        rankings, items, masks = shown(observations, n, rng), core._batch.items.copy(), observations["available"]
+        observations, rewards, _, _, infos = envs.step(rankings)
+        assert observations in envs.observation_space
+        assert infos["display"].tolist() == [s] * n
+        reported = infos["true_clicks"].copy()
+        for b in range(n):
+            now = models_with(model, items[b])
+            value = now.expected_reward(rankings[b], "any_click")
+            lists = itertools.permutations(np.flatnonzero(masks[b]), K)
+            best = max(now.expected_reward(each, "any_click") for each in lists)
+            counts = not infos["bot"][b]
+            assert infos["expected_reward"][b] == pytest.approx(value * counts)
+            assert infos["optimal_reward"][b] == pytest.approx(best * counts)
+            assert infos["regret"][b] == pytest.approx((best - value) * counts)
+            assert infos["realised_reward"][b] == infos["true_clicks"][b].any() * counts
+            if not counts:
+                bots, reported[b] = bots + 1, np.isin(rankings[b], [1, 4])
+                differ += reported[b].tolist() != infos["true_clicks"][b].tolist()
+            changed = (core._batch.items[b] != items[b]).any(axis=0)
+            item = observations["replaced"][b, 0]
+            assert not changed.any() or changed.nonzero()[0].tolist() == [item]
+        history.append((rankings, reported))
+        arrived = history[s - 3 :] if s % 3 == 0 else []
+        assert (observations["n_arrived"] == len(arrived)).all()
+        for row, (then, clicks) in enumerate(arrived):
+            display = s - 2 + row
+            assert (observations["displays"][:, row] == display).all()
+            np.testing.assert_array_equal(observations["rankings"][:, row], then)
+            np.testing.assert_array_equal(observations["clicks"][:, row], clicks)
+            np.testing.assert_array_equal(observations["void"][:, row], np.take_along_axis(last, then, axis=1) >= display)
+        np.testing.assert_array_equal(rewards, sum((clicks.any(axis=1) for _, clicks in arrived), np.zeros(n)))
+        for b, item in enumerate(observations["replaced"][:, 0]):
+            if item >= 0:
+                last[b, item] = s
+    assert bots > 50
+    assert core.axes.bots_state.cost.sum() == differ
+
+
+def test_streams_draw_each_by_itself_with_the_law_of_a_single_one():
+    """Means over 200 streams and 60 sessions: five standard errors."""
+    n, sessions, rng = 200, 60, np.random.default_rng(0)
+    envs = many(n=n, arrival="delay:geometric:2:max_arrivals=60", bots="random:share=0.3", churn=0.2, available=5)
+    observations, _ = envs.reset(seed=0)
+    bots, replaced, delays, sets = [], [], [], []
+    for s in range(1, sessions + 1):
+        sets.append(observations["available"])
+        observations, _, _, _, infos = envs.step(shown(observations, n, rng))
+        bots.append(infos["bot"])
+        replaced.append(observations["replaced"][:, 0])
+        delays += (s - observations["displays"][observations["displays"] >= 0]).tolist()
+    total = n * sessions
+    assert abs(np.mean(bots) - 0.3) < 5 * math.sqrt(0.21 / total)
+    assert abs(np.mean(np.array(replaced) >= 0) - 0.2) < 5 * math.sqrt(0.16 / total)
+    assert (np.abs(np.mean(sets, axis=(0, 1)) - 5 / 6) < 5 * math.sqrt(5 / 36 / total)).all()
+    assert abs(np.mean(np.array(delays) == 0) - 1 / 3) < 0.03
+    for draws in (bots, replaced):
+        assert not (np.array(draws) == np.array(draws)[:, :1]).all()
+
+
+def test_instances_that_are_dealt_keep_their_own_items_where_another_one_changes():
+    instances = [f"abrupt:n_items={L},n_positions={K},n_epochs=3,length={length},seed={length}" for length in (5, 8)]
+    envs = many("NonStationaryCMRank-v0", 5, instance=instances, churn=1.0, available=4)
+    observations, _ = envs.reset(seed=0)
+    core, rng = envs.unwrapped, np.random.default_rng(0)
+    for s in range(1, 24):
+        before = core._batch.items.copy()
+        observations, *_ = envs.step(shown(observations, 5, rng) if s % 2 else envs.action_space.sample())
+        for b in range(5):
+            length, model = (5, 8)[b % 2], core.models[b % 2]
+            epoch = min(s // length, 2)
+            changes = s % length == 0 and s // length < 3
+            different = (core._batch.items[b] != before[b]).sum()
+            if changes:
+                np.testing.assert_array_equal(core._batch.items[b, 0], model.epochs[epoch].attraction)
+            else:
+                assert different <= 1
+            optimum = np.sort(core._batch.items[b, 0][observations["available"][b]])[::-1][:K]
+            assert core._batch.optimal_reward[b] == pytest.approx(1 - np.prod(1 - optimum))
+
+
+def test_contextual_streams_have_masks():
+    envs = many("ContextualPBMRank-v0", 4, instance="linear:n_items=6,n_positions=3", available=4, arrival="delay:1")
+    observations, _ = envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        assert observations in envs.observation_space
+        assert (observations["available"].sum(axis=1) == 4).all()
+        rankings = shown(observations, 4, rng)
+        observations, _, _, _, infos = envs.step(rankings)
+        assert (infos["regret"] >= 0).all()
+    with pytest.raises(ValueError, match=r"environment 0: bad ranking .* is not available"):
+        envs.step(np.argsort(observations["available"], axis=1)[:, :3])
+
+
+def test_streams_with_their_axes_at_their_defaults_are_as_they_were():
+    one, other = many(n=3), many(n=3, arrival="batch:1", available=L)
+    assert one.observation_space == other.observation_space
+    assert other.unwrapped.axes is None
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_what_is_late_arrives_in_the_next_episode(mode):
+    envs = many(n=2, arrival="delay:1", max_episode_steps=2, autoreset_mode=mode)
+    envs.reset(seed=0)
+    displays = []
+    for _ in range(6):
+        observations, _, _, truncated, infos = envs.step(np.tile(np.arange(K), (2, 1)))
+        if mode == "SameStep" and truncated.any():
+            assert (observations["n_arrived"] == 0).all()
+            displays += [int(infos["final_obs"][0]["displays"][0])]
+        elif "regret" in infos:
+            displays += observations["displays"][0].tolist()
+    assert displays == ([-1, 1, 2, 3, 4, 5] if mode == "SameStep" else [-1, 1, 2, 3])
+
+
+# wrappers ----------------------------------------------------------
+
+WRAPPERS = {"lehmer": LehmerAction, "scores": ScoresAction, "enumerated": EnumeratedAction}
+VECTOR_WRAPPERS = {"lehmer": LehmerVectorAction, "scores": ScoresVectorAction, "enumerated": EnumeratedVectorAction}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_every_action_is_a_list_of_available_items_and_every_such_list_has_one(name):
+    order = np.random.default_rng(0).permutation(L)
+    env = WRAPPERS[name](small(available=4), order)
+    observation, _ = env.reset(seed=0)
+    env.action_space.seed(0)
+    seen = set()
+    for _ in range(20):
+        there = np.flatnonzero(observation["available"])
+        for ranking in itertools.permutations(there, K):
+            code = env.encode(ranking)
+            assert code in env.action_space
+            assert env.action(code).tolist() == list(ranking)
+        absent = np.flatnonzero(~observation["available"])
+        if name != "scores":
+            with pytest.raises(ValueError, match=rf"position 2 shows item {absent[0]}, which is not available"):
+                env.encode([*there[:2], absent[0]])
+        action = env.action_space.sample()
+        seen.add(tuple(env.action(action)))
+        observation, *_ = env.step(action)
+    assert len(seen) > 10
+    if name != "scores":
+        space = env.action_space
+        assert (math.prod(space.nvec) if name == "lehmer" else space.n) == 24
+    check_env(WRAPPERS[name](small(available=4)), skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", VECTOR_WRAPPERS)
+def test_every_action_of_a_stream_is_a_list_of_its_available_items(name):
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(L), (7, 1)), axis=1)
+    envs = VECTOR_WRAPPERS[name](many(n=7, available=4), orders)
+    observations, _ = envs.reset(seed=0)
+    envs.action_space.seed(0)
+    for _ in range(10):
+        actions = envs.action_space.sample()
+        rankings = envs.actions(actions)
+        assert np.take_along_axis(observations["available"], rankings, axis=1).all()
+        np.testing.assert_array_equal(envs.actions(envs.encode(rankings)), rankings)
+        observations, *_ = envs.step(actions)
+
+
+def test_item_by_item_the_masks_know_what_is_available():
+    order = np.random.default_rng(0).permutation(L)
+    env = ItemByItem(small(available=4, arrival="batch:3", churn=0.1), order)
+    check_env(ItemByItem(small(arrival="batch:3", churn=0.1)), skip_render_check=True)
+    rng = np.random.default_rng(0)
+    for n in range(12):
+        observation, _ = env.reset(**({"seed": 0} if n == 0 else {}))
+        left = set(np.flatnonzero(observation["available"]))
+        for _ in range(K):
+            assert {order[j] for j in np.flatnonzero(env.action_masks())} == left
+            absent = next(j for j in range(L) if not env.unwrapped.mask[order[j]])
+            with pytest.raises(ValueError, match=rf"item {order[absent]}\) is forbidden .* it is not available"):
+                env.step(absent)
+            choice = rng.choice(np.flatnonzero(env.action_masks()))
+            left.remove(order[choice])
+            observation, _, terminated, _, info = env.step(choice)
+            assert observation in env.observation_space
+        assert terminated
+        assert info["display"] == n + 1
+
+
+def test_item_by_item_on_many_streams():
+    envs = ItemByItemVector(many(n=5, available=4, autoreset_mode="SameStep"))
+    observations, _ = envs.reset(seed=0)
+    for _ in range(4):
+        for k in range(K):
+            masks = envs.action_masks()
+            assert (masks.sum(axis=1) == 4 - k).all()
+            assert (masks <= observations["available"]).all()
+            observations, _, terminations, _, infos = envs.step(masks.argmax(axis=1))
+        assert terminations.all()
+        assert (infos["final_info"]["regret"] >= -1e-12).all()
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_meter_counts_what_users_did_not_what_was_reported(vector):
+    arguments = {"arrival": "batch:5", "bots": "random:share=0.5"}
+    if vector:
+        env = RecordVectorRegret(many(n=1, **arguments), [8])
+        steps = [[list(range(K))]] * 8
+    else:
+        env = RecordRegret(small(**arguments), [8])
+        steps = [list(range(K))] * 8
+    env.reset(seed=0)
+    regret, clicks = 0.0, 0
+    for action in steps:
+        *_, info = env.step(np.array(action))
+        regret += np.sum(info["regret"])
+        clicks += 0 if np.all(info["bot"]) else np.sum(info["true_clicks"])
+    assert env.meter.regret[0] == pytest.approx(regret)
+    assert env.meter.clicks.tolist() == [clicks] == env.meter.reward.tolist()
+
+
+def test_a_history_is_refused_where_it_would_be_wrong():
+    HistoryObservation(small(bots="random:share=0.1"))
+    with pytest.raises(TypeError, match="it does not know of clicks that come late"):
+        HistoryObservation(small(arrival="batch:2"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "wrapper"),
+    [("PPO", LehmerAction), ("SAC", ScoresAction), ("DQN", EnumeratedAction), ("MaskablePPO", ItemByItem)],
+)
+def test_other_libraries_learn_from_what_has_arrived(algorithm, wrapper):
+    library = pytest.importorskip("sb3_contrib" if algorithm == "MaskablePPO" else "stable_baselines3")
+    env = wrapper(small(arrival="delay:geometric:5:max_arrivals=4", bots="farm:share=0.1", churn=0.05, available=5))
+    size = {"n_steps": 64, "batch_size": 32} if "PPO" in algorithm else {"learning_starts": 20}
+    model = getattr(library, algorithm)("MultiInputPolicy", env, seed=0, device="cpu", **size).learn(100)
+    observation, _ = env.reset(seed=0)
+    masks = {"action_masks": env.action_masks()} if algorithm == "MaskablePPO" else {}
+    env.step(model.predict(observation, **masks)[0])
