@@ -765,7 +765,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         if not there.all():
             stream = int(np.argmin(there))
             try:
-                _refuse_absent(rankings[stream], masks[stream])
+                refuse_absent(rankings[stream], masks[stream])
             except ValueError as error:
                 raise ValueError(f"environment {stream}: {error}") from None
 
