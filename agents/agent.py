@@ -9,6 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -46,6 +47,9 @@ FORMAT = 2
 MAX_OPEN = 1_000_000
 """Displays that may wait for their clicks."""
 
+LARGEST_ID = 2**62
+"""Beyond every id of a log."""
+
 LARGEST_FEATURE = 1e6
 """Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
 
@@ -68,6 +72,12 @@ def _learn(state, rankings, clicks):  # type: ignore[no-untyped-def]
     for i in range(len(rankings)):
         count_display(state)
         update(state, rankings[i], clicks[i])
+
+
+def _learn_features(state, context, ranking, clicks):  # type: ignore[no-untyped-def]
+    for i in range(len(context)):
+        count_display(state)
+        update(state, context[i], ranking, clicks[i])
 
 
 @kernel
@@ -333,8 +343,8 @@ class CompiledAgent(Agent):
         """Learn from sessions in which somebody else chose the lists, as if they had been displays of the agent.
 
         Args:
-            log: anything with ``rankings (n, K)`` and ``clicks (n, K)``, as `clickgym.offline.ClickLog`; where fewer positions
-                were shown the rest of both is -1, and they may have fewer than K columns.
+            log: anything with ``rankings (n, K)`` and ``clicks (n, K)``, as `clickgym.offline.ClickLog`; they may have fewer
+                columns, and where a list ends before the last one, or was not seen any further, its items or clicks are -1.
 
         Raises:
             ValueError: on an agent that learns from its own displays only, and on lists or clicks that cannot be; then nothing
@@ -475,7 +485,7 @@ class CompiledAgent(Agent):
         n_shown = len(clicks) - clicks.count(-1)
         return self.learns_from != LAST_DISPLAY and set(clicks[:n_shown]) <= {0, 1}
 
-    def _checked_log(self, log: Any) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    def _checked_log(self, log: Any, n_items: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Lists and codes ``(n, K)`` of a log; where nothing was shown the list has a 0, which stands for nothing."""
         rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
         if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > self.n_positions:
@@ -483,16 +493,17 @@ class CompiledAgent(Agent):
                 f"the log has rankings {rankings.shape} and clicks {clicks.shape}; "
                 f"expected both to be (sessions, positions), with at most {self.n_positions} positions"
             )
-        shown = clicks >= 0
+        n_items = n_items or self.n_items
+        shown = (clicks >= 0) & (rankings >= 0)
         hidden = np.flatnonzero((shown[:, 1:] > shown[:, :-1]).any(axis=1))
         wrong = np.flatnonzero(~np.isin(clicks, (-1, 0, 1)).all(axis=1))
-        strange = np.flatnonzero((shown & ((rankings < 0) | (rankings >= self.n_items))).any(axis=1))
+        strange = np.flatnonzero(((rankings < -1) | (rankings >= n_items)).any(axis=1))
         distinct = np.sort(np.where(shown, rankings, -1 - np.arange(rankings.shape[1])), axis=1)
         twice = np.flatnonzero((distinct[:, 1:] == distinct[:, :-1]).any(axis=1))
         for rows, why in (
             (wrong, "has clicks other than 0, 1 and -1"),
             (hidden, "has a position shown below one that was not"),
-            (strange, f"shows an item outside of 0..{self.n_items - 1}"),
+            (strange, f"shows an item outside of 0..{n_items - 1}"),
             (twice, "shows an item twice"),
         ):
             if len(rows):
@@ -664,6 +675,24 @@ class ContextualAgent(CompiledAgent):
     def n_features(self) -> int:
         """d, the number of features of a candidate."""
         return self.hyperparameters["n_features"]
+
+    def learn(self, log: Any) -> None:
+        """As `CompiledAgent.learn`.
+
+        Args:
+            log: as there, with ``context (n, K, d)``, the features of the items at each position.
+        """
+        if self.learns_from != ANY_LIST:
+            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
+        clicks = as_array("clicks", log.clicks)
+        if getattr(log, "context", None) is None:
+            raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
+        context = _features(np.reshape(log.context, (-1, np.shape(log.context)[-1])), (None, self.n_features))
+        _, codes = self._checked_log(SimpleNamespace(rankings=log.rankings, clicks=log.clicks), n_items=LARGEST_ID)
+        template = specialise(_learn_features, count_display=self.count_kernel, update=self.update_kernel)
+        self.keep_open()
+        template(self.state, context.reshape(*clicks.shape, self.n_features), np.arange(self.n_positions), codes)
+        self.display += len(codes)
 
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
