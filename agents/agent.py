@@ -593,7 +593,9 @@ class CompiledAgent(Agent):
             if "format" in description:
                 agent._restore_displays(description, arrays)
             else:
-                state = agent._upgraded(agent._arrays() | state, waits=bool(agent.ranking[0] >= 0))
+                # Version 0.1 kept the last list when its clicks had come.
+                waits = bool(agent.ranking[0] >= 0) and "module" in description
+                state = agent._upgraded(agent._arrays() | state, waits)
             agent._restore(state, renewed)
         except FileNotFoundError:
             raise
