@@ -87,3 +87,9 @@ class LeaderAgent(CompiledAgent):
         slots = np.full(2 * room, -1, np.int32)
         enter_all(slots, leaders, n_leaders)
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)
+
+    def _upgraded(self, arrays: dict[str, NDArray[Any]], waits: bool) -> dict[str, NDArray[Any]]:
+        """As `CompiledAgent._upgraded`: a leader led when the clicks came, not when its list was shown."""
+        arrays["led"][arrays["leading"][0]] += waits
+        self.display = int(arrays["led"].sum())
+        return arrays
