@@ -227,7 +227,7 @@ def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
 
     Items that a list leaves out count as not clicked, but where it was cut off.
     """
-    if clicks[len(ranking) - 1] == NOT_SHOWN:
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
         unbeaten[:] = True
     for k in range(len(ranking)):
         unbeaten[ranking[k]] = clicks[k] != 0
@@ -236,7 +236,7 @@ def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
 @inner
 def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
     """Undo `mark_unbeaten`."""
-    if clicks[len(ranking) - 1] == NOT_SHOWN:
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
         unbeaten[:] = False
     for k in range(len(ranking)):
         unbeaten[ranking[k]] = False
