@@ -221,6 +221,50 @@ def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
     return n_shown
 
 
+@inner
+def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
+    """Mark the items that no clicked one has beaten: those clicked as well, and those of which the clicks tell nothing.
+
+    Items that a list leaves out count as not clicked, but where it was cut off.
+    """
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
+        unbeaten[:] = True
+    for k in range(len(ranking)):
+        unbeaten[ranking[k]] = clicks[k] != 0
+
+
+@inner
+def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
+    """Undo `mark_unbeaten`."""
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
+        unbeaten[:] = False
+    for k in range(len(ranking)):
+        unbeaten[ranking[k]] = False
+
+
+@inner
+def gather_parts(part, number, since, members, start):  # type: ignore[no-untyped-def]
+    """List the items of each part of a display, but for those that were replaced since.
+
+    Args:
+        part: ``(L,)`` of each item, negative for none.
+        number: of the display, or of what it shares with others.
+        since: ``(L,)`` the number from which on each id stands for its item.
+        members: ``(L,)`` receives the items, part by part.
+        start: (number of parts + 1 or more,) receives where each part begins in it; then where the last one ends.
+    """
+    start[:] = 0
+    for item in range(len(part)):
+        if part[item] >= 0 and since[item] <= number:
+            start[part[item]] += 1
+    for p in range(1, len(start)):
+        start[p] += start[p - 1]
+    for item in range(len(part)):
+        if part[item] >= 0 and since[item] <= number:
+            start[part[item]] -= 1
+            members[start[part[item]]] = item
+
+
 @kernel
 def count_session(state):  # type: ignore[no-untyped-def]
     """The clock of agents whose ``t`` is the number of displays, this one included."""

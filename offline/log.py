@@ -146,7 +146,7 @@ class ClickLog:
     @property
     def rankings(self) -> NDArray[np.int64]:
         """``(N, K)`` the list of each session, as `Agent.learn` takes it: `items`."""
-        return self.items
+        return self.items.astype(np.int64)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
