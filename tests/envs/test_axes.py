@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -504,6 +505,16 @@ def test_contextual_candidates_may_be_unavailable():
 
 # together ----------------------------------------------------------
 
+
+def test_a_page_says_what_came_between():
+    env = small(render_mode="ansi", bots="random:first=9:rate=1", arrival="delay:1", churn=1.0)
+    env.reset(seed=0)
+    env.step([0, 1, 2])
+    env.step([0, 1, 2])
+    replaced = env.axes.churn_state.replaced[0]
+    assert f"clicks 3 | reward 0 | regret 0.00 | a bot | arrived 1 | item {replaced} replaced" in env.render()
+
+
 ALL = {"arrival": "delay:geometric:3:lost=0.1", "bots": "farm:share=0.2", "churn": 0.1, "available": 5}
 
 
@@ -880,3 +891,12 @@ def test_other_libraries_learn_from_what_has_arrived(algorithm, wrapper):
     observation, _ = env.reset(seed=0)
     masks = {"action_masks": env.action_masks()} if algorithm == "MaskablePPO" else {}
     env.step(model.predict(observation, **masks)[0])
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    section = page.partition("## Clicks as they come")[2].partition("\n## ")[0]
+    exec(section.partition("```python\n")[2].partition("```")[0], {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert "[5] [1 2 3 4 5]" in lines[4]
