@@ -900,3 +900,27 @@ def test_the_example_of_the_documentation_runs(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 10
     assert "[5] [1 2 3 4 5]" in lines[4]
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_users_with_a_memory_go_on_while_their_clicks_are_falsely_reported(mode):
+    """Real users behind false reports: the states and losses are those without, stream by stream."""
+    arguments = {"vectorization_mode": "vector_entry_point", "autoreset_mode": mode, "num_envs": 3}
+    envs, plain = (gym.make_vec("CascadeMDPRank-v0", **arguments, **axes) for axes in ({"bots": "quit:first=40:target=2"}, {}))
+    envs.reset(seed=0)
+    plain.reset(seed=0)
+    rankings, sessions = np.tile([5, 2, 7, 1], (3, 1)), np.zeros(3)
+    for _ in range(80):
+        mine, rewards, ended, _, infos = envs.step(rankings)
+        other, earned, left, _, expected = plain.step(rankings)
+        np.testing.assert_array_equal(mine["state"], other["state"])
+        np.testing.assert_array_equal(ended, left)
+        told = infos["final_info"] if ended.any() and mode == "SameStep" else infos
+        truth = expected["final_info"] if ended.any() and mode == "SameStep" else expected
+        played = told["_regret"] if "_regret" in told else np.ones(3, bool)
+        np.testing.assert_array_equal(told["regret"], truth["regret"])
+        sessions += infos["_display"] if mode == "NextStep" else 1
+        for b in np.flatnonzero(played & (sessions > 40)):
+            assert rewards[b] == earned[b]
+        for b in np.flatnonzero(played & (sessions <= 40) & ~ended):
+            assert mine["clicks"][b].tolist() == [0, 1, 0, 0]
