@@ -232,6 +232,15 @@ class Axes:
         """``(S, L)`` the items that the next list can show."""
         return self.available_state.mask
 
+    def notes(self, is_bot: bool) -> list[str]:
+        """What a rendered page says of the single stream's last session."""
+        notes = ["a bot"] if is_bot else []
+        if self.arrival_state is not None:
+            notes.append(f"arrived {self.arrival_state.n_arrived[0]}")
+        if self.churn_state.replaced[0] >= 0:
+            notes.append(f"item {self.churn_state.replaced[0]} replaced")
+        return notes
+
     # -------------------------------------------------------------------------------------------------------- observations
 
     def observation_space(self, space: gym.Space[Any]) -> gym.Space[Any]:

@@ -155,6 +155,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     """What is asked of the next list."""
     axes: Axes | None
     """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
+    _notes: Sequence[str]
 
     def __init__(
         self,
@@ -299,6 +300,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         reward = float(axes.arrive(session, rankings, reported, rewards)[0])
         replaced = axes.replace(session, task)
         axes.draw_available()
+        self._notes = axes.notes(is_bot)
         self._record(1, regret, ranking, reported[0], examined, satisfied, realised)
         if self.task is task and (axes.available is not None or replaced):
             axes.find(task)
@@ -328,6 +330,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             examined=tuple(self._examined.tolist()),
             satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=self._reward,
+            notes=self._notes,
         )
         if self.render_mode == HUMAN:
             if self._ranking is not None:  # there is nothing to see before the first session
@@ -370,6 +373,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._ranking: NDArray[np.int64] | None = None
         self._clicks, self._examined = np.zeros(k, np.int8), np.zeros(k, np.int8)
         self._satisfied, self._reward = -1, 0.0
+        self._notes = []
 
     def _enter(self) -> None:
         """Take up the task of the present step."""

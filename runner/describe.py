@@ -166,12 +166,15 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
         "reward": f'`"{environment.default_reward}"`',
         "cutoff": "None",
         "reference": "None",
+        "arrival": '`"immediate"`',
+        "bots": "None",
+        "churn": "0",
+        "available": "None",
         "render_mode": "None",
     }
-    if environment.kind in ("Contextual", "Memory"):
-        del defaults["reference"]
-    if environment.kind == "Memory":
-        del defaults["cutoff"]
+    absent = {"Contextual": ("reference", "churn"), "Memory": ("reference", "cutoff", "arrival", "churn", "available")}
+    for name in absent.get(environment.kind, ()):
+        del defaults[name]
     return {name: (default, own[name]) for name, default in defaults.items()}
 
 

@@ -176,6 +176,7 @@ def recipes() -> dict[Any, Call]:
     add(BatchedRankedList, n=2, **SIZES, seed=0)
     calls["check_ranking"] = Call(partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]})  # the sizes are its caller's
     one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
+    one_session |= {"arrival": "batch:2", "bots": "random:share=0.1", "churn": 0.1, "available": 4}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
     add(envs.load_instance, name="yandex-9982", trust=False)

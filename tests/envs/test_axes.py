@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -504,6 +505,16 @@ def test_contextual_candidates_may_be_unavailable():
 
 # together ----------------------------------------------------------
 
+
+def test_a_page_says_what_came_between():
+    env = small(render_mode="ansi", bots="random:first=9:rate=1", arrival="delay:1", churn=1.0)
+    env.reset(seed=0)
+    env.step([0, 1, 2])
+    env.step([0, 1, 2])
+    replaced = env.axes.churn_state.replaced[0]
+    assert f"clicks 3 | reward 0 | regret 0.00 | a bot | arrived 1 | item {replaced} replaced" in env.render()
+
+
 ALL = {"arrival": "delay:geometric:3:lost=0.1", "bots": "farm:share=0.2", "churn": 0.1, "available": 5}
 
 
@@ -880,3 +891,36 @@ def test_other_libraries_learn_from_what_has_arrived(algorithm, wrapper):
     observation, _ = env.reset(seed=0)
     masks = {"action_masks": env.action_masks()} if algorithm == "MaskablePPO" else {}
     env.step(model.predict(observation, **masks)[0])
+
+
+def test_the_example_of_the_documentation_runs(capsys):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    section = page.partition("## Clicks as they come")[2].partition("\n## ")[0]
+    exec(section.partition("```python\n")[2].partition("```")[0], {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert "[5] [1 2 3 4 5]" in lines[4]
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_users_with_a_memory_go_on_while_their_clicks_are_falsely_reported(mode):
+    """Real users behind false reports: the states and losses are those without, stream by stream."""
+    arguments = {"vectorization_mode": "vector_entry_point", "autoreset_mode": mode, "num_envs": 3}
+    envs, plain = (gym.make_vec("CascadeMDPRank-v0", **arguments, **axes) for axes in ({"bots": "quit:first=40:target=2"}, {}))
+    envs.reset(seed=0)
+    plain.reset(seed=0)
+    rankings, sessions = np.tile([5, 2, 7, 1], (3, 1)), np.zeros(3)
+    for _ in range(80):
+        mine, rewards, ended, _, infos = envs.step(rankings)
+        other, earned, left, _, expected = plain.step(rankings)
+        np.testing.assert_array_equal(mine["state"], other["state"])
+        np.testing.assert_array_equal(ended, left)
+        told = infos["final_info"] if ended.any() and mode == "SameStep" else infos
+        truth = expected["final_info"] if ended.any() and mode == "SameStep" else expected
+        played = told["_regret"] if "_regret" in told else np.ones(3, bool)
+        np.testing.assert_array_equal(told["regret"], truth["regret"])
+        sessions += infos["_display"] if mode == "NextStep" else 1
+        for b in np.flatnonzero(played & (sessions > 40)):
+            assert rewards[b] == earned[b]
+        for b in np.flatnonzero(played & (sessions <= 40) & ~ended):
+            assert mine["clicks"][b].tolist() == [0, 1, 0, 0]
