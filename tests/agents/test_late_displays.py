@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from reference_agents import MODELS
+from reference_agents import MODELS, plain
 from reference_agents.late_displays import (
     LateBatchRank,
     LateBubbleRank,
@@ -35,6 +36,7 @@ from clickgym.agents import (
     TopRank,
     UniRank,
 )
+from clickgym.agents.merge_rank import cut
 from clickgym.envs import PositionBasedModel
 
 L, K = 5, 3
@@ -147,3 +149,67 @@ def test_candidates(kind):
 @pytest.mark.parametrize("kind", [grab, s_grab])
 def test_lists_of_others(kind):
     assert agrees(kind, "delay", share=0.7, foreign=0.5, churn=0.02) == {""}
+
+
+# ------------------------------------------------------------------------------------------------------------ by hand
+
+
+def test_batches_below_a_cut_keep_their_number():
+    """Batches 0 1 and 2 3 of which the upper one is cut; the lower one was cleared last."""
+    agent = MergeRank(4, 3, horizon=1000, seed=0)
+    state = agent.state
+    state.n_batches[0], state.first[:3], state.epoch[:2] = 2, [0, 2, 4], [3, 5]
+    state.lower[:], state.upper[:] = [0.6, 0.1, 0.0, 0.0], [0.9, 0.4, 0.3, 0.3]
+    assert cut(state, 0) == 2
+    assert state.epoch.tolist()[2] == 5
+
+
+def test_a_pair_that_was_decided_when_it_was_shown_counts_but_not_one_decided_since():
+    """Item 1 is surely better and below, as after a doubling; the first click counts, the exchange follows."""
+    agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=1)
+    for decided_before, n in ((True, 21), (False, 20)):
+        agent.state.base[:], agent.state.t[0], agent.state.s[:], agent.state.n[:] = [0, 1], 0, 0, 0
+        decided = [[0, -20], [20, 0]], [[0, 20], [20, 0]]
+        if decided_before:
+            agent.state.s[:], agent.state.n[:] = decided
+        ranking = agent.rank()
+        agent.state.s[:], agent.state.n[:] = decided
+        agent.update(None, ranking, [1, 0])
+        assert agent.state.n[0, 1] == n
+        assert agent.best().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("replaced", ["hidden", "shown", "neither"])
+def test_a_late_click_counts_against_a_rival_only_while_it_is_there(replaced):
+    agent = BubbleRank(2, 1, initial=[0, 1], seed=2)
+    shown = int(agent.rank()[0])
+    if replaced != "neither":
+        agent.replace(1 - shown if replaced == "hidden" else shown)
+    agent.update(None, [shown], [1], display=1)
+    assert agent.state.n[0, 1] == (replaced == "neither")
+
+
+@pytest.mark.parametrize("kind", [TopRank, BatchRank, MergeRank, BubbleRank, GRAB, RankedExp3])
+def test_a_record_of_a_display_is_small(kind):
+    """A million open displays of ten positions in 500 MB, with what Python needs beside."""
+    agent = kind(10, 10, horizon=1000, seed=0)
+    assert agent.ranking.nbytes + sum(array.nbytes for array in agent._remembered()) <= 300
+
+
+@pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
+def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(kind, tmp_path):
+    agent, rng = kind()[0], np.random.default_rng(4)
+    for _ in range(60):
+        ranking = agent.rank()
+        if rng.random() < 0.7:
+            agent.update(None, ranking, USERS["PBM"].sample(ranking, rng))
+    waiting = {display: agent._list_of(display) for display in range(1, agent.display) if agent.is_open(display)}
+    agent.save(tmp_path / "agent.npz")
+    copy = type(agent).load(tmp_path / "agent.npz")
+    for display, ranking in reversed(waiting.items()):
+        clicks = USERS["PBM"].sample(ranking, rng)
+        for each in (agent, copy):
+            each.update(None, ranking, clicks, display=display)
+    assert len(waiting) > 5
+    assert plain(agent.state) == plain(copy.state)
+    assert [agent.rank().tolist() for _ in range(5)] == [copy.rank().tolist() for _ in range(5)]
