@@ -331,10 +331,11 @@ class CompiledAgent(Agent):
         elif number == self.display and self.ranking[0] >= 0:
             shown = self.ranking
         else:
+            record = self._open.pop(number)
             self.keep_open()
-            shown = self._recall(self._open.pop(number))
+            shown = self._recall(record)
         if number is not None and self._replaced.any():
-            codes = codes | (VOID * (number <= self._replaced[shown])).astype(np.int8)
+            codes = _with_void(codes, number <= self._replaced[shown])
         self.update_kernel(self.state, *arguments, shown, codes)
         if shown is self.ranking:
             self.ranking[0] = -1
@@ -477,7 +478,7 @@ class CompiledAgent(Agent):
         if void is not None:
             if self.learns_from == LAST_DISPLAY:
                 raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
-            codes |= VOID * self._checked_flags("void", void, self.n_positions).astype(np.int8)
+            codes = _with_void(codes, self._checked_flags("void", void, self.n_positions))
         return codes
 
     def _are_of_prefix(self, clicks: list[int]) -> bool:
@@ -797,6 +798,11 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
+
+
+def _with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Codes of clicks, some of the shown ones void."""
+    return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
 
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..agents import ANY_LIST
 from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
@@ -49,6 +50,21 @@ class Description(NamedTuple):
     tables: list[TableOfWords]
 
 
+def abilities(agent: Any) -> dict[str, bool]:
+    """What an agent's class can do with clicks as they come, by name.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> abilities(TopRank)
+        {'log': False, 'candidates': True, 'replace': True}
+    """
+    return {
+        "log": agent.learns_from == ANY_LIST,
+        "candidates": agent.rank_available_kernel is not None,
+        "replace": agent.replace_kernel is not None,
+    }
+
+
 def describe_agent(name: str) -> Description:
     """Describe an agent: for which users, from which paper, what it is told, its hyper-parameters.
 
@@ -67,6 +83,7 @@ def describe_agent(name: str) -> Description:
         "paper": agent.paper,
         "click models": agent.click_models,
         "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
+        "learns from": getattr(agent, "learns_from", ""),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in agent.search_space.items()),
         "run it": f"clickgym run ENV --agents {name} ...",

@@ -157,6 +157,12 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     layer = env
     while _is_harmless(layer):
         layer = layer.env  # type: ignore[attr-defined]
+    if isinstance(layer, ClickEnv) and layer.axes is not None:
+        given = ", ".join(f"{name}={value!r}" for name, value in layer.axes_arguments.items())
+        raise UnsuitedError(
+            f"{type(agent).__name__} cannot face an environment with {given} by name: its streams have none of that; wrap the "
+            "environment in RecordRegret and let the library's own algorithm step it"
+        )
     if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
         raise UnsuitedError(
             f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
