@@ -27,7 +27,6 @@ from .kernels import (
     examined_positions,
     exploration,
     kl_upper,
-    rank_available,
     shuffle_ties,
     sort_by_index,
     x_log_x,
@@ -370,17 +369,39 @@ def doubt_order(state):  # type: ignore[no-untyped-def]
     state.floor[:] = 0.0
 
 
+@inner
+def is_close(state, n_items):  # type: ignore[no-untyped-def]
+    """Whether the order of the first indices is in doubt, of so many items that are sorted."""
+    for k in range(min(len(state.fence), n_items - 1)):
+        if not state.indices[state.order[k]] - state.indices[state.order[k + 1]] >= DOUBT:  # two may be infinite
+            return True
+    return False
+
+
 @kernel
 def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
     count_session(state)
-    bound = exploration(state.t[0], state.c)
-    for item in range(len(state.indices)):
-        n = state.examined[item]
-        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
-    rank_available(state.indices, state.order, rng, available, len(ranking))
+    bound, n_available, last = exploration(state.t[0], state.c), 0, len(state.order) - 1
+    for item in range(len(state.order)):
+        if available[item]:
+            state.order[n_available] = item
+            n_available += 1
+        else:
+            state.order[last - item + n_available] = item
+    for attempt in range(2):  # from the last indices, and exactly where that leaves doubt
+        for i in range(n_available):
+            item = state.order[i]
+            n = state.examined[item]
+            index = refine(state, item, bound) if attempt == 0 else np.nan
+            if not index > 0.0:
+                index = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+            state.indices[item] = index
+        sort_by_index(state.indices, state.order[:n_available])
+        if not is_close(state, n_available):
+            break
+    shuffle_ties(state.indices, state.order[:n_available], rng, len(ranking))
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]
-    state.indices[:] = np.inf  # not known
     doubt_order(state)
 
 

@@ -83,7 +83,7 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     trial = _Trial(agent)
-    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
+    then = [trial.seeds, trial.company, trial.inputs, trial.late_clicks, trial.horizon, trial.numbers_of_items]
     then += [trial.search_space, trial.description]
     if isinstance(trial.first, CompiledAgent):
         then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
@@ -189,6 +189,19 @@ class _Trial:
             if terminated:
                 observation, _ = env.reset()
                 agent.leave()
+
+    def late_clicks(self) -> None:
+        """Clicks that come late."""
+        agent, env = self.make(), self.env()
+        if agent.learns_from == LAST_DISPLAY:
+            return
+        observation, _ = env.reset(seed=0)
+        rng, before = np.random.default_rng(0), getattr(agent, "display", 0)
+        for number in range(0, 60, 3):
+            shown = [np.array(agent.rank(observation)) for _ in range(3)]
+            for later in (2, 0):  # in another order, and never those of the second
+                display = before + number + later + 1
+                agent.update(observation, shown[later], rng.integers(0, 2, 3), 0.0, display=display, void=np.zeros(3, bool))
 
     def horizon(self) -> None:
         """Sessions after the horizon."""

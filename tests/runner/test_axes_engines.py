@@ -139,8 +139,8 @@ def test_metrics_of_lists_need_items_that_stay():
 
 
 def test_late_clicks_cost_regret():
-    """Rule: the mean regret of ten runs at a batch of 500 exceeds that at once by 20 %. Null: equal means; the standard error of
-    the ratio is below 6 %, so that the false alarm is below 0.001."""
+    """Rule: the mean regret of ten runs at a batch of 500 exceeds that at once by a fifth. Null: equal means; the standard
+    error of the ratio is below 6 %, so that the false alarm is below 0.001."""
     means = []
     for axes in ({}, {"arrival": "batch:500"}):
         ends = [clickgym.run("CascadeKLUCB", gym.make("CMRank-v0", **axes), 5000, seed=seed).regret[-1] for seed in range(10)]
