@@ -298,6 +298,7 @@ def test_a_query_of_a_few_sessions_is_refused():
         decide(log_of(ALL, 1), **QUICK)
 
 
+@pytest.mark.slow
 def test_the_real_sample(data_folder, tmp_path):
     """What the documentation tells: no model fits, and no list that was logged often earned more than the one in production."""
     name = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
