@@ -51,13 +51,20 @@ def not_drawing() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other file of each figure is empty: for tests that read what is in the first."""
-    from clickgym.runner.reports import figures
+def drawing_only(wanted: str) -> Any:
+    """The other files of each figure are empty: for tests that read what is in one of them."""
 
-    drawn = figures.drawn
-    monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")
+    @pytest.fixture
+    def only(monkeypatch: pytest.MonkeyPatch) -> None:
+        from clickgym.runner.reports import figures
+
+        drawn = figures.drawn
+        monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+
+    return only
+
+
+only_svg, only_pdf = drawing_only("svg"), drawing_only("pdf")
 
 
 undrawn = pytest.fixture(not_drawing)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.runner.reports.figures import COLOURS
@@ -224,6 +225,7 @@ def test_linear_axes_show_the_first_sessions_and_who_never_loses(results):
     assert len(axes.lines[0].get_xdata()) == len(results.config["checkpoints"])
 
 
+@pytest.mark.parametrize("results", ["returned", *slow("folder", "frame")], indirect=True)
 def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
     for name, start in (("regret.pdf", b"%PDF"), ("regret.svg", b"<?xml"), ("regret.PNG", b"\x89PNG")):
         figure = results.plot(tmp_path / name)
