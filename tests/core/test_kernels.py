@@ -310,7 +310,7 @@ def test_every_kernel_of_the_package_has_a_key():
 
 
 def test_several_processes_fill_one_cache_at_once(play_at_once, package, tmp_path):
-    for result in play_at_once(package.parent, tmp_path / "empty", 3):
+    for result in play_at_once(package.parent, tmp_path / "empty", 2):
         assert (result["values"], result["warnings"]) == (VALUES, [])
     (result,) = play_at_once(package.parent, tmp_path / "empty", 1)
     assert (result["values"], result["compiled"]) == (VALUES, [])

@@ -227,6 +227,7 @@ def test_linear_axes_show_the_first_sessions_and_who_never_loses(results):
 
 @pytest.mark.parametrize("results", ["returned", *slow("folder", "frame")], indirect=True)
 def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
+    results = results.select(AGENTS[:2], ENVS[1:])
     for name, start in (("regret.pdf", b"%PDF"), ("regret.svg", b"<?xml"), ("regret.PNG", b"\x89PNG")):
         figure = results.plot(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
