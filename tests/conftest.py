@@ -54,17 +54,19 @@ def not_drawing() -> Iterator[None]:
 def drawing_only(wanted: str) -> Any:
     """The other files of each figure are empty: for tests that read what is in one of them."""
 
-    @pytest.fixture
-    def only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only() -> Iterator[None]:
         from clickgym.runner.reports import figures
 
         drawn = figures.drawn
-        monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+            yield
 
     return only
 
 
-only_svg, only_pdf = drawing_only("svg"), drawing_only("pdf")
+only_svg, only_pdf = pytest.fixture(drawing_only("svg")), pytest.fixture(drawing_only("pdf"))
+only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
 
 
 undrawn = pytest.fixture(not_drawing)

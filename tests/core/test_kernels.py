@@ -22,6 +22,7 @@ import numba
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
+from slow import slow
 
 import clickgym
 from clickgym.agents import CompiledAgent
@@ -265,7 +266,7 @@ EDITS = [  # in each row, of kernels that do not call one another: they are play
 ]
 
 
-@pytest.mark.parametrize("edits", EDITS, ids=", ".join)
+@pytest.mark.parametrize("edits", [*EDITS[:3], *slow(*EDITS[3:5]), EDITS[5]], ids=", ".join)
 def test_an_edit_is_seen_by_every_caller_and_by_no_other(play, package, cache, edits):
     wanted, stale = dict(VALUES), []
     for name, old, new, values, compiled in edits.values():

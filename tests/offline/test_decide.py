@@ -226,8 +226,8 @@ def file(log, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def written(file):
-    """The folder that the command wrote, and what it printed."""
+def written(file, only_pdf_here):
+    """The folder that the command wrote, and what it printed; the page has its pictures."""
     out, printed = file.parent / "written", io.StringIO()
     words = ["--agents", "TopRank", "EpsilonGreedy:epsilon=0.2", "--horizon", "2e3", "--runs", "1", "--out", str(out)]
     with contextlib.redirect_stdout(printed):

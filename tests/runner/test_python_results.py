@@ -77,6 +77,14 @@ def test_a_run_of_unknown_regret_shows_its_reward():
     assert axes.lines[0].get_ydata().tolist() == [0.5, 5.0, 50.0]
 
 
+def test_a_figure_is_shown_where_pyplot_cannot_be_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    picture, size = clickgym.run("Random", "PBMRank-v0", 100, seed=0).plot()._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert size["width"] > 300
+
+
+@pytest.mark.slow
 def test_a_notebook_shows_figures_without_pyplot():
     script = """
 import sys, clickgym
