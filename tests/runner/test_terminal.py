@@ -132,7 +132,10 @@ def described(name, positions):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
+@pytest.mark.parametrize(
+    "words",
+    ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show lagree2016-small", *slow("show yandex-990")],
+)
 def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # into which `fit` writes
     words = {
