@@ -68,6 +68,7 @@ def test_every_package_is_listed():
     assert {".".join(folder.parts) for folder in folders} == set(PYPROJECT["tool"]["setuptools"]["packages"])
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
@@ -114,7 +115,7 @@ def clean_python(distributions, tmp_path_factory):
     return python
 
 
-@pytest.mark.slow  # the quick tests look at what is in the wheel, and call the command that is installed
+@pytest.mark.slow  # the quick tests look for each package in the list of those that are shipped
 def test_the_wheel_works_in_a_clean_environment(clean_python):
     code = """
 import json, gymnasium as gym, clickgym

@@ -149,7 +149,7 @@ def test_of_queries_without_a_gain_few_are_recommended():
 
 @pytest.fixture
 def file(log, tmp_path):
-    write_tidy(log, tmp_path / "log.csv")
+    write_tidy(log[:4000], tmp_path / "log.csv")
     return tmp_path / "log.csv"
 
 
