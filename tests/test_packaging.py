@@ -83,6 +83,7 @@ def sdist_names(distributions):
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_the_tests_read(sdist_names):
     """All that is in the checkout, so that the tests pass in an unpacked sdist as well."""
     beside = {file.relative_to(ROOT) for name in BESIDE for file in (ROOT / name).rglob("*") if file.is_file()}
@@ -91,6 +92,7 @@ def test_the_sdist_holds_what_the_tests_read(sdist_names):
     assert not [name for name in sdist_names if "__pycache__" in name]
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_the_wheel_is_made_from(sdist_names):
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= sdist_names
     assert {"runner/reports/page.html", "src/clickgym/core/page.css", "runner/reports/page.js"} <= sdist_names

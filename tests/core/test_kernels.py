@@ -805,6 +805,7 @@ def test_kernels_called_by_kernels_print_raise_and_recur_as_those_called_by_pyth
         assert caught.value.args == ("negative", 3)
 
 
+@pytest.mark.slow
 def test_only_what_python_calls_is_translated_to_machine_code():
     assert calls_all(4.0)
     assert not second_of.overloads

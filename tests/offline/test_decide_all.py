@@ -153,6 +153,7 @@ def file(log, tmp_path):
     return tmp_path / "log.csv"
 
 
+@pytest.mark.slow
 def test_the_command_decides_the_most_frequent_queries(file, capsys):
     out = file.parent / "out"
     words = ["--agents", "TopRank", "--horizon", "500", "--runs", "1", "--jobs", "1", "--out", str(out)]

@@ -539,6 +539,7 @@ def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsy
     assert (tmp_path / "again" / "regret.pdf").read_bytes() == content  # no time of writing stands in it
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_svg")
 def test_linear_axes_hold_for_figure_and_page(plain, tmp_path):
     pages = {axes: report(plain, tmp_path / axes, f"--{axes}") for axes in ("log", "linear")}

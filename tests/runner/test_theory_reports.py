@@ -283,6 +283,7 @@ def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption
     assert out.count("FAILS") == n_failing
 
 
+@pytest.mark.slow
 def test_show_compares_with_the_list_in_production(capsys):
     assert main(["show", "yandex-990"]) == 0
     out = capsys.readouterr().out

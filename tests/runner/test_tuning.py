@@ -397,7 +397,7 @@ def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
         (["EpsilonGreedy", *WORDS[2:]], "Missing option '--environments'"),
         (["file.toml", *WORDS], "file.toml says what is run; --environments cannot be given with it"),
         (["EpsilonGreedy:epsilon={0.1..2}", *WORDS], "EpsilonGreedy cannot be searched with epsilon = 2.0"),
-        (["mine:Missing", *WORDS], "there is no module 'mine'"),
+        (["nowhere_to_be:Missing", *WORDS], "there is no module 'nowhere_to_be'"),
     ],
 )
 def test_bad_words_are_named_in_a_line(tmp_path, capsys, words, message):
@@ -407,6 +407,7 @@ def test_bad_words_are_named_in_a_line(tmp_path, capsys, words, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_help_loads_neither_the_tuner_nor_optuna():
     code = (
         "import sys\nfrom clickgym.command_line import main\nmain(['--help'])\n"
