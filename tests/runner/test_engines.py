@@ -452,7 +452,7 @@ def peak_memory(engine: str, horizon: int) -> int:
     ("engine", "short", "long", "growth"),
     [
         ("compiled", 10_000, 1_000_000, 190_000),
-        ("python", 500, 2_400, 47_500),
+        *slow(("python", 500, 2_400, 47_500)),
     ],
 )
 def test_memory_does_not_grow_with_the_horizon(engine, short, long, growth):
