@@ -120,7 +120,7 @@ class Tuning:
         return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
 
     def importances(self) -> dict[str, float]:
-        """How much each hyper-parameter matters for being among the best tenth of the trials: shares of 1, the largest first.
+        """How much each hyper-parameter matters for being among the best quarter of the trials: shares of 1, the largest first.
 
         By PED-ANOVA (Watanabe and others 2023), as Optuna has it; of trials that were given up it takes the score so far. A few
         dozen trials tell the first from the last, and no more.
