@@ -193,6 +193,16 @@ def test_a_change_over_time_is_told(decision, log):
     assert re.search(r"the clicks per session went from 0\.\d+ to 1\.\d+, by more than 3 standard errors", told)
 
 
+def test_another_share_of_the_most_frequent_list_is_told(decision, log):
+    """Of three lists one is as rare throughout, and all earn the same."""
+    lists = np.array(ALL[:3])[np.r_[np.repeat([0, 1, 2], [600, 300, 100]), np.repeat([0, 1, 2], [400, 500, 100])]]
+    changed = ClickLog(lists, np.tile([[1, 0, 0], [0, 0, 0]], (1000, 1)), np.zeros(2000), log.item_labels, ("shoes",))
+    told = objections(decision, changed)["Changes over time"]
+    assert told.startswith(
+        "From the first half of the log to the second the share of the most frequent list went from 60.0% to 40.0%,"
+    )
+
+
 def test_one_query_of_several_is_told(log):
     log, other = log[:1200], log_of(ALL, 100, seed=2, query="hats")
     both = ClickLog(

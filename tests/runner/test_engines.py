@@ -6,6 +6,7 @@ import gc
 import math
 import re
 import sys
+import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -530,10 +531,11 @@ def test_checkpoints_may_come_in_any_order():
     assert result.steps.tolist() == [1, 7, 50, 100]
 
 
-def test_result_names_what_ran():
+def test_result_names_what_ran_and_for_how_long():
+    before = time.perf_counter()
     result = clickgym.run(make("TopRank", PBM), ClickEnv(PBM), 10, seed=4, checkpoints=[5])
+    assert 0 < result.seconds <= time.perf_counter() - before
     assert (result.env, result.agent, result.seed, result.engine) == ("ClickEnv", "TopRank", 4, "compiled")
-    assert result.seconds > 0
     frame = result.to_frame(run=3)
     assert frame.columns[:8] == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
     assert frame["step"].to_list() == [5, 10]
