@@ -80,7 +80,7 @@ class Sampler:
         return bool(self._study.pruner.prune(self._study, trial))
 
     def importances(self) -> dict[str, float]:
-        """How much each hyper-parameter matters for being in the best quarter of the trials, by PED-ANOVA; the largest first."""
+        """How much each hyper-parameter matters in the best quarter of the trials, by PED-ANOVA; the largest first."""
         from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
         # A quarter, for the best tenth of a few dozen trials, which Optuna takes by default, are two or three.
