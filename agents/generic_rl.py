@@ -152,6 +152,8 @@ class StableBaselines(Learner):
     """How its policy can name lists; the first by default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The table of defaults."""
+    tuned: ClassVar[Mapping[str, Any] | None] = None
+    """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
     measured: ClassVar[Measured]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -336,11 +338,12 @@ class _CanTrainBefore(StableBaselines):
 
 
 _SEARCHED: dict[str, Any] = {
-    "n_envs": (16, 32, 64, 128, 256),
+    "n_envs": (32, 64, 128, 256),
     "learning_rate": Range(1e-4, 1e-2, log=True),
-    "net_arch": ((32,), (64, 64), (128, 128)),
+    "net_arch": ((32,), (64, 64)),
 }
-"""What `clickgym.tune` may search of every algorithm known by name, unless it says otherwise."""
+"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times as much as the defaults, for
+the budget of a tuning is one of sessions."""
 
 _STREAMS = "streams stepped at once: one pass through the network serves all of them"
 _THE_SAME = "the library's"
@@ -375,12 +378,13 @@ class PPO(_CanTrainBefore):
         "net_arch": Setting((64, 64), _sizes, f"{_THE_SAME}; one layer of 32, at batches of 256, raised 8.3 % to 14 %"),
     }
     search_space: ClassVar = _SEARCHED | {
-        "n_steps": (1, 2, 4, 8, 16),
-        "batch_size": (32, 64, 128, 256),
-        "n_epochs": Range(1, 10),
+        "n_steps": (1, 2, 4, 8),
+        "batch_size": (64, 128, 256, 512),
+        "n_epochs": Range(1, 6),
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
         "clip_range": (0.1, 0.2, 0.3),
     }
+    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00467, "n_steps": 8, "n_epochs": 5, "ent_coef": 0.01, "clip_range": 0.3}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -404,6 +408,7 @@ class A2C(_CanTrainBefore):
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
     search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
+    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
     meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -426,7 +431,17 @@ class RecurrentPPO(StableBaselines):
     settings: ClassVar = _AS_PPO | {
         "lstm_hidden_size": Setting(32, check_count, "the library's 256 would take most of the time"),
     }
-    search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32, 64)}
+    search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32)}
+    tuned: ClassVar = {
+        "n_envs": 32,
+        "learning_rate": 0.00212,
+        "n_steps": 2,
+        "batch_size": 64,
+        "n_epochs": 3,
+        "ent_coef": 0.001,
+        "clip_range": 0.1,
+        "lstm_hidden_size": 16,
+    }
 
 
 class MaskablePPO(StableBaselines):
@@ -447,7 +462,8 @@ class MaskablePPO(StableBaselines):
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
         "batch_size": Setting(320, check_count, "four gradient steps per pass"),
     }
-    search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (80, 160, 320, 640)}
+    search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
+    tuned: ClassVar = {}
 
 
 class DQN(StableBaselines):
@@ -485,11 +501,22 @@ class DQN(StableBaselines):
     }
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 3, 5, 10),
-        "gradient_steps": (1, 2, 5, 10),
+        "gradient_steps": (1, 2, 5),
         "batch_size": (64, 128, 256, 512),
         "target_update_interval": Range(64, 6400, log=True),
         "exploration_fraction": Range(0.02, 0.5, log=True),
         "exploration_final_eps": Range(0.001, 0.1, log=True),
+    }
+    tuned: ClassVar = {
+        "n_envs": 32,
+        "learning_rate": 0.00217,
+        "net_arch": (32,),
+        "n_steps": 10,
+        "gradient_steps": 2,
+        "batch_size": 512,
+        "target_update_interval": 1447,
+        "exploration_fraction": 0.115,
+        "exploration_final_eps": 0.0037,
     }
 
 
@@ -500,7 +527,7 @@ _SCORING = {
     "buffer_size": Setting(100_000, check_count, "sessions"),
     "net_arch": Setting((64, 64), _sizes, "the library's wider ones would take most of the time"),
 }
-_SCORING_SEARCHED: dict[str, Any] = _SEARCHED | {"gradient_steps": (1, 2, 4, 8), "batch_size": (64, 128, 256, 512)}
+_SCORING_SEARCHED: dict[str, Any] = _SEARCHED | {"gradient_steps": (1, 2, 4), "batch_size": (64, 128, 256, 512)}
 
 
 class SAC(StableBaselines):
@@ -521,6 +548,7 @@ class SAC(StableBaselines):
         "ent_coef": Setting(0.01, _at_least_0, "0.001: 12.8 %; tuned by the library (with one gradient step): 82 %"),
     }
     search_space: ClassVar = _SCORING_SEARCHED | {"ent_coef": Range(1e-4, 0.1, log=True)}
+    tuned: ClassVar = {}
 
 
 class TD3(StableBaselines):
@@ -539,6 +567,7 @@ class TD3(StableBaselines):
         "noise": Setting(0.2, _at_least_0, "Gaussian, on scores between -1 and 1; 0.5: 31 %; the library adds none by itself"),
     }
     search_space: ClassVar = _SCORING_SEARCHED | {"noise": Range(0.02, 1.0, log=True)}
+    tuned: ClassVar = {}
 
     def arguments(self) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise

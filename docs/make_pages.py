@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars
 from matplotlib.figure import Figure
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.figures import leaderboard_figure
@@ -31,11 +33,15 @@ from clickgym.runner.describe import abilities
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.sweep_results import Results
+from clickgym.runner.tuning import Tuning, tune
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FOLDER = DOCS / "environments"
-RESULTS, PAGES, SWEEPS = DOCS / "results", DOCS / "studies", DOCS / "sweeps"
+RESULTS, PAGES, SWEEPS, TUNED = DOCS / "results", DOCS / "studies", DOCS / "sweeps", DOCS / "tuned"
+SHOWN = ("contextual", "first", "rl")
+"""The sweeps of which a page shows the figure."""
+MEASUREMENTS = ROOT / "benchmarks" / "README.md"
 
 
 def pages() -> dict[Path, str]:
@@ -219,15 +225,15 @@ PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
 def figures() -> Iterator[tuple[Path, Figure]]:
     """The leaderboard, the figures of sweeps, and that of every study on each set of queries, by their files."""
     yield DOCS / "leaderboard.png", leaderboard_figure()
-    for name, results in sweeps().items():
-        yield DOCS / f"{name}.png", results.plot()
+    for name in SHOWN:
+        yield DOCS / f"{name}.png", sweeps()[name].plot()
     for found in settings().values():
         for setting in found:
             yield PAGES / f"{figure_name(setting, found)}.png", draw(setting)
 
 
 def _learners() -> str:
-    """The page of generic reinforcement learning, with the tables of its algorithms and of their defaults."""
+    """The page of generic reinforcement learning, with the tables of its algorithms, their settings, times and protocols."""
     text = (ROOT / "docs" / "rl.md").read_text(encoding="utf-8")
     algorithms = [
         (
@@ -245,7 +251,53 @@ def _learners() -> str:
         for name, learner in LEARNERS.items()
         for row, (argument, setting) in enumerate(learner.settings.items())
     ]
-    return _fill(text, "defaults", ("", "argument", "default", "why"), defaults)
+    text = _fill(text, "defaults", ("", "argument", "default", "why"), defaults)
+    header = ("agent", "regret", "tuned", "seconds", "tuned", "`settings=tuned` stands for", "matter most")
+    text = _fill(text, "tuned", header, _tuned())
+    header, rows = _regrets(sweeps()["relatives"])
+    text = _fill(text, "relatives", header, rows)
+    times = re.search(r"<!-- start of learners.py -->\s+(.*?)\s+<!-- end", MEASUREMENTS.read_text(encoding="utf-8"), re.DOTALL)
+    assert times
+    return _between(text, "times", times[1])
+
+
+@cache
+def tuning(name: str) -> Tuning:
+    """What `clickgym tune` proposed for a learner; it is finished, so that nothing is played."""
+    config = read_json(TUNED / name / "tuning.json")
+    searched = ",".join(f"{key}={values}" for key, values in config["search_space"].items())
+    arguments = {key: config[key] for key in ("horizon", "runs", "instances", "seed")}
+    return tune(f"{name}:{searched}", config["envs"], config["result"]["budget"], **arguments, out=TUNED / name, progress=False)
+
+
+def _tuned() -> Iterator[Sequence[str]]:
+    """Rows of the table of tuned settings, beside the defaults."""
+    for name in LEARNERS:
+        settings = tuning(name).agent.partition(":")[2].replace(",", ", ").replace("[64, 64]", "[64,64]")
+        (first, share), (second, other), *_ = tuning(name).importances().items()
+        regret, seconds = _cost(name)
+        tuned, tuned_seconds = _cost(f"{name}:settings=tuned") if settings else ("–", "–")
+        most = f"`{first}` ({share:.2f}), `{second}` ({other:.2f})"
+        yield (
+            f"`{name}`",
+            regret,
+            tuned,
+            seconds,
+            tuned_seconds,
+            f"`{settings}`" if settings else "no trial was better than the defaults",
+            most,
+        )
+
+
+def _cost(agent: str) -> tuple[str, str]:
+    """The regret of an agent in percent of random lists', mean and range of its runs; and the seconds of the fastest run."""
+    results = sweeps()["learners"]
+    ends = results.frame.filter(step=results.config["horizon"])
+    random = ends.filter(agent="Random").group_by("instance").agg(random=polars.col("regret").mean())
+    runs = ends.filter(agent=agent).join(random, on="instance")
+    shares = 100 * runs["regret"] / runs["random"]
+    seconds = results.timings.filter(agent=agent)["seconds"].min()
+    return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})", f"{seconds:.0f}"
 
 
 def _fill(text: str, name: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -86,6 +86,7 @@ def describe_agent(name: str) -> Description:
         "learns from": getattr(agent, "learns_from", ""),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in agent.search_space.items()),
+        "settings=tuned": ", ".join(f"{key}={_default(value)}" for key, value in (getattr(agent, "tuned", None) or {}).items()),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]

@@ -158,7 +158,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 
 def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[str, Any]]:
-    """What makes an agent, a class or a function with its arguments, and its hyper-parameters.
+    """What makes an agent, a class or a function with its arguments, and its hyper-parameters, ``settings="tuned"`` spelt out.
 
     Args:
         agent: as for `make_agent`.
@@ -166,8 +166,25 @@ def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[
     Raises:
         ValueError, TypeError: there is no such agent, or it is none.
     """
-    maker, hyperparameters = split(agent)
-    return agent_class(maker) if isinstance(maker, str) else _as_maker(maker), hyperparameters
+    thing, hyperparameters = split(agent)
+    maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing)
+    return maker, _with_settings(maker, hyperparameters)
+
+
+def _with_settings(maker: Any, hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """Hyper-parameters with those that ``settings="tuned"`` stands for in its place; any that is given beside it stays."""
+    tuned = getattr(maker, "tuned", None)
+    if "settings" not in hyperparameters or tuned is None:
+        return hyperparameters
+    own = dict(hyperparameters)
+    settings = own.pop("settings")
+    if settings != "tuned":
+        raise ValueError(f"{maker.__name__}: {unknown('settings', settings, ('tuned',))}; without settings it has its defaults")
+    if own.get("protocol", "online") != "online":
+        raise ValueError(
+            f"{maker.__name__}: settings='tuned' are for protocol='online'; with {own['protocol']!r} leave them out"
+        )
+    return {**tuned, **own}
 
 
 def agent_class(name: str) -> Callable[..., Agent | Learner]:
@@ -252,7 +269,8 @@ def make_agent(
         env: the environment the agent will face.
         horizon: T; goes only to agents that take one.
         seed: of the agent's own generator.
-        **hyperparameters: of the agent, beside those that ``agent`` brings.
+        **hyperparameters: of the agent, beside those that ``agent`` brings. For generic RL known by name, ``settings="tuned"``
+            stands for those that `clickgym tune` proposed, ``PPO.tuned``.
 
     Returns:
         The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.
@@ -269,9 +287,9 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, arguments = agent_maker(agent)
+    both: Any = (agent, hyperparameters)
+    maker, hyperparameters = agent_maker(both)
     name = getattr(maker, "__name__", type(maker).__name__)
-    hyperparameters = arguments | hyperparameters
     parameters = inspect.signature(maker).parameters
     _check_hyperparameters(name, parameters, hyperparameters)
     horizon = None if horizon is None else check_horizon(horizon)

@@ -80,10 +80,11 @@ class Sampler:
         return bool(self._study.pruner.prune(self._study, trial))
 
     def importances(self) -> dict[str, float]:
-        """The importance of each hyper-parameter, the largest first, by Optuna's PED-ANOVA of the complete trials."""
+        """How much each hyper-parameter matters in the best quarter of the trials, by PED-ANOVA; the largest first."""
         from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
-        return get_param_importances(self._study, evaluator=PedAnovaImportanceEvaluator())
+        # A quarter, for the best tenth of a few dozen trials, which Optuna takes by default, are two or three.
+        return get_param_importances(self._study, evaluator=PedAnovaImportanceEvaluator(target_quantile=0.25))
 
 
 def _by_step(scores: Sequence[float]) -> dict[int, float]:

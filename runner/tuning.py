@@ -120,7 +120,7 @@ class Tuning:
         return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
 
     def importances(self) -> dict[str, float]:
-        """How much each hyper-parameter matters for being among the best tenth of the trials: shares of 1, the largest first.
+        """How much each hyper-parameter matters for being among the best quarter of the trials: shares of 1, the largest first.
 
         By PED-ANOVA (Watanabe and others 2023), as Optuna has it; of trials that were given up it takes the score so far. A few
         dozen trials tell the first from the last, and no more.
@@ -128,7 +128,7 @@ class Tuning:
         Example:
             >>> import clickgym
             >>> spec = "CascadeKLUCB:c={0.0..3.0},feedback={first_click,last_click}"
-            >>> tuning = clickgym.tune(spec, ["CMRank-v0"], 90_000, horizon=500, runs=2, progress=False)
+            >>> tuning = clickgym.tune(spec, ["CMRank-v0"], 40_000, horizon=500, runs=2, progress=False)
             >>> sorted(tuning.importances()), round(sum(tuning.importances().values()), 6)
             (['c', 'feedback'], 1.0)
         """
@@ -204,10 +204,10 @@ def tune(
 
     Example:
         >>> import clickgym
-        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 40_000, horizon=500, progress=False)
+        >>> tuning = clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 24_000, horizon=500, progress=False)
         >>> tuning.agent.startswith("EpsilonGreedy:epsilon="), tuning.score < tuning.default_score < 1
         (True, True)
-        >>> tuning.trials["agent"][0], tuning.sessions <= 40_000
+        >>> tuning.trials["agent"][0], tuning.sessions <= 24_000
         ('EpsilonGreedy', True)
     """
     check_workers(n_jobs)

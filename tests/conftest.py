@@ -51,13 +51,22 @@ def not_drawing() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other file of each figure is empty: for tests that read what is in the first."""
-    from clickgym.runner.reports import figures
+def drawing_only(wanted: str) -> Any:
+    """The other files of each figure are empty: for tests that read what is in one of them."""
 
-    drawn = figures.drawn
-    monkeypatch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == "svg" else b"")
+    def only() -> Iterator[None]:
+        from clickgym.runner.reports import figures
+
+        drawn = figures.drawn
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+            yield
+
+    return only
+
+
+only_svg, only_pdf = pytest.fixture(drawing_only("svg")), pytest.fixture(drawing_only("pdf"))
+only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
 
 
 undrawn = pytest.fixture(not_drawing)

@@ -5,6 +5,7 @@ The click model and the compiled agent are those of docs/own_models_and_agents.m
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -14,9 +15,12 @@ from pathlib import Path
 
 import polars
 import pytest
+from polars.testing import assert_frame_equal
 
+import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.command_line import main
+from clickgym.envs import Instance
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
@@ -242,6 +246,7 @@ def printed(shop):
     return python(shop, "-W", "error", shop / "everything.py", "one", "2").stdout
 
 
+@pytest.mark.slow  # in the quick tests, this process does what the tests below need
 def test_everything_in_a_script(shop, printed):
     assert list((shop / "cache").rglob("*.nbc")), "our kernels are kept"
     told = json.loads(printed)
@@ -258,15 +263,19 @@ def test_everything_in_a_script(shop, printed):
     assert len(set(regret)) == 5
     assert [value is None for value in told["shop"]] == [False] * 4 + [True] * 4, "regret is known where it is told"
     assert len(told["own"]) == 4
+    words = "run PBMRank-v0 --agents TopRank ownpkg.agents:TopRank ownpkg.agents:Optimist:credit=2 --horizon 200 --runs 2"
+    python(shop, "-m", "clickgym", *words.split(), "--out", "line")
+    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "line"))
+    assert line["regret"].to_list() == script.filter(env="PBMRank-v0")["regret"].to_list()
 
 
-@pytest.mark.slow  # in the quick tests, a filled cache is used by the commands below
+@pytest.mark.slow
 def test_everything_in_a_script_with_an_empty_and_a_filled_cache(shop, printed):
     assert python(shop, "-W", "error", shop / "everything.py", "two", "1").stdout == printed
 
 
-@pytest.mark.usefixtures("printed")
 def test_a_saved_agent_is_found_by_its_module(shop, monkeypatch):
+    python(shop, "-c", "from ownpkg.agents import Optimist; Optimist(4, 2, seed=0).save('own.npz')")
     with pytest.raises(ValueError, match="No module named 'ownpkg'"):
         CompiledAgent.load(shop / "work" / "own.npz", trust=True)
     monkeypatch.syspath_prepend(shop / "lib")
@@ -276,24 +285,24 @@ def test_a_saved_agent_is_found_by_its_module(shop, monkeypatch):
     forget()
 
 
-@pytest.mark.usefixtures("printed")
 def test_the_command_line_runs_own_agents_by_name(shop, command):
     names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
     printed = command("run", "PBMRank-v0", "--agents", *names, "--horizon", "200", "--runs", "2", "--out", "three").out
     assert all(name in printed for name in names)
-    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "three"))
-    script = script.filter(polars.col("env") == "PBMRank-v0")
-    assert line["regret"].to_list() == script["regret"].to_list()
+    line = polars.read_parquet(shop / "work" / "three" / "results.parquet")
+    assert_frame_equal(line, clickgym.sweep(["PBMRank-v0"], names, 200, 2).frame)
 
 
-@pytest.mark.usefixtures("printed")
 def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and_reports_them(shop, command):
-    words = ["run", "ownpkg:OwnRank-v0", "--instance", "own.json", "--agents", "TopRank", "ownpkg.agents:TopRank"]
+    users = importlib.import_module("ownpkg.models").FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)
+    Instance("own", {"Fading": users}, n_positions=2).save("own.json")
+    forget()
+    names = ["TopRank", "ownpkg.agents:TopRank"]
+    words = ["run", "ownpkg:OwnRank-v0", "--instance", "own.json", "--agents", *names]
     printed = command(*words, "--horizon", "200", "--runs", "2", "--out", "five").out
     assert "ownpkg:OwnRank-v0" in printed
-    script, line = (polars.read_parquet(shop / "work" / out / "results.parquet") for out in ("one", "five"))
-    own = script.filter(polars.col("env") == "ownpkg:OwnRank-v0")
-    assert line["regret"].to_list() == own["regret"].to_list()
+    line = polars.read_parquet(shop / "work" / "five" / "results.parquet")
+    assert_frame_equal(line, clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"]).frame)
     words = ["run", "ownpkg:Shop-v0:tells=false", "--agents", "ownpkg.agents:TopRank", "--horizon", "200", "--runs", "2"]
     printed = command(*words, "--out", "six").out
     assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in printed
@@ -318,7 +327,6 @@ print(table.filter(table["step"] == 200)["agent"].to_list())
 """
 
 
-@pytest.mark.usefixtures("printed")
 def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
     """Skipped where what runs notebooks is not installed: nbclient and ipykernel."""
     nbformat = pytest.importorskip("nbformat")
@@ -336,7 +344,6 @@ def test_classes_of_a_notebook_take_part_with_worker_processes(shop):
     assert "'__main__:Mine', '__main__:Mine', 'TopRank', 'TopRank'" in printed
 
 
-@pytest.mark.usefixtures("printed")
 def test_a_kernel_that_allocates_is_told_in_one_line(command):
     words = ["run", "PBMRank-v0", "--agents", "ownpkg.agents:Sorting", "--horizon", "200", "--runs", "2", "--out", "four"]
     told = command(*words, exit_code=2).err.splitlines()
@@ -349,6 +356,7 @@ def test_a_kernel_that_allocates_is_told_in_one_line(command):
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("printed")
 def test_who_does_not_have_the_package_does_not_need_it(shop):
     assert python(shop, "-c", STRANGER, with_package=False).stderr == ""

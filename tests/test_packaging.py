@@ -68,6 +68,7 @@ def test_every_package_is_listed():
     assert {".".join(folder.parts) for folder in folders} == set(PYPROJECT["tool"]["setuptools"]["packages"])
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
@@ -82,6 +83,7 @@ def sdist_names(distributions):
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_the_tests_read(sdist_names):
     """All that is in the checkout, so that the tests pass in an unpacked sdist as well."""
     beside = {file.relative_to(ROOT) for name in BESIDE for file in (ROOT / name).rglob("*") if file.is_file()}
@@ -90,6 +92,7 @@ def test_the_sdist_holds_what_the_tests_read(sdist_names):
     assert not [name for name in sdist_names if "__pycache__" in name]
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_the_wheel_is_made_from(sdist_names):
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= sdist_names
     assert {"runner/reports/page.html", "src/clickgym/core/page.css", "runner/reports/page.js"} <= sdist_names
@@ -114,7 +117,7 @@ def clean_python(distributions, tmp_path_factory):
     return python
 
 
-@pytest.mark.slow  # the quick tests look at what is in the wheel, and call the command that is installed
+@pytest.mark.slow  # the quick tests look for each package in the list of those that are shipped
 def test_the_wheel_works_in_a_clean_environment(clean_python):
     code = """
 import json, gymnasium as gym, clickgym

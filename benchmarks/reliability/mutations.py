@@ -46,7 +46,7 @@ from patches import Patch, Place
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT, WRITTEN = (Path(__file__).with_name(name) for name in ("equivalent.toml", "mutants.toml"))
-NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "results", "*.egg-info", "__pycache__")
+NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
 WITHOUT = 10
 """How many times the limit tests may take without a mutant, when they compile everything."""
 BUSY = 5
@@ -84,10 +84,11 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "session loop": [
         _aim(
-            "runner/loop runner/run envs/wrappers/regret",
+            "runner/loop runner/run",
             "test_meter test_engines",
             "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
         ),
+        _aim("envs/wrappers/regret", "test_meter test_vector_envs"),
         _aim("envs/session", "test_vector_envs"),
     ],
     "environments": [
@@ -100,8 +101,9 @@ MODULES: dict[str, list[Aim]] = {
     "sweep and results": [
         _aim(
             "runner/sweep runner/results",
-            "test_results_identity test_results test_sweep",
-            "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt",
+            "test_results_identity test_results test_reliability test_sweep",
+            "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt "
+            "and not ctrl_c and not full_disk",
         )
     ],
     "metrics": [
@@ -158,7 +160,11 @@ MODULES: dict[str, list[Aim]] = {
         _aim("agents/bubble_rank", "test_bubble_rank"),
         _aim("agents/cascade_nonstationary", "test_cascade_nonstationary"),
         _aim("agents/linear", "test_linear_agents"),
-        _aim("agents/position_based agents/position_based_ts", "test_position_based_agents"),
+        _aim(
+            "agents/position_based agents/position_based_ts",
+            "test_position_based_agents test_agent_mechanisms",
+            "position_based_agents or pbmucb",
+        ),
         _aim("agents/ranked_bandits", "test_ranked_bandits"),
     ],
     "interface of agents": [
@@ -409,6 +415,11 @@ def _patch(root: Path, module: str, mutant: Mutant) -> Patch:
 # ----------------------------------------------------------------------------------------------------- the copy and its runs
 
 
+def _not_copied(root: Path, folder: str, names: list[str]) -> set[str]:
+    """What tests do not need; among it the results of ``make run``, but not those that ship in other folders."""
+    return NOT_COPIED(folder, names) | ({"results"} if Path(folder) == root else set())
+
+
 class Copy:
     """A copy of a tree in a folder, where tests import the package from.
 
@@ -421,7 +432,7 @@ class Copy:
     def __init__(self, root: Path, work: Path, limit: int) -> None:
         self.work, self.limit, self.tree = work, limit, work / "tree"
         shutil.rmtree(self.tree, ignore_errors=True)
-        shutil.copytree(root, self.tree, ignore=NOT_COPIED)
+        shutil.copytree(root, self.tree, ignore=partial(_not_copied, root))
         links = self.tree / "links" / "clickgym"  # looks installed, and stands before the editable installation
         links.mkdir(parents=True)
         rooms = [self.tree / room for room in patches.ROOMS]

@@ -221,7 +221,7 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     values[1][:5] = 0.95
     reference = GLRReference(60, 3, "KL", 2000, exploration=exploration, delta=0.1)
     agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
-    agreed = follow(agent, {"": reference}, lambda session: CascadeModel(values[session // 500], 3), 1000)
+    agreed = follow(agent, {"": reference}, lambda session: CascadeModel(values[session // 400], 3), 750)
     assert agreed == {""}
 
 

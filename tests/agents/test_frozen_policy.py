@@ -62,7 +62,7 @@ def trained(name, env, **arguments):
     return made
 
 
-@pytest.mark.parametrize(("name", "actions"), [("PPO", "codes"), ("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores")])
+@pytest.mark.parametrize(("name", "actions"), [("PPO", "codes"), *slow(("SAC", "scores"), ("DQN", "lists"), ("PPO", "scores"))])
 def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
     env = WRAPPERS[actions](ClickEnv(SMALL), ITEMS)
     model = trained(name, env)

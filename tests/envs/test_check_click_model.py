@@ -196,7 +196,17 @@ def test_a_model_without_attraction_and_without_a_default_instance_passes():
     clickgym.check_click_model(Charming)
 
 
-@pytest.mark.parametrize(("model", "line"), FAULTS.items(), ids=lambda value: getattr(value, "__name__", ""))
+COMPILED = (Writable, ForgetsExamined, IgnoresCutoff, ClicksUnseen)
+"""Models with a kernel of their own, whose faults others of the same checks stand for."""
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        pytest.param(model, line, marks=[pytest.mark.slow] * (model in COMPILED), id=model.__name__)
+        for model, line in FAULTS.items()
+    ],
+)
 def test_a_fault_of_a_click_model_is_named_in_its_line(model, line):
     with pytest.raises(AssertionError) as caught:
         clickgym.check_click_model(model)

@@ -229,6 +229,14 @@ def test_a_single_run_has_no_interval():
     assert "(" not in str(found.overall)
 
 
+def test_a_single_run_beside_several_has_one():
+    several, single = artificial(ONE), artificial({"standard a": [0.2]}, "B")
+    found, _ = improvement(several, single)
+    assert found.low <= found.value <= found.high
+    both = standing(polars.concat([single, several.filter(polars.col("task") != "standard a")]))
+    assert both.overall.low <= both.overall.value <= both.overall.high
+
+
 def test_improvement_is_over_the_tasks_that_both_play():
     other = {"standard b": [0.6, 0.1], "change c": [0.3, 0.9], "change d": [1.0, 1.0]}
     found, common = improvement(artificial(ONE), artificial(other, "B"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
 import tomllib
+from collections import Counter
 from functools import cache, partial
 from pathlib import Path
 from statistics import median
@@ -188,6 +190,41 @@ def measured(script: str) -> str:
     return re.search(rf"<!-- start of {script} -->(.*?)<!-- end", MEASUREMENTS, flags=re.DOTALL)[1]
 
 
+def shares(sessions):
+    """Regret in percent of that of random lists, by agent: the mean over the runs of the sweep of learners."""
+    frame = Results(ROOT / "docs" / "sweeps" / "learners").frame.filter(step=sessions)
+    random = frame.filter(agent="Random").group_by("instance").agg(random=polars.col("regret").mean())
+    of_each = frame.join(random, on="instance").with_columns(share=100 * polars.col("regret") / polars.col("random"))
+    return dict(of_each.group_by("agent").agg(polars.col("share").mean()).iter_rows())
+
+
+def test_what_tuned_settings_gain(says):
+    late, early = shares(100_000), shares(20_000)
+    assert all(abs(late[name] - late[f"{name}:settings=tuned"]) < 1 for name in ("PPO", "DQN"))
+    assert round(LEARNERS["A2C"].tuned["learning_rate"] / LEARNERS["A2C"].settings["learning_rate"].default) == 6
+    assert not any(LEARNERS[name].tuned for name in ("SAC", "TD3", "MaskablePPO"))
+    assert says == {
+        f"RecurrentPPO loses {late['RecurrentPPO:settings=tuned']:.1f} % instead of {late['RecurrentPPO']:.1f} %, PPO and DQN "
+        f"about as much as before, and A2C {late['A2C:settings=tuned']:.1f} % instead of {late['A2C']:.1f} %",
+        "with a learning rate six times as large",
+        f"both settings of A2C lose the same ({early['A2C:settings=tuned']:.1f} % and {early['A2C']:.1f} %)",
+    }
+
+
+def test_which_settings_matter_most(says):
+    tuning = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))["tuning"]
+    mean, env = Counter(), gym.make("PBMRank-v0")
+    for name in LEARNERS:
+        proposed, tuned = (clickgym.make_agent(agent, env, seed=0) for agent in (tuning(name).agent, f"{name}:settings=tuned"))
+        assert repr(proposed) == repr(tuned)
+        mean.update({key: share / len(LEARNERS) for key, share in tuning(name).importances().items()})
+    (first, share), (second, other), (_, third) = mean.most_common(3)
+    assert says == {
+        f"`{first}` has an importance of {share:.2f} and `{second}`, the sessions from which each step learns, {other:.2f}; "
+        f"no other has more than {third:.2f}"
+    }
+
+
 def test_speeds_are_those_of_the_measurements(says):
     sessions = measured("sessions.py")
     compiled, python = (median(map(int, re.findall(rf"(\d+) {unit}", sessions))) for unit in ("ns", "µs"))
@@ -204,6 +241,11 @@ def test_speeds_are_those_of_the_measurements(says):
     assert all(abs(row[2] - row[4]) <= min(row[3], row[5]) for (agent, _), row in peers.items() if agent != "PDGD")
     memory = dict(re.findall(r"a session, `(\w+)` +\| +(\d+) ns", measured("users_with_memory.py")))
     inside = re.search(r"64 × 4, 128, 4, 0\.001 +\| +[\d,]+ \((\d)%\)", measured("rl.py"))[1]
+    row = r"\| (\S+) +\| +(\d+) µs \| +(\d+)% \| +(\d+)% \| +\d+% \| +(\d+)%"
+    learners = {name: tuple(map(int, cells)) for name, *cells in re.findall(row, measured("learners.py"))}
+    assert set(LEARNERS) < set(learners)
+    around = [environment + wrappers for _, environment, wrappers, _ in learners.values()]
+    steps = [part for *_, part in learners.values()]
     million = 1000 / compiled
     link = "https://github.com/clickgym/clickgym/blob/main/benchmarks/README.md"
     assert says == {
@@ -215,6 +257,9 @@ def test_speeds_are_those_of_the_measurements(says):
         "runs of each lie in each other's 95 % intervals",
         f"takes {memory['CascadeVI']} ns, less than one of the bandits, {memory['CascadeKLUCB']} and {memory['PerState']} ns",
         f"PPO spends {inside} % of its time",
+        f"Gradient steps take {min(steps)} to {max(steps)} % of the time, the environment with all its wrappers "
+        f"{min(around)} to {max(around)} %",
+        f"SBX's takes {learners['sbx:PPO'][0]} µs a session instead of {learners['PPO'][0]}",
     }
 
 

@@ -224,3 +224,15 @@ def test_a_loop_of_cleanrls_style_learns(tmp_path):
     ppo, random = (float(number.replace(",", "")) for number in re.findall(r"regret +([\d,]+)", printed))
     assert "in 9,984 sessions" in printed
     assert ppo < 0.6 * random
+
+
+@needs_rl
+def test_the_evaluation_of_the_page_on_generic_rl(tmp_path):
+    """The example as it stands. Rule: the mean return of ten episodes is above 85 % of the best. Null: the policy has learned
+    nothing, and earns what random lists earn, 61 %, within 3 % (six standard errors)."""
+    page = (ROOT / "docs" / "rl.md").read_text(encoding="utf-8")
+    (code,) = (code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "evaluate_policy" in code)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    numbers = re.fullmatch(r"(\d+) ± \d+ of (\d+) clicks; the callback's best mean: (\d+)\n", done.stdout)
+    mean, best, of_callback = map(int, numbers.groups())
+    assert 0.85 * best < min(mean, of_callback) <= max(mean, of_callback) < 1.05 * best

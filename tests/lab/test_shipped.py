@@ -201,14 +201,16 @@ def test_sweeps_that_ship_come_out_again(name):
     assert sum(file.stat().st_size for file in (SWEEPS / name).iterdir()) < 400_000
     if not all(env in ENVIRONMENTS for env in shipped.config["envs"]):
         pytest.skip("its users are made of data that do not ship")
-    again = sweep(shipped.config["envs"], compiled, shipped.config["horizon"], 1, seed=shipped.config["seed"]).frame
+    config = shipped.config
+    again = sweep(config["envs"], compiled, config["horizon"], 1, seed=config["seed"], instances=config["instances"]).frame
     there = shipped.frame.filter(polars.col("agent").is_in(compiled), run=0)
     assert_frame_equal(again, there.select(again.columns), check_row_order=False)
 
 
 def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
-    drawn = dict(runpy.run_path(str(ROOT / "docs" / "make_pages.py"))["figures"]())
-    named = {ROOT / "docs" / f"{name}.png" for name in ("leaderboard", *(folder.name for folder in SWEEPS.iterdir()))}
+    script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
+    drawn = dict(script["figures"]())
+    named = {ROOT / "docs" / f"{name}.png" for name in ("leaderboard", *script["SHOWN"])}
     assert set(drawn) == {*(ROOT / "docs" / "studies").glob("*.png"), *named}
     for file, figure in drawn.items():
         figure.savefig(tmp_path / file.name, dpi=110)

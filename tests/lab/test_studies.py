@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html.parser
+import io
 import json
 import math
 import operator
@@ -25,7 +26,7 @@ from clickgym.envs import load_instance
 from clickgym.lab.shipped import Shipped
 from clickgym.lab.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym.lab.studies.li2019_bubble import random_lists
-from clickgym.lab.studies.play import by_setting, conclude, draw, judge, plan, read_study
+from clickgym.lab.studies.play import _setting, by_setting, conclude, draw, judge, plan, read_study
 from clickgym.lab.studies.plots import LOOKS, grid, look_of
 from clickgym.lab.studies.rehearsal import invented, rehearse
 from clickgym.lab.studies.study import Curves, Estimate, Finding, Statement, estimate
@@ -184,8 +185,11 @@ def test_a_study_is_judged_drawn_and_written_from_tables_alone(tmp_path, monkeyp
     smaller(monkeypatch, name)
     plans = plan([name], 1e-9, ["yandex-9982", "yandex-9"])
     results = [results_of(name, planned, tmp_path) for planned in plans]
-    found = conclude(name, results, tmp_path, Console(quiet=True))
+    printed = io.StringIO()
+    found = conclude(name, results, tmp_path, Console(file=printed, width=500))
     written = check_files(tmp_path, name)
+    (setting,) = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["settings"]
+    assert [cell for row in setting.get("table", []) for cell in row if cell not in printed.getvalue()] == []
     assert [row["measured"] for row in written] == [finding.measured for _, finding in found]
     assert [row["supported"] for row in written] == [finding.verdict for _, finding in found]
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
@@ -229,6 +233,19 @@ def check_page(text, name, found, plans):
     assert picture["alt"]
     (policy,) = (attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@pytest.mark.parametrize(
+    ("queries", "setting"),
+    [
+        (None, "shipped"),
+        (["yandex-9"], "yandex"),
+        (["yandex-990", "yandex-9982", "yandex-9"], "yandex"),
+        (["yandex-9", "linear:seed=1"], "own"),
+    ],
+)
+def test_queries_are_named_by_what_their_names_begin_with(queries, setting):
+    assert _setting(queries) == setting
 
 
 def test_the_page_of_two_sets_of_queries_shows_both(tmp_path, capsys):

@@ -113,6 +113,14 @@ def test_numbers_of_labels_grow_with_the_dictionary():
     assert numbers.of(np.array([7, 5])).tolist() == [len(index) - 1, 1]
 
 
+def test_the_table_of_numbers_is_never_more_than_half_full():
+    """A full one would be searched for ever."""
+    numbers, keys = Numbers({}, pair=False), np.arange(60_000)
+    for part in np.split(keys, 3):
+        assert numbers.of(part).tolist() == part.tolist()
+        assert 2 * (numbers.table >= 0).sum() <= len(numbers.table)
+
+
 @pytest.mark.parametrize(
     ("label", "pair", "key"),
     [(b"0", False, 0), (b"00", False, None), (b"9" * 18, False, 10**18 - 1), (b"9" * 19, False, None), (b"3-2", False, None),

@@ -95,6 +95,7 @@ def test_a_log_of_one_list_recommends_nothing():
     assert "The log never showed this list as a whole" in found.against["Overlap"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_small_log_recommends_nothing():
     found = decide(log_of(ALL, 200), **QUICK)
     assert (found.verdict, found.recommended) == ("unknown", None)
@@ -112,6 +113,7 @@ def test_what_is_best_already_is_kept():
     assert found.headline == "Keep the list in production"
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(("reward", "cutoff"), [("any_click", 2), ("satisfaction", None)])
 def test_other_rewards_and_fewer_positions(log, reward, cutoff):
     found = decide(log, reward=reward, cutoff=cutoff, **QUICK)
@@ -126,7 +128,7 @@ def test_other_rewards_and_fewer_positions(log, reward, cutoff):
 
 
 def test_the_seed_decides(log):
-    first, again, other = (decide(log[:2000], seed=seed, **QUICK) for seed in (1, 1, 2))
+    first, again, other = (decide(log[:1200], seed=seed, **QUICK) for seed in (1, 1, 2))
     assert len(first.believed) > 1
     assert json.dumps(to_dict(first)) == json.dumps(to_dict(again)) != json.dumps(to_dict(other))
 
@@ -191,6 +193,16 @@ def test_a_change_over_time_is_told(decision, log):
     assert re.search(r"the clicks per session went from 0\.\d+ to 1\.\d+, by more than 3 standard errors", told)
 
 
+def test_another_share_of_the_most_frequent_list_is_told(decision, log):
+    """Of three lists one is as rare throughout, and all earn the same."""
+    lists = np.array(ALL[:3])[np.r_[np.repeat([0, 1, 2], [600, 300, 100]), np.repeat([0, 1, 2], [400, 500, 100])]]
+    changed = ClickLog(lists, np.tile([[1, 0, 0], [0, 0, 0]], (1000, 1)), np.zeros(2000), log.item_labels, ("shoes",))
+    told = objections(decision, changed)["Changes over time"]
+    assert told.startswith(
+        "From the first half of the log to the second the share of the most frequent list went from 60.0% to 40.0%,"
+    )
+
+
 def test_one_query_of_several_is_told(log):
     log, other = log[:1200], log_of(ALL, 100, seed=2, query="hats")
     both = ClickLog(
@@ -224,8 +236,8 @@ def file(log, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def written(file):
-    """The folder that the command wrote, and what it printed."""
+def written(file, only_pdf_here):
+    """The folder that the command wrote, and what it printed; the page has its pictures."""
     out, printed = file.parent / "written", io.StringIO()
     words = ["--agents", "TopRank", "EpsilonGreedy:epsilon=0.2", "--horizon", "2e3", "--runs", "1", "--out", str(out)]
     with contextlib.redirect_stdout(printed):
@@ -298,6 +310,7 @@ def test_a_query_of_a_few_sessions_is_refused():
         decide(log_of(ALL, 1), **QUICK)
 
 
+@pytest.mark.slow
 def test_the_real_sample(data_folder, tmp_path):
     """What the documentation tells: no model fits, and no list that was logged often earned more than the one in production."""
     name = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"

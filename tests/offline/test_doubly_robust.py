@@ -118,6 +118,11 @@ def test_sessions_are_predicted_by_a_model_of_the_other_half():
         np.testing.assert_allclose((values[half], weights[half]), wanted, rtol=1e-12)
 
 
+def test_two_sessions_predict_each_other():
+    log, both = click_log([[0, 1], [1, 0]], [[1, 0], [0, 0]]), UniformPolicy(2, 2)
+    assert np.isfinite(evaluate(log, both, "dr", logging=both, bootstrap=5).value)
+
+
 def test_an_item_that_the_other_half_lacks_is_attractive_with_one_half():
     log = ClickLog([[0, 1], [1, 0], [0, 1], [2, 0]], [[1, 0], [0, 1], [0, 0], [1, 0]], [0] * 4, tuple("abc"), ("q",))
     fitted = PBMEstimator().fit(log[:3])

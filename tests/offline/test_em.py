@@ -27,8 +27,8 @@ PER_QUERY = {
     "UBM per query": lambda *n: UBMEstimator(*n, per_query=True),
 }
 MAKERS = {name: ALL[name] for name in EM} | PER_QUERY
-LONG = ("DCM EM", "PBM per query")
-"""Of which the real log takes a second each, as of two others that stand for them."""
+LONG = ("DCM EM", "PBM per query", "UBM per query")
+"""Of which the real log takes a second each, as of others that stand for them."""
 
 
 # --------------------------------------------------------------------------------------------------- equal sessions

@@ -77,6 +77,12 @@ def held_out_score(path):
     return PBMEstimator(1000, 1e-7).fit(train).score(test)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_at_least_one_session_is_held_out_and_one_is_not(share):
+    log = ClickLog([[0], [1]], [[0], [1]], [0, 0], ("a", "b"), ("q",))
+    assert [len(part) for part in hold_out(log, share)] == [1, 1]
+
+
 def test_several_queries_go_to_a_folder(log_file, tmp_path, capsys):
     words = ["fit", str(log_file), "--model", "SDBN", "--queries", "some/times", "often", "--test-share", "0"]
     assert main([*words, "--out", str(tmp_path / "queries")]) == 0

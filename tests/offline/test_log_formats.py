@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow import slow
 
 from clickgym.command_line import main
 from clickgym.envs.instances import load_instance
@@ -185,7 +186,7 @@ def test_frames_of_pandas():
 # ------------------------------------------------------------------------------------------------------------ rows in any order
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", [*slow("csv"), "parquet"])
 def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
     rng = np.random.default_rng(0)
     known = {"propensities": rng.random((300, 4)), "list_propensities": rng.random(300), "context": rng.random((300, 4, 2))}

@@ -696,7 +696,7 @@ def read_mutated(path, text, n_inputs, reader, slow, content_of, refusals):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("n_inputs", [200, pytest.param(26_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_inputs", [100, pytest.param(26_000, marks=pytest.mark.slow)])
 def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name, n_inputs):
     reader, slow, content_of, text = FORMATS[name]
     path = tmp_path / "log.csv"

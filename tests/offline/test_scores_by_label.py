@@ -29,3 +29,13 @@ def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(n
         return
     swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
     assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
+    """In the order of labels "b" lies between the two items of "p", which are clicked never and always."""
+    lists = np.tile([[0, 2], [1, 3]], (20, 1))
+    log = ClickLog(lists, np.tile([[0, 1], [1, 0]], (20, 1)), np.tile([0, 1], 20), tuple("abcd"), ("p", "q"))
+    estimator = MODEL_ESTIMATORS[name].create().fit(log)
+    elsewhere, nowhere = (ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz")
+    np.testing.assert_array_equal(estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere))

@@ -7,13 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
 from clickgym.envs import kernel
 
+# Of agents that differ in what they estimate only, one stands for the others.
+TYPICAL = (
+    "CascadeTS", "CascadeKLUCB", "GLRCascadeUCB", "CascadeSWUCB", "PBMPIE", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
+    "UniRank", "GRAB", "RankedExp3", "RankedKLUCB", "PDGD", "UBMLinUCB", "PerState",
+)  # fmt: skip
+EVERY = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 
-@pytest.mark.parametrize("name", [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS])
+
+@pytest.mark.parametrize("name", [*TYPICAL, *slow(*(name for name in EVERY if name not in TYPICAL))])
 def test_the_agents_of_the_package_keep_to_the_interface(name):
     clickgym.check_agent(name)
 

@@ -130,6 +130,7 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command goes on from there"
 
 
+@pytest.mark.slow  # `tests/core/test_kernels.py` has it of the kernels of an environment
 def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
     for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # where the three systems keep caches
         monkeypatch.setenv(name, str(tmp_path))

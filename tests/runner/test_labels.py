@@ -122,6 +122,7 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
 # --------------------------------------------------------------------------------------------------------------- results
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeds_hang_on_the_label_as_in_python(here):
     from_python = clickgym.sweep(
         {"easy users": ("PBMRank-v0", {"instance": "uniform:seed=3"}), "CMRank-v0": "CMRank-v0"},

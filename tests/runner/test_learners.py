@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 import time
+from functools import partial
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -321,6 +322,48 @@ def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(ImportError, match=r'pip install "clickgym\[tensorboard\]"'):
         clickgym.run(quick("PPO"), ClickEnv(SMALL), 10, tensorboard=tmp_path)
+
+
+# -------------------------------------------------------------------------------------------------------- tuned settings
+
+
+@by_name
+def test_tuned_settings_go_by_name(name: str) -> None:
+    env = gym.make("PBMRank-v0")
+    agent = clickgym.make_agent(f"{name}:settings=tuned", env, seed=0)
+    tuned, defaults = LEARNERS[name].tuned, clickgym.make_agent(name, env, seed=0).hyperparameters
+    assert set(tuned) <= set(LEARNERS[name].search_space)
+    assert agent.hyperparameters == {**defaults, **{key: agent.hyperparameters[key] for key in tuned}}
+    assert repr(agent) == repr(LEARNERS[name](10, 5, seed=0, **tuned))
+    assert (repr(agent) == repr(LEARNERS[name](10, 5, seed=0))) == (not tuned)  # where no trial was better
+
+
+def test_what_is_given_beside_tuned_settings_stays() -> None:
+    agent = clickgym.make_agent("A2C", gym.make("PBMRank-v0"), settings="tuned", n_envs=3, actions="scores")
+    assert (agent.n_envs, agent.actions) == (3, "scores")
+    assert agent.hyperparameters["learning_rate"] == LEARNERS["A2C"].tuned["learning_rate"]
+
+
+def test_tuned_settings_in_a_sweep(tmp_path: Path) -> None:
+    spec = "A2C:settings=tuned,n_envs=4"
+    by_name = clickgym.sweep(["PBMRank-v0"], [spec, "Random"], 40, 1, out=tmp_path, n_jobs=1).frame
+    as_object = clickgym.sweep(["PBMRank-v0"], [partial(LEARNERS["A2C"], settings="tuned", n_envs=4)], 40, 1, n_jobs=1).frame
+    assert as_object["agent"].unique().to_list() == [spec]
+    assert as_object["regret"].to_list() == by_name.filter(agent=spec)["regret"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("A2C:settings=best", r"A2C: unknown settings 'best' \(there is: tuned\); without settings it has its defaults"),
+        ("PPO:settings=tuned,protocol=meta", "PPO: settings='tuned' are for protocol='online'; with 'meta' leave them out"),
+        ("TopRank:settings=tuned", "TopRank: unknown hyper-parameter 'settings'"),
+        ("sb3_contrib:TRPO:settings=tuned", "TRPO: unknown hyper-parameter 'settings'"),
+    ],
+)
+def test_tuned_settings_that_there_are_not(spec: str, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        clickgym.make_agent(spec, gym.make("PBMRank-v0"), horizon=100, seed=0)
 
 
 # --------------------------------------------------------------------------------------------------- classes of one's own

@@ -154,6 +154,18 @@ def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_p
     assert_frame_equal(sweep(names, agents, "b"), by_name)
 
 
+def test_what_stands_in_the_script_reaches_worker_processes(tmp_path, monkeypatch):
+    names = {"__name__": "__main__"}
+    exec(MINE.partition("class MineModel")[0], names)
+    monkeypatch.setattr(sys.modules["__main__"], "TopRank", names["TopRank"], raising=False)
+    agents, envs = [functools.partial(names["TopRank"], shift=2), "Random"], {"made": lambda: a_function(0.2)}
+    alone, workers = (sweep(envs, agents, tmp_path / str(n_jobs), n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert_frame_equal(alone, workers)
+    config = read_results(tmp_path / "2")[2]
+    assert config["agents"] == ["__main__:TopRank:shift=2", "Random"]
+    assert config | {"made": ""} == read_results(tmp_path / "1")[2] | {"made": ""}
+
+
 def test_a_label_of_a_mapping_stands_for_what_it_is_given(tmp_path):
     factory = functools.partial(a_function, gap=0.2)
     named = "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]"
@@ -233,7 +245,7 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("with_source", [True, *slow(False)])
+@pytest.mark.parametrize("with_source", slow(True, False))
 def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp_path, with_source):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if with_source else ["-c", SCRIPT]
@@ -247,6 +259,7 @@ def test_what_stands_in_a_script_reaches_worker_processes_and_is_known_again(tmp
     assert (three[1]["engine"] == "python").all()
 
 
+@pytest.mark.slow  # `tests/test_own_package.py` has an id of a module on the command line, in its own process
 def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp_path, monkeypatch):
     (tmp_path / "fresh_mine.py").write_text(MINE)
     parameters = "attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"

@@ -1,26 +1,30 @@
-"""What two agents are compared by: the regret at the last step, over several runs of each."""
+"""What agents are compared by: the regret at the last step, over several runs of each."""
 
 from __future__ import annotations
 
 import polars
 import pytest
 
-from clickgym.runner.summaries import pairwise
+from clickgym.runner import summaries
+from clickgym.runner.summaries import pairwise, summary
+
+
+def at_step_10(regrets):
+    """A table of one step from ``{agent: regrets of runs}``."""
+    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
+    return polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
 
 
 @pytest.mark.parametrize("regrets", [{"a": [1.0], "b": [900.0, 901.0, 905.0]}, {"a": [1.0, 2.0, 2.5], "b": [900.0]},
                                      {"a": [1.0, 1.0, 1.0], "b": [900.0]}, {"a": [1.0], "b": [900.0, 900.0]}])  # fmt: skip
 def test_a_single_run_is_compared_with_nothing(regrets):
-    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
-    (row,) = pairwise(polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")).iter_rows(named=True)
+    (row,) = pairwise(at_step_10(regrets)).iter_rows(named=True)
     assert (row["better"], row["worse"], row["p"], row["differ"]) == ("a", "b", None, None)
 
 
 def test_a_single_run_does_not_burden_the_tests_of_others():
     """Holm's correction counts the tests that are made: of three agents two have several runs."""
-    regrets = {"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 7.0], "c": [6.0]}
-    rows = [("E", agent, run, 10, regret) for agent, runs in regrets.items() for run, regret in enumerate(runs)]
-    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret"], orient="row")
+    table = at_step_10({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 7.0], "c": [6.0]})
     alone = pairwise(table.filter(polars.col("agent") != "c"))["p"].item()
     assert pairwise(table).filter(polars.col("p").is_not_null())["p"].item() == alone
 
@@ -39,3 +43,21 @@ def test_the_last_step_decides_and_no_earlier_one():
     for each in (table, table.sort("step", descending=True)):
         (row,) = pairwise(each).iter_rows(named=True)
         assert (row["better"], row["worse"], row["difference"]) == ("a", "b", pytest.approx(160 / 3 - 2))
+
+
+def test_a_chance_of_the_level_itself_is_no_difference(monkeypatch):
+    table = at_step_10({"a": [1.0, 2.0], "b": [4.0, 9.0]})
+    p = pairwise(table)["p"].item()
+    for level, differ in ((p, False), (p * (1 + 1e-12), True)):
+        monkeypatch.setattr(summaries, "LEVEL", level)
+        assert pairwise(table)["differ"].item() is differ
+
+
+def test_a_summary_is_of_the_last_step_and_by_session():
+    rows = [("E", "a", run, step, step / 2, 3.0 * step) for run in range(2) for step in (5, 10)]
+    table = polars.DataFrame(rows, ["env", "agent", "run", "step", "regret", "reward"], orient="row")
+    timings = polars.DataFrame(
+        [("E", "a", run, "compiled", 1e-8) for run in range(2)], ["env", "agent", "run", "engine", "seconds"], orient="row"
+    )
+    (row,) = summary(table, timings).iter_rows(named=True)
+    assert (row["regret"], row["reward"], row["runs"], row["ns_per_session"]) == (5.0, 3.0, 2, pytest.approx(1.0))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.runner.reports.figures import COLOURS
@@ -76,6 +77,14 @@ def test_a_run_of_unknown_regret_shows_its_reward():
     assert axes.lines[0].get_ydata().tolist() == [0.5, 5.0, 50.0]
 
 
+def test_a_figure_is_shown_where_pyplot_cannot_be_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    picture, size = clickgym.run("Random", "PBMRank-v0", 100, seed=0).plot()._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert size["width"] > 300
+
+
+@pytest.mark.slow
 def test_a_notebook_shows_figures_without_pyplot():
     script = """
 import sys, clickgym
@@ -224,7 +233,9 @@ def test_linear_axes_show_the_first_sessions_and_who_never_loses(results):
     assert len(axes.lines[0].get_xdata()) == len(results.config["checkpoints"])
 
 
+@pytest.mark.parametrize("results", ["returned", *slow("folder", "frame")], indirect=True)
 def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
+    results = results.select(AGENTS[:2], ENVS[1:])
     for name, start in (("regret.pdf", b"%PDF"), ("regret.svg", b"<?xml"), ("regret.PNG", b"\x89PNG")):
         figure = results.plot(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)

@@ -210,6 +210,7 @@ WRITERS = [  # and the file that is named first
 REFUSED = "cannot be written: the file is larger than the system allows: .*B are needed"
 
 
+@pytest.mark.slow
 def test_every_command_and_function_that_cannot_write_says_so_in_one_line(here):
     """A limit to the size of files refuses as a full disk does, and needs no privileges."""
     sweep("a", ["Random"], runs=1)

@@ -416,6 +416,7 @@ def test_report_of_nothing_is_refused(tmp_path, capsys):
     assert "is not a results folder" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("only_svg")
 def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
     # A closing tag, an emoji and a formula, to those who read them so.
     name, folder = r"odd_names:A:note=[/x]$\frac$", tmp_path / "out:x:"
@@ -526,6 +527,7 @@ def test_each_instance_by_itself_in_all_forms(plain, tmp_path, capsys):
     assert "over the 1 pair of an environment and instance" in page
 
 
+@pytest.mark.usefixtures("only_pdf")
 def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsys):
     assert main(["report", str(plain), "--out", str(tmp_path), "--pdf"]) == 0
     assert "regret.png, regret.svg, regret.pdf, summary.csv" in capsys.readouterr().out
@@ -537,6 +539,7 @@ def test_the_figure_of_a_paper_is_a_pdf_of_truetype_fonts(plain, tmp_path, capsy
     assert (tmp_path / "again" / "regret.pdf").read_bytes() == content  # no time of writing stands in it
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_svg")
 def test_linear_axes_hold_for_figure_and_page(plain, tmp_path):
     pages = {axes: report(plain, tmp_path / axes, f"--{axes}") for axes in ("log", "linear")}

@@ -347,6 +347,12 @@ def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, cap
     assert "config.json says what is run; --runs cannot be given with it" in capsys.readouterr().err
 
 
+def test_workers_for_a_configuration_that_is_run_again_are_counted_before_any_work(mixed, tmp_path):
+    with pytest.raises(ValueError, match="n_jobs is 0; expected a number of workers"):
+        sweep_again(mixed / "config.json", out=tmp_path / "again", n_jobs=0)
+    assert not (tmp_path / "again").exists()
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_folders_merge_into_that_of_one_sweep(whole, tmp_path, capsys):
     sweep(tmp_path / "a", agents=AGENTS[:1])

@@ -117,6 +117,26 @@ def test_seeds_come_from_names():
 # --------------------------------------------------------------------------------------------------------------- resuming
 
 
+def test_a_killed_sweep_goes_on_with_what_is_finished(tmp_path, own_agent):
+    words = f"['PBMRank-v0'], ['Random', '{own_agent}', '{own_agent}:nap=0.003'], 200, 2, seed=5, n_jobs=1"
+    code = f"import clickgym, sys; clickgym.sweep({words}, out=sys.argv[1])"
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "killed"], start_new_session=True)
+    while len(list((tmp_path / "killed" / "cells").glob("*.parquet"))) < 4:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = {file: file.stat().st_mtime_ns for file in (tmp_path / "killed" / "cells").glob("*.parquet")}
+    assert len(finished) < 6
+    undisturbed, resumed = (
+        eval(f"clickgym.sweep({words}, out=out)", {"clickgym": clickgym, "out": tmp_path / name}).frame
+        for name in ("whole", "killed")
+    )
+    assert_frame_equal(resumed, undisturbed)
+    assert all(file.stat().st_mtime_ns == written for file, written in finished.items())
+
+
+@pytest.mark.slow
 def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
     arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.002'], 200, 5, seed=5, n_jobs=2"
     code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
@@ -302,6 +322,7 @@ def test_memory_does_not_grow_with_the_horizon(tmp_path):
     assert peak(1_000_000) < peak(10_000) + 200_000
 
 
+@pytest.mark.slow  # `tests/runner/test_cli.py` has it of the command line
 def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # tests in the background may ignore it

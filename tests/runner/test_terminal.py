@@ -132,7 +132,10 @@ def described(name, positions):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("words", ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show yandex-990"])
+@pytest.mark.parametrize(
+    "words",
+    ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show lagree2016-small", *slow("show yandex-990")],
+)
 def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # into which `fit` writes
     words = {
@@ -154,7 +157,7 @@ def test_at_eighty_columns_the_engine_is_there(width, printed, results):
     assert "4,231 ± 39" in out or re.search(r"\d,\d{3} ± \d+", out)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [*[*STUDIES][:4], *slow(*[*STUDIES][4:])])
 def test_a_study_is_shown_at_any_width(name, printed):
     unlimited = printed(["show", name])
     for width in WIDTHS:

@@ -334,7 +334,7 @@ def test_the_figure_has_a_panel_for_each_hyperparameter(reference):
     assert points == len(reference.trials)
     assert len(panel.containers) == 1  # the final, with its intervals
     three = tune(
-        Pair, budget=9000, horizon=50, search_space={"low": [-2, -1], "name": ["a", "b"], "wide": [None, [1, 2]]}
+        Pair, budget=2000, horizon=20, search_space={"low": [-2, -1], "name": ["a", "b"], "wide": [None, [1, 2]]}
     ).plot()
     assert [axes.get_xlabel() for axes in three.axes] == ["low", "name", "wide"]
     assert [text.get_text() for text in three.axes[2].get_xticklabels()] == ["null", "[1,2]"]
@@ -350,6 +350,7 @@ def test_what_a_notebook_shows(reference):
 WORDS = ["--environments", "PBMRank-v0", "--horizon", "100", "--runs", "2", "--budget", "6e3", "--jobs", "1"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     assert main(["tune", "EpsilonGreedy", *WORDS, "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
@@ -365,6 +366,7 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     assert len(document["trials"]) == len(reference.trials)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
     file = tmp_path / "experiment.toml"
     file.write_text('envs = ["PBMRank-v0"]\nhorizon = 100\n[tune]\nagent = "EpsilonGreedy"\nbudget = 6e3\nruns = 2\n')
@@ -395,7 +397,7 @@ def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
         (["EpsilonGreedy", *WORDS[2:]], "Missing option '--environments'"),
         (["file.toml", *WORDS], "file.toml says what is run; --environments cannot be given with it"),
         (["EpsilonGreedy:epsilon={0.1..2}", *WORDS], "EpsilonGreedy cannot be searched with epsilon = 2.0"),
-        (["mine:Missing", *WORDS], "there is no module 'mine'"),
+        (["nowhere_to_be:Missing", *WORDS], "there is no module 'nowhere_to_be'"),
     ],
 )
 def test_bad_words_are_named_in_a_line(tmp_path, capsys, words, message):
@@ -405,6 +407,7 @@ def test_bad_words_are_named_in_a_line(tmp_path, capsys, words, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_help_loads_neither_the_tuner_nor_optuna():
     code = (
         "import sys\nfrom clickgym.command_line import main\nmain(['--help'])\n"
