@@ -9,7 +9,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -25,13 +24,12 @@ from ..core.checks import (
     check_within,
     generator,
     numbers,
-    short,
 )
 from ..core.files import parse_json, read_arrays, write_whole
 from ..core.kernels import kernel, specialise, static_kernels
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
-from .codes import NOT_SHOWN, VOID
+from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
 
 __all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
@@ -46,9 +44,6 @@ FORMAT = 2
 
 MAX_OPEN = 1_000_000
 """Displays that may wait for their clicks."""
-
-LARGEST_ID = 2**62
-"""Beyond every id of a log."""
 
 LARGEST_FEATURE = 1e6
 """Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
@@ -335,7 +330,7 @@ class CompiledAgent(Agent):
             self.keep_open()
             shown = self._recall(record)
         if number is not None and self._replaced.any():
-            codes = _with_void(codes, number <= self._replaced[shown])
+            codes = with_void(codes, number <= self._replaced[shown])
         self.update_kernel(self.state, *arguments, shown, codes)
         if shown is self.ranking:
             self.ranking[0] = -1
@@ -352,8 +347,7 @@ class CompiledAgent(Agent):
                 is learned.
 
         Example:
-            >>> from types import SimpleNamespace
-            >>> from clickgym.agents import CascadeTS
+            >>>             >>> from clickgym.agents import CascadeTS
             >>> agent = CascadeTS(3, 2, seed=0)
             >>> agent.learn(SimpleNamespace(rankings=[[0, 1], [2, -1]], clicks=[[0, 1], [1, -1]]))
             >>> agent.state.examined.tolist()
@@ -361,7 +355,7 @@ class CompiledAgent(Agent):
         """
         if self.learns_from != ANY_LIST:
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
-        rankings, codes = self._checked_log(log)
+        rankings, codes = codes_of_log(log, self.n_items, self.n_positions)
         self.keep_open()
         specialise(_learn, count_display=self.count_kernel, update=self.update_kernel)(self.state, rankings, codes)
         self.display += len(rankings)
@@ -465,70 +459,19 @@ class CompiledAgent(Agent):
         return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
 
     def _codes(self, clicks: ArrayLike, void: ArrayLike | None) -> NDArray[np.int8]:
-        """Clicks as kernels read them: 0 or 1, with `VOID` added, or `NOT_SHOWN`."""
-        given = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
-        values = given.tolist()
-        if given.shape != (self.n_positions,) or not (set(values) <= {0, 1} or self._are_of_prefix(values)):
-            raise ValueError(
-                f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions"
-                + ("" if self.learns_from == LAST_DISPLAY else ", or -1 from the first one that was not shown to the last")
-            )
-        codes = given.astype(np.int8)
-        codes[codes < 0] = NOT_SHOWN
-        if void is not None:
-            if self.learns_from == LAST_DISPLAY:
-                raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
-            codes = _with_void(codes, self._checked_flags("void", void, self.n_positions))
-        return codes
-
-    def _are_of_prefix(self, clicks: list[int]) -> bool:
-        """Whether clicks are 0 or 1 from the top, and -1 from a position on."""
-        n_shown = len(clicks) - clicks.count(-1)
-        return self.learns_from != LAST_DISPLAY and set(clicks[:n_shown]) <= {0, 1}
-
-    def _checked_log(self, log: Any, n_items: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """Lists and codes ``(n, K)`` of a log; where nothing was shown the list has a 0, which stands for nothing."""
-        rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
-        if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > self.n_positions:
-            raise ValueError(
-                f"the log has rankings {rankings.shape} and clicks {clicks.shape}; "
-                f"expected both to be (sessions, positions), with at most {self.n_positions} positions"
-            )
-        n_items = n_items or self.n_items
-        shown = (clicks >= 0) & (rankings >= 0)
-        hidden = np.flatnonzero((shown[:, 1:] > shown[:, :-1]).any(axis=1))
-        wrong = np.flatnonzero(~np.isin(clicks, (-1, 0, 1)).all(axis=1))
-        strange = np.flatnonzero(((rankings < -1) | (rankings >= n_items)).any(axis=1))
-        distinct = np.sort(np.where(shown, rankings, -1 - np.arange(rankings.shape[1])), axis=1)
-        twice = np.flatnonzero((distinct[:, 1:] == distinct[:, :-1]).any(axis=1))
-        for rows, why in (
-            (wrong, "has clicks other than 0, 1 and -1"),
-            (hidden, "has a position shown below one that was not"),
-            (strange, f"shows an item outside of 0..{n_items - 1}"),
-            (twice, "shows an item twice"),
-        ):
-            if len(rows):
-                raise ValueError(f"session {rows[0]} of the log {why}: {rankings[rows[0]]}, clicks {clicks[rows[0]]}")
-        lists = np.zeros((len(rankings), self.n_positions), np.int64)
-        codes = np.full(lists.shape, NOT_SHOWN, np.int8)
-        columns = rankings.shape[1]
-        lists[:, :columns] = np.where(shown, rankings, 0)
-        codes[:, :columns] = np.where(shown, clicks, NOT_SHOWN)
-        return lists, codes
+        """Clicks as kernels read them."""
+        any_time = self.learns_from != LAST_DISPLAY
+        if void is not None and not any_time:
+            raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
+        return codes_of(clicks, void, self.n_positions, cut_off=any_time)
 
     def _checked_candidates(self, candidates: ArrayLike) -> NDArray[np.bool_]:
         if self.rank_available_kernel is None:
             raise ValueError(f"{type(self).__name__} cannot choose among some of the items only")
-        available = self._checked_flags("candidates", candidates, self.n_items)
+        available = flags("candidates", candidates, self.n_items)
         if available.sum() < self.n_positions:
             raise ValueError(f"candidates has {available.sum()} items; expected at least the {self.n_positions} of a list")
         return available
-
-    def _checked_flags(self, name: str, given: ArrayLike, length: int) -> NDArray[np.bool_]:
-        flags = as_array(name, given)
-        if flags.shape != (length,) or flags.dtype != np.bool_:
-            raise ValueError(f"{name} is {short(given)}; expected {length} booleans")
-        return flags
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
@@ -689,7 +632,7 @@ class ContextualAgent(CompiledAgent):
         if getattr(log, "context", None) is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
         context = _features(np.reshape(log.context, (-1, np.shape(log.context)[-1])), (None, self.n_features))
-        _, codes = self._checked_log(SimpleNamespace(rankings=log.rankings, clicks=log.clicks), n_items=LARGEST_ID)
+        _, codes = codes_of_log(log, None, self.n_positions)
         template = specialise(_learn_features, count_display=self.count_kernel, update=self.update_kernel)
         self.keep_open()
         template(self.state, context.reshape(*clicks.shape, self.n_features), np.arange(self.n_positions), codes)
@@ -798,11 +741,6 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
-
-
-def _with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """Codes of clicks, some of the shown ones void."""
-    return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
 
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
