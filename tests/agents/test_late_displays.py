@@ -193,7 +193,7 @@ def test_a_late_click_counts_against_a_rival_only_while_it_is_there(replaced):
 def test_a_record_of_a_display_is_small(kind):
     """A million open displays of ten positions in 500 MB, with what Python needs beside."""
     agent = kind(10, 10, horizon=1000, seed=0)
-    assert agent.ranking.nbytes + sum(array.nbytes for array in agent._remembered()) <= 300
+    assert agent.ranking.nbytes + sum(array.nbytes for array in agent.remembered_arrays()) <= 300
 
 
 @pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
