@@ -32,6 +32,7 @@ def test_a_limit_below_what_a_command_needs_is_said_in_one_line(command, megabyt
     assert done.stderr == f"clickgym: {wanted}\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_needs_less_runs_under_such_a_limit(tmp_path):
     done = under(900, ["show", "TopRank"], tmp_path)
     assert done.returncode == 0, done.stderr

@@ -90,6 +90,7 @@ def test_what_cannot_be_decomposed_is_named(matrix, message):
         TruncatedSVD(4).fit(matrix)
 
 
+@pytest.mark.slow
 def test_autoencoder_restores_what_lies_on_a_curved_surface():
     """A code of 2 for 8 features that depend on 2 numbers: far less is lost than by the mean, the best code of 0."""
     torch = pytest.importorskip("torch")

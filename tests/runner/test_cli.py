@@ -172,6 +172,7 @@ def test_help_loads_neither_agents_nor_a_command(help_of_a_process):
 # ------------------------------------------------------------------------------------------------------- report and table
 
 
+@pytest.mark.slow
 def test_report_writes_table_and_figures_again(results, capsys):
     for _ in range(2):
         assert main(["report", str(results)]) == 0
@@ -229,7 +230,7 @@ def test_a_panel_for_each_environment_and_the_same_colours_everywhere(results):
     assert list(ends.values()) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("n_envs", [1, 5, *slow(2, 4)])
+@pytest.mark.parametrize("n_envs", [1, *slow(2, 4, 5)])
 def test_any_number_of_environments_one_run_and_no_regret_at_all(n_envs, tmp_path):
     envs = [f"PBMRank-v0:cutoff={k}" for k in range(1, n_envs + 1)]
     clickgym.sweep(envs, ["Oracle"], 10, 1, out=tmp_path / "out", n_jobs=1)

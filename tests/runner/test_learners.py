@@ -64,6 +64,7 @@ def test_same_seed_same_regret(name: str) -> None:
     assert measured(1, 3) != first
 
 
+@pytest.mark.slow
 def test_the_episodes_of_an_id_change_nothing() -> None:
     """One stream of more sessions than an episode has."""
     results = []

@@ -18,6 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from rich.console import Console
 from scipy.stats import ttest_ind
+from slow import slow
 
 import clickgym
 from clickgym.__main__ import main
@@ -242,7 +243,7 @@ def grown(envs, agents):
     return clickgym.sweep(envs, agents, runs=3, **ARGUMENTS).frame
 
 
-@pytest.mark.parametrize("cells", [True, False])
+@pytest.mark.parametrize("cells", [*slow(True), False])
 @pytest.mark.filterwarnings("ignore:.*made with other versions")
 def test_a_folder_of_version_0_1_grows(tmp_path, cells):
     folder = as_then(tmp_path / "out", cells)

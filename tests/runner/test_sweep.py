@@ -16,6 +16,7 @@ import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
+from slow import slow
 
 import clickgym
 from clickgym.runner.callback import Callback
@@ -274,7 +275,7 @@ def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
     assert callback.counted >= 2 * 2000
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, *slow(2)])
 def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, own_agent, n_jobs):
     agents = ["Random", own_agent, f"{own_agent}:bad_at=100"]
     with pytest.raises(clickgym.AgentError, match=r"Rotate, step 100: .* position 1 shows item"):

@@ -245,6 +245,7 @@ def test_the_page_without_bounds_speaks_of_none(folder):
 # ------------------------------------------------------------------------------------------------------ the command line
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_svg")
 def test_run_and_report_draw_bounds_on_request(tmp_path, capsys):
     file = tmp_path / "easy.json"

@@ -106,6 +106,7 @@ def test_what_was_stopped_goes_on_and_ends_the_same(reference, runs, tmp_path, p
     assert not again.trials
 
 
+@pytest.mark.slow
 def test_what_was_killed_goes_on_and_ends_the_same(reference, tmp_path):
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path.parent)!r}); sys.path.insert(0, {__file__.rpartition('/')[0]!r})\n"
