@@ -35,6 +35,8 @@ from .search_space import SearchSpace
 __all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
 Seed = int | np.random.SeedSequence | None
+SavedArrays = Mapping[str, NDArray[Any]]
+"""Of the state, by name."""
 
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
 """What an agent learns from: any list, shown by it or not; lists that it has shown, in any order; the one it has shown last."""
@@ -347,7 +349,8 @@ class CompiledAgent(Agent):
                 is learned.
 
         Example:
-            >>>             >>> from clickgym.agents import CascadeTS
+            >>> from types import SimpleNamespace
+            >>> from clickgym.agents import CascadeTS
             >>> agent = CascadeTS(3, 2, seed=0)
             >>> agent.learn(SimpleNamespace(rankings=[[0, 1], [2, -1]], clicks=[[0, 1], [1, -1]]))
             >>> agent.state.examined.tolist()
@@ -535,10 +538,11 @@ class CompiledAgent(Agent):
         self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}
         self._replaced[:] = arrays["replaced"]
 
-    def _upgrade(self, waits: bool) -> None:
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         """Make the state, in which are the arrays of version 1.0, and what it did not have as in a new agent, one of today.
 
         Args:
+            arrays: those of the file, by name.
             waits: whether a list waits for its clicks. Version 1.0 counted its session when they came.
         """
         self.display = int(waits)
@@ -590,7 +594,7 @@ class CompiledAgent(Agent):
                 state = agent._arrays() | state
             agent._restore(state, renewed)
             if "format" not in description:
-                agent._upgrade(waits=bool(agent.ranking[0] >= 0))
+                agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
         except FileNotFoundError:
             raise
         except UntrustedError as error:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 __all__ = ["BatchRank"]
@@ -259,8 +259,8 @@ class BatchRank(CompiledAgent):
             delta=log_horizon + 3.0 * math.log(log_horizon),
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         if waits:  # version 1.0 counted displays when the clicks came
             state = self.state
             for b in range(state.n_batches[0]):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array, check_between, check_horizon, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import named_ranking
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import count_session
 from .search_space import Range
 
@@ -255,9 +255,9 @@ class BubbleRank(CompiledAgent):
             doubling=delta is None and horizon is None,
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         state = self.state
-        state.shown_at[0], place = state.t[0], state.challenger[0]
+        state.shown_at[0], place = state.t[0], int(arrays["challenger"][0])
         if place >= 0:
             state.rivals[:] = state.base[self.n_positions - 1], state.base[place]

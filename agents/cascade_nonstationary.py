@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import inner, kernel
-from .agent import Seed
+from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent
 from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
@@ -206,8 +206,8 @@ class CascadeDUCB(CascadeAgent):
             feedback=feedback,
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         if waits:
             fade(self.state, math.log(self.state.gamma[0]))
 
@@ -418,8 +418,8 @@ class CascadeSWUCB(CascadeAgent):
             feedback=feedback,
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         if waits:
             move_window(self.state)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import inner, kernel
 from . import kl_ucb
-from .agent import Seed
+from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
 from .kernels import count_session, examined_positions, x_log_x
 from .kl_ucb import KLUCBState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
@@ -301,8 +301,8 @@ class _RestartingAgent(CascadeAgent):
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         self.state.sessions[0] += waits
         self.state.displayed[0] = self.display = int(self.state.sessions[0])  # t counts from the last restart
 

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, ContextualAgent, Seed
+from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
@@ -267,8 +267,8 @@ class _RidgeAgent(ContextualAgent):
         alpha = self.hyperparameters["alpha"]
         return -1.0 if alpha is None else alpha
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         self.state.updates[0] = self.display - waits
 
     def _initial_state(self) -> LinearState:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, kernel, specialise
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import count_session, exploration, kl_upper, x_log_x
 from .kl_ucb import RENEWED, C, KLUCBState, show_by_klucb
 from .search_space import Range
@@ -241,8 +241,8 @@ class RankedExp3(CompiledAgent):
             gamma=gamma,
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         state = self.state
         weights = state.weight[np.arange(self.n_positions), state.choice]
         state.chance[:] = (1.0 - state.gamma) * weights / state.total + state.gamma / self.n_items

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
 
@@ -221,6 +221,6 @@ class TopRank(CompiledAgent):
             log_c_delta=math.log(C / delta),
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         self.state.shown_block[:] = self.state.block

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import ITS_DISPLAYS, Seed
+from .agent import ITS_DISPLAYS, SavedArrays, Seed
 from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
 from .leaders import LeaderAgent, find_leader, no_leaders
 
@@ -361,6 +361,6 @@ class UniRank(LeaderAgent):
             log_horizon=-1.0 if horizon is None else math.log(horizon),
         )
 
-    def _upgrade(self, waits: bool) -> None:
-        super()._upgrade(waits)
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
         self.state.t[0] = self.state.shown_at[0] = self.display

@@ -17,6 +17,7 @@ from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_within, probability
+from ..core.files import check_memory
 from .arrival import Arrival, ArrivalState, arrive_all
 from .available import available_state, draw_all_available
 from .bots import Bots, BotsState, reports
@@ -68,6 +69,7 @@ class Axes:
         n_streams: int = 1,
     ) -> None:
         n_items, n_positions = model.n_items, model.n_positions
+        check_memory(f"{n_streams:,} streams", 8 * n_streams * (n_items + 4))
         parsed = Arrival(arrival)
         self.arrival = None if parsed.is_immediate else parsed
         self.bots = None if bots is None else Bots(bots, n_items)
