@@ -216,8 +216,10 @@ def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
             if clicks[k] & 1:
                 return k + 1
     n_shown = len(clicks)
-    while n_shown > 0 and clicks[n_shown - 1] == NOT_SHOWN:
-        n_shown -= 1
+    if clicks[n_shown - 1] == NOT_SHOWN:
+        n_shown = 0
+        while clicks[n_shown] != NOT_SHOWN:
+            n_shown += 1
     return n_shown
 
 
@@ -228,7 +230,8 @@ def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
     Items that a list leaves out count as not clicked, but where it was cut off.
     """
     if clicks[len(ranking) - 1] >= NOT_SHOWN:
-        unbeaten[:] = True
+        for item in range(len(unbeaten)):
+            unbeaten[item] = True
     for k in range(len(ranking)):
         unbeaten[ranking[k]] = clicks[k] != 0
 
@@ -237,7 +240,8 @@ def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
 def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
     """Undo `mark_unbeaten`."""
     if clicks[len(ranking) - 1] >= NOT_SHOWN:
-        unbeaten[:] = False
+        for item in range(len(unbeaten)):
+            unbeaten[item] = False
     for k in range(len(ranking)):
         unbeaten[ranking[k]] = False
 
