@@ -1,5 +1,8 @@
 """What ranks: the interface of agents and the published algorithms; no click model and no session lies here."""
 
+from .agent import ANY_LIST as ANY_LIST
+from .agent import ITS_DISPLAYS as ITS_DISPLAYS
+from .agent import LAST_DISPLAY as LAST_DISPLAY
 from .agent import Agent as Agent
 from .agent import CompiledAgent as CompiledAgent
 from .agent import ContextualAgent as ContextualAgent
@@ -17,7 +20,10 @@ STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in 
 
 __all__ = [
     "AGENTS",
+    "ANY_LIST",
     "CONTEXTUAL_AGENTS",
+    "ITS_DISPLAYS",
+    "LAST_DISPLAY",
     "LEARNERS",
     "STATE_AGENTS",
     "Agent",

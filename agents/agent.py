@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 from abc import ABC, abstractmethod
@@ -25,24 +26,64 @@ from ..core.checks import (
     numbers,
 )
 from ..core.files import parse_json, read_arrays, write_whole
-from ..core.kernels import specialise, static_kernels
+from ..core.kernels import kernel, specialise, static_kernels
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
+from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
 
-__all__ = ["Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
+__all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
 
 Seed = int | np.random.SeedSequence | None
+SavedArrays = Mapping[str, NDArray[Any]]
+"""Of the state, by name."""
+
+ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
+"""What an agent learns from: any list, shown by it or not; lists that it has shown, in any order; the one it has shown last."""
+
+FORMAT = 2
+"""Of saved agents. Versions 0.1 and 1.0 wrote none: their sessions were counted when clicks came, not when lists were shown."""
+
+MAX_OPEN = 1_000_000
+"""Displays that may wait for their clicks."""
 
 LARGEST_FEATURE = 1e6
 """Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
 
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
+update: Callable[..., None]
+replace: Callable[..., None]
+count_display: Callable[..., None]
 
 
 def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, ranking)
+
+
+def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, available, ranking)
+
+
+def _learn(state, rankings, clicks):  # type: ignore[no-untyped-def]
+    for i in range(len(rankings)):
+        count_display(state)
+        update(state, rankings[i], clicks[i])
+
+
+def _learn_features(state, context, ranking, clicks):  # type: ignore[no-untyped-def]
+    for i in range(len(context)):
+        count_display(state)
+        update(state, context[i], ranking, clicks[i])
+
+
+@kernel
+def no_clock(state):  # type: ignore[no-untyped-def]
+    pass
+
+
+def _replace(state, rng, item):  # type: ignore[no-untyped-def]
+    replace(state, rng, item)
 
 
 def _rank_features(state, rng, features, ranking):  # type: ignore[no-untyped-def]
@@ -70,6 +111,10 @@ class Agent(ABC):
         array([0, 1])
     """
 
+    learns_from: ClassVar[str] = LAST_DISPLAY
+    """``"any list"``, whoever showed it; ``"its displays"``, in any order; or ``"the last display"``: such an agent is told
+    of the list that `rank` has just returned, without ``display`` and ``void``, and never of clicks that come later."""
+
     search_space: ClassVar[SearchSpace] = {}
     """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty where there is nothing to tune.
     It contains the default; a default of None, which follows from the horizon, is tried beside it."""
@@ -96,8 +141,24 @@ class Agent(ABC):
             reward: the realised reward.
         """
 
+    @property
+    def takes_candidates(self) -> bool:
+        """Whether ``rank(observation, candidates)`` chooses among some of the items, ``(L,)`` booleans."""
+        return "candidates" in inspect.signature(self.rank).parameters
+
+    @property
+    def can_replace(self) -> bool:
+        """Whether the agent need not, or can, be told by ``replace(item)`` that an id stands for another item from now on."""
+        return True
+
+    def replace(self, item: int) -> None:  # noqa: B027 (as for `leave`)
+        """An id stands for another item from now on; what was learned of it is of no use any more."""
+
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
         """The user has left for good (the environment was ``terminated``): the next session is another user's first."""
+
+    def withdraw(self) -> None:  # noqa: B027 (as above)
+        """The list that `rank` has returned was not shown, and never will be."""
 
     def __repr__(self) -> str:
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
@@ -114,6 +175,9 @@ class CompiledAgent(Agent):
         state: the named tuple; arrays that change in place, and constants.
         rng: the agent's own generator.
         hyperparameters: what the constructor was given, by name.
+        display: the number of the last display, from 1; foreign lists count as displays made before they came.
+        max_open: how many displays may wait for their clicks; beyond it the oldest is given up.
+        dropped: how many were given up.
     """
 
     paper: ClassVar[str]
@@ -130,6 +194,16 @@ class CompiledAgent(Agent):
     growing: ClassVar[frozenset[str]] = frozenset()
     """State arrays that `make_room` replaces by longer ones."""
 
+    remembered: ClassVar[tuple[str, ...]] = ()
+    """State arrays that `rank` writes and `update` reads: what must be known of a display when its clicks come."""
+
+    count_kernel: ClassVar[Callable[..., None]] = staticmethod(no_clock)
+    """``(state)``: what `rank` does to the clock of an agent, for a display that was not its own."""
+    replace_kernel: ClassVar[Callable[..., None] | None] = None
+    """``(state, rng, item)``: forgets an item; None if the agent cannot."""
+    rank_available_kernel: ClassVar[Callable[..., None] | None] = None
+    """``(state, rng, available, ranking)``: `rank_kernel` where only some items ``(L,)`` can be shown; None if it cannot."""
+
     flags: ClassVar[tuple[str, ...]] = ()
     """Attributes beside the state that are saved, each True or False; one that a file lacks stays as in a new agent."""
 
@@ -142,7 +216,7 @@ class CompiledAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
-        static_kernels(cls, ("rank_kernel", "update_kernel"))
+        static_kernels(cls, ("rank_kernel", "update_kernel", "count_kernel", "replace_kernel", "rank_available_kernel"))
 
     def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
         self.n_items = check_count("n_items", n_items)
@@ -150,8 +224,11 @@ class CompiledAgent(Agent):
         self.hyperparameters = hyperparameters
         self.rng = generator(seed)
         self.state = self._initial_state()
-        # The list that waits for its clicks; -1 in front where none does.
+        # The last list, as long as it waits for its clicks; -1 in front where it does not.
         self.ranking = np.full(self.n_positions, -1, np.int64)
+        self.display, self.dropped, self.max_open = 0, 0, MAX_OPEN
+        self._open: dict[int, bytes] = {}  # the other displays that wait: list, and what is remembered
+        self._replaced = np.zeros(self.n_items, np.int64)  # the last display before an id became another item
 
     @abstractmethod
     def _initial_state(self) -> NamedTuple:
@@ -191,30 +268,213 @@ class CompiledAgent(Agent):
             n_sessions: how many will be played at most before it is called again.
         """
 
-    def rank(self, observation: Any = None) -> NDArray[np.int64]:
-        self.make_room(1)
-        specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
+    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
+        """As `Agent.rank`; makes a display, whose number is ``self.display``.
+
+        Args:
+            observation: unused.
+            candidates: ``(L,)`` booleans, which items can be shown; None: all.
+
+        Raises:
+            ValueError: there are fewer candidates than positions, or the agent knows no candidates.
+        """
+        available = None if candidates is None else self._checked_candidates(candidates)
+        self._begin_display()
+        if available is None:
+            specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
+        else:
+            kernel_of_some: Any = self.rank_available_kernel
+            compiled = specialise(_rank_available, rank=kernel_of_some, counted=True)
+            compiled(self.state, self.rng, available, self.ranking)
         return self.ranking.copy()
 
-    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
-        """As `Agent.update`; refuses a list other than the one that `rank` returned last, a second time that list too, and what
-        cannot be its clicks."""
-        self.update_kernel(self.state, self.ranking, self._checked_clicks(ranking, clicks))
+    def update(
+        self,
+        observation: Any,
+        ranking: ArrayLike,
+        clicks: ArrayLike,
+        reward: float = 0.0,
+        *,
+        display: int | None = None,
+        void: ArrayLike | None = None,
+    ) -> None:
+        """Learn from the clicks on a display, whenever they come.
+
+        Args:
+            observation: what `rank` saw.
+            ranking: ``(K,)`` the list that was shown.
+            clicks: ``(K,)`` 0 or 1 for each position; -1 from a position on that was not shown.
+            reward: unused.
+            display: the number of the display; None: the last one if ``ranking`` is its list, else a list that somebody else
+                has shown, for an agent that learns from any.
+            void: ``(K,)`` booleans, on which positions the item was replaced since; None: nowhere but where `replace` was told.
+
+        Raises:
+            ValueError: the display is not open or had another list; an agent that does not learn from any list got one that is
+                not its last; clicks that cannot be. Nothing is learned then.
+        """
+        codes = self._codes(clicks, void)
+        self._answer(ranking, display, codes, None)
+
+    def _answer(self, ranking: ArrayLike, display: int | None, codes: NDArray[np.int8], features: Any) -> None:
+        """Learn from codes of clicks, once it is clear of which display they are."""
+        arguments = () if features is None else (features,)
+        number = self._number(ranking, display)
+        if number is None:
+            shown = check_ranking(ranking, self.n_items, self.n_positions)
+            self.keep_open()
+            self.display += 1
+            self.count_kernel(self.state)
+        elif number == self.display and self.ranking[0] >= 0:
+            shown = self.ranking
+        else:
+            record = self._open.pop(number)
+            self.keep_open()
+            shown = self._recall(record)
+        if number is not None and self._replaced.any():
+            codes = with_void(codes, number <= self._replaced[shown])
+        self.update_kernel(self.state, *arguments, shown, codes)
+        if shown is self.ranking:
+            self.ranking[0] = -1
+
+    def learn(self, log: Any) -> None:
+        """Learn from sessions in which somebody else chose the lists, as if they had been displays of the agent.
+
+        Args:
+            log: anything with ``rankings (n, K)`` and ``clicks (n, K)``, as `clickgym.offline.ClickLog`; they may have fewer
+                columns, and where a list ends before the last one, or was not seen any further, its items or clicks are -1.
+
+        Raises:
+            ValueError: on an agent that learns from its own displays only, and on lists or clicks that cannot be; then nothing
+                is learned.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> from clickgym.agents import CascadeTS
+            >>> agent = CascadeTS(3, 2, seed=0)
+            >>> agent.learn(SimpleNamespace(rankings=[[0, 1], [2, -1]], clicks=[[0, 1], [1, -1]]))
+            >>> agent.state.examined.tolist()
+            [1, 1, 1]
+        """
+        if self.learns_from != ANY_LIST:
+            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
+        rankings, codes = codes_of_log(log, self.n_items, self.n_positions)
+        self.keep_open()
+        specialise(_learn, count_display=self.count_kernel, update=self.update_kernel)(self.state, rankings, codes)
+        self.display += len(rankings)
+
+    def replace(self, item: int) -> None:
+        """Forget an item, whose id stands for another from now on; clicks on it of displays made before will be void.
+
+        Args:
+            item: the id.
+
+        Raises:
+            ValueError: there is no such item, or the agent cannot.
+        """
+        item = check_within("item", item, 0, self.n_items - 1, "n_items - 1 = ")
+        if self.replace_kernel is None:
+            raise ValueError(f"{type(self).__name__} cannot replace an item")
+        self.keep_open()
+        specialise(_replace, replace=self.replace_kernel, counted=True)(self.state, self.rng, item)
+        self._replaced[item] = self.display
+
+    @property
+    def takes_candidates(self) -> bool:
+        return self.rank_available_kernel is not None
+
+    @property
+    def can_replace(self) -> bool:
+        return self.replace_kernel is not None
+
+    def close_displays(self) -> None:
+        """Give up all displays that wait for their clicks."""
+        self._open.clear()
         self.ranking[0] = -1
 
-    def _checked_clicks(self, ranking: ArrayLike, clicks: ArrayLike) -> NDArray[np.int8]:
-        if self.ranking[0] < 0:
-            raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
-        if type(ranking) is np.ndarray:
-            same = ranking.tolist() == self.ranking.tolist()  # faster for so few elements
-        else:
-            same = np.array_equal(ranking, self.ranking)
-        if not same:
-            raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
-        indicators = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
-        if indicators.shape != (self.n_positions,) or not set(indicators.tolist()) <= {0, 1}:
-            raise ValueError(f"clicks are {clicks!r}; expected 0 or 1 for each of the {self.n_positions} positions")
-        return indicators.astype(np.int8)
+    @property
+    def n_open(self) -> int:
+        """How many displays wait for their clicks."""
+        return len(self._open) + bool(self.ranking[0] >= 0)
+
+    def is_open(self, display: int) -> bool:
+        """Whether a display waits for its clicks."""
+        return display in self._open or bool(display == self.display and self.ranking[0] >= 0)
+
+    def keep_open(self) -> None:
+        """Set the last display aside, if it still waits for its clicks."""
+        if self.ranking[0] < 0 or self.learns_from == LAST_DISPLAY:
+            return
+        self._open[self.display] = b"".join([self.ranking.tobytes(), *(array.tobytes() for array in self.remembered_arrays())])
+        self.ranking[0] = -1
+        while len(self._open) > self.max_open:
+            del self._open[next(iter(self._open))]
+            self.dropped += 1
+
+    def withdraw(self) -> None:
+        """As `Agent.withdraw`: the display is taken back, and with it the clock, where that is a number of displays."""
+        if self.ranking[0] >= 0:
+            self.ranking[0] = -1
+            self.display -= 1
+            if self._counts_displays:
+                self.state.t[0] -= 1
+
+    def _begin_display(self) -> None:
+        self.keep_open()
+        self.make_room(1)
+        self.display += 1
+
+    def remembered_arrays(self) -> list[NDArray[Any]]:
+        """The state arrays that hold what must be known of the last display."""
+        return [getattr(self.state, name) for name in self.remembered]
+
+    def _recall(self, record: bytes) -> NDArray[np.int64]:
+        """Put what is remembered of a display back into the state; returns its list."""
+        begin = self.ranking.nbytes
+        for array in self.remembered_arrays():
+            array[...] = np.frombuffer(record, array.dtype, array.size, begin).reshape(array.shape)
+            begin += array.nbytes
+        return np.frombuffer(record, np.int64, self.n_positions).copy()
+
+    def _number(self, ranking: ArrayLike, display: int | None) -> int | None:
+        """The number of the display with this list; None for a foreign list."""
+        waiting = self.ranking[0] >= 0
+        if display is None:
+            last = self.ranking if waiting else self._list_of(self.display)
+            if last is not None and _are_equal(ranking, last):
+                return self.display
+            if self.learns_from == ANY_LIST:
+                return None
+            if last is None:
+                raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
+            raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
+        number = check_count("display", display)
+        shown = self.ranking if waiting and number == self.display else self._list_of(number)
+        if shown is None:
+            why = "was never made" if number > self.display else "is not open: its clicks came already, or it was given up"
+            raise ValueError(f"display {number} {why} (the last one is {self.display})")
+        if not _are_equal(ranking, shown):
+            raise ValueError(f"display {number} had the list {shown!r}, not {ranking!r}")
+        return number
+
+    def _list_of(self, display: int) -> NDArray[np.int64] | None:
+        record = self._open.get(display)
+        return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
+
+    def _codes(self, clicks: ArrayLike, void: ArrayLike | None) -> NDArray[np.int8]:
+        """Clicks as kernels read them."""
+        any_time = self.learns_from != LAST_DISPLAY
+        if void is not None and not any_time:
+            raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
+        return codes_of(clicks, void, self.n_positions, cut_off=any_time)
+
+    def _checked_candidates(self, candidates: ArrayLike) -> NDArray[np.bool_]:
+        if self.rank_available_kernel is None:
+            raise ValueError(f"{type(self).__name__} cannot choose among some of the items only")
+        available = flags("candidates", candidates, self.n_items)
+        if available.sum() < self.n_positions:
+            raise ValueError(f"candidates has {available.sum()} items; expected at least the {self.n_positions} of a list")
+        return available
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
@@ -237,8 +497,15 @@ class CompiledAgent(Agent):
             },
             "generator": self.rng.bit_generator.state,
             **{name: getattr(self, name) for name in self.flags},
+            "format": FORMAT,
+            "display": self.display,
+            "dropped": self.dropped,
+            "max_open": self.max_open,
         }
         arrays = {f"state_{name}": value for name, value in self._arrays().items()}
+        arrays["open_displays"] = np.array([*self._open], np.int64)
+        arrays["open_records"] = np.frombuffer(b"".join(self._open.values()), np.uint8)
+        arrays["replaced"] = self._replaced
 
         file = io.BytesIO()
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
@@ -259,6 +526,34 @@ class CompiledAgent(Agent):
                 if (saved.shape, saved.dtype) != (value.shape, value.dtype):
                     raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
                 value[...] = saved
+
+    def _restore_displays(self, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over the displays that wait for their clicks."""
+        for name in ("display", "dropped", "max_open"):
+            setattr(self, name, check_count(name, description[name], 0))
+        numbers, records = arrays["open_displays"], arrays["open_records"]
+        length = self.ranking.nbytes + sum(array.nbytes for array in self.remembered_arrays())
+        if records.dtype != np.uint8 or len(records) != length * len(numbers):
+            raise ValueError(f"open_records has {len(records)} bytes; expected {length} for each of {len(numbers)} displays")
+        self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}
+        self._replaced[:] = arrays["replaced"]
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        """Make the state, in which are the arrays of version 1.0, and what it did not have as in a new agent, one of today.
+
+        Args:
+            arrays: those of the file, by name.
+            waits: whether a list waits for its clicks. Version 1.0 counted its session when they came.
+        """
+        self.display = int(waits)
+        if self._counts_displays:
+            self.state.t[0] += waits - 1
+            self.display = int(self.state.t[0])
+
+    @property
+    def _counts_displays(self) -> bool:
+        """Whether ``t`` of its state is the number of displays, which version 1.0 counted from 1."""
+        return "t" in self._arrays() and self.count_kernel is not no_clock
 
     @classmethod
     def load(cls, path: str | Path, *, trust: bool = False) -> Self:
@@ -284,13 +579,22 @@ class CompiledAgent(Agent):
             agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
-            agent.ranking[:] = arrays["ranking"]
+            of_first_version = "module" not in description
+            if not of_first_version:  # which kept a list after its clicks had come
+                agent.ranking[:] = arrays["ranking"]
             if agent.ranking[0] >= 0:  # else none waits for clicks
                 check_ranking(agent.ranking, agent.n_items, agent.n_positions)
             for name in agent.flags:
                 setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
-            renewed = agent.renewed if "module" not in description else frozenset()  # which version 0.1 did not write
-            agent._restore({name.removeprefix("state_"): value for name, value in arrays.items()}, renewed)
+            renewed = agent.renewed if of_first_version else frozenset()
+            state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
+            if "format" in description:
+                agent._restore_displays(description, arrays)
+            else:
+                state = agent._arrays() | state
+            agent._restore(state, renewed)
+            if "format" not in description:
+                agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
         except FileNotFoundError:
             raise
         except UntrustedError as error:
@@ -320,6 +624,24 @@ class ContextualAgent(CompiledAgent):
         """d, the number of features of a candidate."""
         return self.hyperparameters["n_features"]
 
+    def learn(self, log: Any) -> None:
+        """As `CompiledAgent.learn`.
+
+        Args:
+            log: as there, with ``context (n, K, d)``, the features of the items at each position.
+        """
+        if self.learns_from != ANY_LIST:
+            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
+        clicks = as_array("clicks", log.clicks)
+        if getattr(log, "context", None) is None:
+            raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
+        context = _features(np.reshape(log.context, (-1, np.shape(log.context)[-1])), (None, self.n_features))
+        _, codes = codes_of_log(log, None, self.n_positions)
+        template = specialise(_learn_features, count_display=self.count_kernel, update=self.update_kernel)
+        self.keep_open()
+        template(self.state, context.reshape(*clicks.shape, self.n_features), np.arange(self.n_positions), codes)
+        self.display += len(codes)
+
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
 
@@ -335,17 +657,28 @@ class ContextualAgent(CompiledAgent):
         given = _features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
-    def rank(self, observation: Any = None) -> NDArray[np.int64]:
-        """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features."""
+    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
+        """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features, and candidates beside them."""
+        if candidates is not None:
+            self._checked_candidates(candidates)
         features = self._checked_features(observation)
+        self._begin_display()
         specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, features, self.ranking)
         return self.ranking.copy()
 
-    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
-        """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
-        indicators = self._checked_clicks(ranking, clicks)
-        self.update_kernel(self.state, self._checked_features(observation), self.ranking, indicators)
-        self.ranking[0] = -1
+    def update(
+        self,
+        observation: Any,
+        ranking: ArrayLike,
+        clicks: ArrayLike,
+        reward: float = 0.0,
+        *,
+        display: int | None = None,
+        void: ArrayLike | None = None,
+    ) -> None:
+        """As `CompiledAgent.update`; ``observation`` is what `rank` saw when it made the display."""
+        codes = self._codes(clicks, void)
+        self._answer(ranking, display, codes, self._checked_features(observation))
 
     def _checked_features(self, observation: Any) -> NDArray[np.float64]:
         if not isinstance(observation, Mapping) or "features" not in observation:
@@ -383,18 +716,28 @@ class StateAgent(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         raise ValueError(f"{type(self).__name__} has no best list: it has one for each state of the user")
 
-    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
         """As `Agent.rank`; refuses an observation without a state in ``0..S-1``."""
-        self.make_room(1)
+        if candidates is not None:
+            self._checked_candidates(candidates)
         user = self._checked_user(observation)
+        self._begin_display()
         specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, user, self.ranking)
         return self.ranking.copy()
 
-    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+    def update(
+        self,
+        observation: Any,
+        ranking: ArrayLike,
+        clicks: ArrayLike,
+        reward: float = 0.0,
+        *,
+        display: int | None = None,
+        void: ArrayLike | None = None,
+    ) -> None:
         """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
-        indicators = self._checked_clicks(ranking, clicks)
-        self.update_kernel(self.state, self._checked_user(observation), self.ranking, indicators)
-        self.ranking[0] = -1
+        codes = self._codes(clicks, void)
+        self._answer(ranking, display, codes, self._checked_user(observation))
         self._is_first = False
 
     def _checked_user(self, observation: Any) -> NDArray[np.int64]:
@@ -402,6 +745,12 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
+
+
+def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
+    if type(ranking) is np.ndarray:
+        return ranking.tolist() == other.tolist()  # faster for so few elements
+    return np.array_equal(ranking, other)
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_positions, probability
-from ..core.kernels import kernel
+from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, Seed, rates
-from .kernels import rank_by_index, show, shuffle_front
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
 
 __all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
@@ -29,6 +30,23 @@ def show_front(state, rng, ranking):  # type: ignore[no-untyped-def]
 @kernel
 def ignore(state, ranking, clicks):  # type: ignore[no-untyped-def]
     pass
+
+
+@kernel
+def nothing_to_forget(state, rng, item):  # type: ignore[no-untyped-def]
+    pass
+
+
+@inner
+def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
+    """Write a uniformly random list of the available items."""
+    count = 0
+    for place in range(len(items)):
+        if available[items[place]]:
+            items[count], items[place] = items[place], items[count]
+            count += 1
+    shuffle_front(rng, items, 0, count, len(ranking))
+    show(items, ranking)
 
 
 class Fixed(CompiledAgent):
@@ -53,8 +71,10 @@ class Fixed(CompiledAgent):
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     told: ClassVar = {"ranking": "initial_ranking"}
+    learns_from = ANY_LIST
     rank_kernel = show_front
     update_kernel = ignore
+    replace_kernel: ClassVar[Callable[..., None] | None] = nothing_to_forget
 
     def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
         n_positions = check_positions(n_positions, n_items)
@@ -79,12 +99,18 @@ class Oracle(Fixed):
 
     paper = "told the optimum"
     told: ClassVar = {"ranking": "optimal_ranking"}
+    replace_kernel: ClassVar = None
 
 
 @kernel
 def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
     shuffle_front(rng, state.items, 0, len(state.items), len(ranking))
     show(state.items, ranking)
+
+
+@kernel
+def rank_random_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    show_random(state.items, rng, available, ranking)
 
 
 class Random(CompiledAgent):
@@ -99,8 +125,11 @@ class Random(CompiledAgent):
     """
 
     paper = "uniform exploration"
+    learns_from = ANY_LIST
     rank_kernel = rank_random
+    rank_available_kernel = rank_random_available
     update_kernel = ignore
+    replace_kernel = nothing_to_forget
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
@@ -113,6 +142,7 @@ class GreedyState(NamedTuple):
     clicks: NDArray[np.int64]  # (L,)
     displays: NDArray[np.int64]  # (L,)
     rate: NDArray[np.float64]  # (L,) clicks / displays, infinite before the first display
+    scores: NDArray[np.float64]  # (L,) working memory
     order: NDArray[np.int64]  # (L,) items by rate
     random: NDArray[np.int64]  # (L,) a permutation to draw random lists from
     epsilon: float
@@ -129,12 +159,30 @@ def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def rank_greedy_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    if rng.random() < state.epsilon:
+        show_random(state.random, rng, available, ranking)
+    else:
+        for item in range(len(state.rate)):
+            state.scores[item] = state.rate[item]
+        rank_available(state.scores, state.order, rng, available, len(ranking))
+        show(state.order, ranking)
+
+
+@kernel
 def update_greedy(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.displays[item] += 1
         state.rate[item] = state.clicks[item] / state.displays[item]
+
+
+@kernel
+def replace_greedy(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.displays[item], state.rate[item] = 0, 0, np.inf
 
 
 class EpsilonGreedy(CompiledAgent):
@@ -160,8 +208,11 @@ class EpsilonGreedy(CompiledAgent):
     """
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
+    learns_from = ANY_LIST
     rank_kernel = rank_greedy
+    rank_available_kernel = rank_greedy_available
     update_kernel = update_greedy
+    replace_kernel = replace_greedy
 
     search_space: ClassVar = {"epsilon": Range(0.001, 0.5, log=True)}
 
@@ -177,6 +228,7 @@ class EpsilonGreedy(CompiledAgent):
             clicks=np.zeros(n, np.int64),
             displays=np.zeros(n, np.int64),
             rate=np.full(n, np.inf),
+            scores=np.zeros(n),
             order=np.arange(n),
             random=np.arange(n),
             epsilon=self.hyperparameters["epsilon"],

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 __all__ = ["BatchRank"]
@@ -19,19 +19,24 @@ __all__ = ["BatchRank"]
 class State(NamedTuple):
     # Per item; an item belongs to one active batch at most.
     clicks: NDArray[np.int64]  # (L,) c_{b,ℓ}(d)
-    observed: NDArray[np.int64]  # (L,) n_{b,ℓ}(d)
+    observed: NDArray[np.int64]  # (L,) n_{b,ℓ}(d), at most n_ℓ
     upper: NDArray[np.float64]  # (L,) U_{b,ℓ}(d)
     lower: NDArray[np.float64]  # (L,) L_{b,ℓ}(d)
     # Per active batch, in the order of their positions; there are at most K.
     n_batches: NDArray[np.int64]  # (1,) |𝒜|
     first: NDArray[np.int64]  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
     stage: NDArray[np.int64]  # (K,) ℓ_b
-    n_min: NDArray[np.int64]  # (K,) the least n_{b,ℓ}(d)
-    pending: NDArray[np.int64]  # (K,) how many items have it; the others have one observation more
+    epoch: NDArray[np.int64]  # (K,) how many stages had begun when this one did, itself included
+    n_min: NDArray[np.int64]  # (K,) the least number of displays of an item in this stage
+    pending: NDArray[np.int64]  # (K,) how many items have it; the others have one display more
     size: NDArray[np.int64]  # (K,) |B_{b,ℓ}|
     # The items of batch b stand in items[offset[b] : offset[b] + size[b]], the pending ones first. Only the last batch has
     # more items than positions, so offset[b] = first[b].
     items: NDArray[np.int64]  # (L,)
+    n_epochs: NDArray[np.int64]  # (1,) how many stages have begun since the first
+    # What is remembered of a display.
+    shown_epoch: NDArray[np.int64]  # (1,) how many had begun
+    filler: NDArray[np.bool_]  # (K,) whether the item of a position had been displayed more often than others of its batch
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -39,39 +44,37 @@ class State(NamedTuple):
 @kernel
 def stage_length(state, stage):  # type: ignore[no-untyped-def]
     """n_ℓ = ⌈16 Δ̃_ℓ^{-2} log T⌉ with Δ̃_ℓ = 2^{-ℓ}."""
-    return math.ceil(16.0 * 4.0**stage * state.log_horizon)
+    return math.ceil((16 << 2 * stage) * state.log_horizon)
 
 
 @inner
 def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
-    """Algorithm 2: the least observed items of the batch, random among equals, in random order on its positions."""
+    """Algorithm 2: the least displayed items of the batch, random among equals, in random order on its positions."""
     first, pending = state.first[b], state.pending[b]
     length = state.first[b + 1] - first
     end = first + state.size[b]
     if pending >= length:
         shuffle_front(rng, state.items, first, first + pending, length)
-        for k in range(length):
-            ranking[first + k] = state.items[first + k]
+        for k in range(first, first + length):
+            ranking[k] = state.items[k]
+            state.filler[k] = False
     else:  # all pending items, and random fillers
         shuffle_front(rng, state.items, first + pending, end, length - pending)
-        for k in range(length):
-            ranking[first + k] = state.items[first + k]
+        for k in range(first, first + length):
+            ranking[k] = k  # the place of an item
         shuffle_front(rng, ranking, first, first + length, length)
+        for k in range(first, first + length):
+            state.filler[k] = ranking[k] >= first + pending
+            ranking[k] = state.items[ranking[k]]
+    take_turns(state, b)
 
 
 @inner
-def collect_clicks(state, b, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Algorithm 3: count the shown items that were least observed before this session; the others are fillers."""
-    first, n_min = state.first[b], state.n_min[b]
-    length = state.first[b + 1] - first
-    for k in range(first, first + length):
-        item = ranking[k]
-        if state.observed[item] == n_min:
-            state.clicks[item] += clicks[k]
-            state.observed[item] += 1
-    pending = state.pending[b]
-    counted = min(length, pending)
-    for i in range(counted):  # the counted items stand at the front of the pending ones: move them behind
+def take_turns(state, b):  # type: ignore[no-untyped-def]
+    """Count a display of the batch: its pending items, which stand at the front of ``items``, go behind the others."""
+    first, pending = state.first[b], state.pending[b]
+    counted = min(state.first[b + 1] - first, pending)
+    for i in range(counted):
         j = first + pending - 1 - i
         if j > first + i:
             state.items[first + i], state.items[j] = state.items[j], state.items[first + i]
@@ -82,8 +85,27 @@ def collect_clicks(state, b, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 @inner
+def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def]
+    """Algorithm 3: count the n first clicks on each item that are no filler; returns whether they are complete."""
+    complete = False
+    for k in range(state.first[b], state.first[b + 1]):
+        item = ranking[k]
+        if clicks[k] > 1 or state.filler[k] or state.observed[item] == n:
+            continue
+        state.clicks[item] += clicks[k]
+        state.observed[item] += 1
+        complete = complete or state.observed[item] == n
+    if complete:
+        for place in range(state.first[b], state.first[b] + state.size[b]):
+            complete = complete and state.observed[state.items[place]] == n
+    return complete
+
+
+@inner
 def restart(state, b, stage):  # type: ignore[no-untyped-def]
     """Begin a stage of batch b with fresh counts."""
+    state.n_epochs[0] += 1
+    state.epoch[b] = state.n_epochs[0]
     state.stage[b] = stage
     state.n_min[b] = 0
     state.pending[b] = state.size[b]
@@ -93,15 +115,10 @@ def restart(state, b, stage):  # type: ignore[no-untyped-def]
 
 
 @inner
-def update_batch(state, b):  # type: ignore[no-untyped-def]
-    """Algorithm 4: at the end of a stage split the batch, or eliminate items and go to the next stage."""
+def update_batch(state, b, n):  # type: ignore[no-untyped-def]
+    """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to the next stage."""
     first, size = state.first[b], state.size[b]
     length = state.first[b + 1] - first
-    if size == 1:
-        return  # one item on one position: nothing left to learn
-    n = stage_length(state, state.stage[b])
-    if state.n_min[b] < n:
-        return
     for i in range(first, first + size):
         item = state.items[i]
         estimate = state.clicks[item] / n
@@ -132,6 +149,7 @@ def update_batch(state, b):  # type: ignore[no-untyped-def]
         for other in range(state.n_batches[0], b + 1, -1):
             state.first[other + 1] = state.first[other]
             state.stage[other] = state.stage[other - 1]
+            state.epoch[other] = state.epoch[other - 1]
             state.n_min[other] = state.n_min[other - 1]
             state.pending[other] = state.pending[other - 1]
             state.size[other] = state.size[other - 1]
@@ -145,17 +163,27 @@ def update_batch(state, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    state.shown_epoch[0] = state.n_epochs[0]
     for b in range(state.n_batches[0]):
         display_batch(state, rng, b, ranking)
 
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for b in range(state.n_batches[0]):
-        if state.size[b] > 1:
-            collect_clicks(state, b, ranking, clicks)
     for b in range(state.n_batches[0] - 1, -1, -1):  # from below, so that a split moves only batches already done
-        update_batch(state, b)
+        # One item on one position: nothing left to learn. Clicks of an earlier stage: other items stood around it.
+        if state.size[b] > 1 and state.epoch[b] <= state.shown_epoch[0]:
+            n = stage_length(state, state.stage[b])
+            if collect_clicks(state, b, ranking, clicks, n):
+                update_batch(state, b, n)
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    for place in range(len(state.items)):
+        state.items[place] = place
+    state.n_batches[0], state.first[1], state.size[0] = 1, len(state.stage), len(state.items)
+    restart(state, 0, np.int64(0))
 
 
 class BatchRank(CompiledAgent):
@@ -181,6 +209,9 @@ class BatchRank(CompiledAgent):
            halves start at stage 0 with fresh counts.
         3. A batch of one item on one position is shown and no longer counted.
 
+    While clicks are late, items take turns by their displays; late clicks count in the stage that the list was shown in, or
+    not at all. A replaced item begins everything anew.
+
     Example:
         >>> BatchRank(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
@@ -188,8 +219,11 @@ class BatchRank(CompiledAgent):
 
     paper = "Zoghi et al. 2017, Algorithms 1-4"
     click_models = "CM, PBM and alike"
+    learns_from = ITS_DISPLAYS
+    remembered = ("shown_epoch", "filler")
     rank_kernel = rank
     update_kernel = update
+    replace_kernel = replace
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, least=5))
@@ -213,10 +247,23 @@ class BatchRank(CompiledAgent):
             n_batches=np.ones(1, np.int64),
             first=np.array([0, k] + [k] * (k - 1), np.int64),
             stage=np.zeros(k, np.int64),
+            epoch=np.zeros(k, np.int64),
             n_min=np.zeros(k, np.int64),
             pending=np.array([n] + [0] * (k - 1), np.int64),
             size=np.array([n] + [0] * (k - 1), np.int64),
             items=np.arange(n),
+            n_epochs=np.zeros(1, np.int64),
+            shown_epoch=np.zeros(1, np.int64),
+            filler=np.zeros(k, np.bool_),
             log_horizon=log_horizon,
             delta=log_horizon + 3.0 * math.log(log_horizon),
         )
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        if waits:  # version 1.0 counted displays when the clicks came
+            state = self.state
+            for b in range(state.n_batches[0]):
+                positions = slice(state.first[b], state.first[b + 1])
+                state.filler[positions] = state.observed[self.ranking[positions]] > state.n_min[b]
+                take_turns(state, b)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array, check_between, check_horizon, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import named_ranking
-from .agent import CompiledAgent, Seed
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
+from .kernels import count_session
 from .search_space import Range
 
 __all__ = ["BubbleRank"]
@@ -22,9 +23,13 @@ class State(NamedTuple):
     initial: NDArray[np.int64]  # (L,) R_0, then the items below it
     s: NDArray[np.int64]  # (L, L) s(i, j): clicks on i alone less clicks on j alone
     n: NDArray[np.int64]  # (L, L) n(i, j): how many of both
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
-    randomised: NDArray[np.bool_]  # (K,) whether the pair of positions k, k + 1 was subject to exchange in this session
-    challenger: NDArray[np.int64]  # (1,) where in `base` the challenger of the last position stands, or -1
+    t: NDArray[np.int64]  # (1,) displays
+    since: NDArray[np.int64]  # (L,) the display from which on each id stands for its item
+    # What is remembered of a display.
+    shown_at: NDArray[np.int64]  # (1,) its number
+    randomised: NDArray[np.bool_]  # (K,) whether the pair of positions k, k + 1 was subject to exchange
+    undecided: NDArray[np.bool_]  # (K,) whether it was open which of the two is better; the last: of the items below
+    rivals: NDArray[np.int64]  # (2,) the last item of the base list and its challenger; -1 without
     estimate: NDArray[np.int64]  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
     log_delta: NDArray[np.float64]  # (1,) log(1/δ)
     doubling: bool
@@ -38,25 +43,44 @@ def is_better(state, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def is_undecided(state, i, j):  # type: ignore[no-untyped-def]
+    return not is_better(state, i, j) and not is_better(state, j, i)
+
+
+@inner
 def first_pair(t):  # type: ignore[no-untyped-def]
     """Pairs begin at position 1 at odd t and at position 2 at even t (positions counted from 1)."""
     return 0 if t % 2 == 1 else 1
 
 
+@inner
+def start_again(state):  # type: ignore[no-untyped-def]
+    """Double the estimate of the horizon, and go back to the initial list."""
+    state.estimate[0] *= 2
+    state.log_delta[0] = 4.0 * math.log(state.estimate[0])
+    for i in range(len(state.base)):
+        state.base[i] = state.initial[i]
+
+
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    if state.doubling and state.t[0] == state.estimate[0]:
+        start_again(state)
+    count_session(state)
+    state.shown_at[0] = state.t[0]
     n_items, n_positions = len(state.base), len(ranking)
     for k in range(n_positions):
         ranking[k] = state.base[k]
         state.randomised[k] = False
-    state.challenger[0] = -1
     first = first_pair(state.t[0])
     for k in range(first, n_positions - 1, 2):
-        if not is_better(state, state.base[k], state.base[k + 1]):
-            state.randomised[k] = True
+        upper, lower = state.base[k], state.base[k + 1]
+        if not is_better(state, upper, lower):
+            state.randomised[k], state.undecided[k] = True, not is_better(state, lower, upper)
             if rng.random() < 0.5:
-                ranking[k], ranking[k + 1] = ranking[k + 1], ranking[k]
+                ranking[k], ranking[k + 1] = lower, upper
     # Whether the last position is in no pair; a single one never is.
+    state.rivals[1] = -1
     if n_positions < n_items and ((n_positions - first) % 2 == 1 or n_positions == 1):
         last = state.base[n_positions - 1]
         eligible = 0
@@ -64,19 +88,37 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
             if not is_better(state, last, state.base[place]):
                 eligible += 1
                 if int(rng.random() * eligible) == 0:  # each of those seen so far with equal probability
-                    state.challenger[0] = place
-        if eligible > 0 and rng.random() < 0.5:
-            ranking[n_positions - 1] = state.base[state.challenger[0]]
+                    state.rivals[1] = state.base[place]
+        if eligible > 0:
+            state.rivals[0] = last
+            state.undecided[n_positions - 1] = is_undecided(state, last, state.rivals[1])
+            if rng.random() < 0.5:
+                ranking[n_positions - 1] = state.rivals[1]
 
 
 @inner
 def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
     """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if it is -1."""
-    if difference != 0:
-        state.s[i, j] += difference
-        state.s[j, i] -= difference
-        state.n[i, j] += 1
-        state.n[j, i] += 1
+    state.s[i, j] += difference
+    state.s[j, i] -= difference
+    state.n[i, j] += 1
+    state.n[j, i] += 1
+
+
+@inner
+def counts(state, k, i, j):  # type: ignore[no-untyped-def]
+    """Whether a session counts for a pair that was shown: not if it was decided since, for it must stand still."""
+    return not state.undecided[k] or is_undecided(state, i, j)
+
+
+@inner
+def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
+    """Let an item from below the list take the last position, if it is better than who stands there."""
+    base = state.base
+    if is_better(state, item, base[n_positions - 1]):
+        for place in range(n_positions, len(base)):
+            if base[place] == item:
+                base[place], base[n_positions - 1] = base[n_positions - 1], item
 
 
 @kernel
@@ -84,24 +126,41 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     base = state.base
     for k in range(n_positions - 1):
-        if state.randomised[k]:
-            learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
-    place = state.challenger[0]
-    if place >= 0:  # one of the two was shown; the other was not clicked
+        i, j = ranking[k], ranking[k + 1]
+        one_clicked = clicks[k] != clicks[k + 1] and clicks[k] <= 1 and clicks[k + 1] <= 1
+        if state.randomised[k] and one_clicked and counts(state, k, i, j):
+            learn(state, i, j, clicks[k] - clicks[k + 1])
+    last, challenger = state.rivals[0], state.rivals[1]
+    if challenger >= 0 and clicks[n_positions - 1] == 1:  # one of the two was shown; the other was not clicked
         shown = ranking[n_positions - 1]
-        other = base[place] if shown == base[n_positions - 1] else base[n_positions - 1]
-        learn(state, shown, other, clicks[n_positions - 1])
+        other = challenger if shown == last else last
+        if state.since[other] <= state.shown_at[0] and counts(state, n_positions - 1, last, challenger):
+            learn(state, shown, other, 1)
     for k in range(n_positions - 1):
         if is_better(state, base[k + 1], base[k]):
             base[k], base[k + 1] = base[k + 1], base[k]
-    if place >= 0 and is_better(state, base[place], base[n_positions - 1]):
-        base[place], base[n_positions - 1] = base[n_positions - 1], base[place]
-    if state.doubling and state.t[0] == state.estimate[0]:
-        state.estimate[0] *= 2
-        state.log_delta[0] = 4.0 * math.log(state.estimate[0])
-        for i in range(len(base)):
-            base[i] = state.initial[i]
-    state.t[0] += 1
+    if challenger >= 0:
+        enter(state, challenger, n_positions)
+        enter(state, last, n_positions)
+
+
+@inner
+def move_to_end(order, item):  # type: ignore[no-untyped-def]
+    place = 0
+    for i in range(len(order)):
+        if order[i] != item:
+            order[place] = order[i]
+            place += 1
+    order[place] = item
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.s[item, :], state.s[:, item] = 0, 0
+    state.n[item, :], state.n[:, item] = 0, 0
+    move_to_end(state.base, item)
+    move_to_end(state.initial, item)
+    state.since[item] = state.t[0] + 1
 
 
 class BubbleRank(CompiledAgent):
@@ -133,6 +192,9 @@ class BubbleRank(CompiledAgent):
         3. With an unknown horizon the base list goes back to R_0 at each doubling and the statistics are kept; δ shrinks, so a
            decided pair may become undecided again.
 
+    Late clicks count for a pair unless it was decided since its display. A replaced item goes to the end of the base list and
+    of the initial one.
+
     Example:
         >>> BubbleRank(4, 3, initial=[3, 1, 0], seed=0).state.base[:3]
         array([3, 1, 0])
@@ -141,8 +203,12 @@ class BubbleRank(CompiledAgent):
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
     click_models = "CM, DCM, PBM and alike"
     told: ClassVar = {"initial": "initial_ranking"}
+    learns_from = ITS_DISPLAYS
+    remembered = ("shown_at", "randomised", "undecided", "rivals")
     rank_kernel = rank
     update_kernel = update
+    count_kernel = count_session
+    replace_kernel = replace
     search_space: ClassVar = {"delta": Range(1e-30, 0.5, log=True)}
 
     def __init__(
@@ -178,10 +244,20 @@ class BubbleRank(CompiledAgent):
             initial=base.copy(),
             s=np.zeros((n, n), np.int64),
             n=np.zeros((n, n), np.int64),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
+            since=np.zeros(n, np.int64),
+            shown_at=np.zeros(1, np.int64),
             randomised=np.zeros(self.n_positions, np.bool_),
-            challenger=np.full(1, -1),
+            undecided=np.zeros(self.n_positions, np.bool_),
+            rivals=np.full(2, -1),
             estimate=np.array([estimate]),
             log_delta=np.array([4.0 * math.log(estimate) if delta is None else -math.log(delta)]),
             doubling=delta is None and horizon is None,
         )
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        state = self.state
+        state.shown_at[0], place = state.t[0], int(arrays["challenger"][0])
+        if place >= 0:
+            state.rivals[:] = state.base[self.n_positions - 1], state.base[place]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import unknown
-from ..core.kernels import kernel
-from .agent import CompiledAgent, Seed, rates
-from .kernels import FEEDBACK, examined_positions, rank_by_draw, rank_by_index, show
+from ..core.kernels import inner, kernel
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .kernels import FEEDBACK, count_session, examined_positions, rank_available, rank_by_draw, rank_by_index, show
 
 __all__ = ["CascadeTS", "CascadeUCB1"]
 
@@ -20,6 +20,7 @@ class CascadeAgent(CompiledAgent):
     """Base of the cascade agents: which positions they take as examined."""
 
     click_models = "CM; others by the feedback rule"
+    learns_from = ANY_LIST
     search_space: ClassVar = {"feedback": FEEDBACK}
 
     def __init__(
@@ -47,28 +48,48 @@ class UCB1State(NamedTuple):
     width: NDArray[np.float64]  # (L,) 1 / sqrt(N), 0 before it
     indices: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     feedback: int
+
+
+@inner
+def bound_means(state):  # type: ignore[no-untyped-def]
+    count_session(state)
+    radius = math.sqrt(1.5 * math.log(state.t[0]))
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
 
 
 @kernel
 def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
-    radius = math.sqrt(1.5 * math.log(state.t[0]))
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
+    bound_means(state)
     rank_by_index(state.indices, state.order, rng, len(ranking))
     show(state.order, ranking)
 
 
 @kernel
+def rank_ucb1_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    bound_means(state)
+    rank_available(state.indices, state.order, rng, available, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
 def update_ucb1(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
     for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.examined[item] += 1
         state.mean[item] = state.clicks[item] / state.examined[item]
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
+
+
+@kernel
+def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.examined[item] = 0, 0
+    state.mean[item], state.width[item] = np.inf, 0.0
 
 
 class CascadeUCB1(CascadeAgent):
@@ -100,7 +121,10 @@ class CascadeUCB1(CascadeAgent):
 
     paper = "Kveton et al. 2015, Algorithm 1"
     rank_kernel = rank_ucb1
+    rank_available_kernel = rank_ucb1_available
     update_kernel = update_ucb1
+    count_kernel = count_session
+    replace_kernel = replace_ucb1
 
     def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)
@@ -114,7 +138,7 @@ class CascadeUCB1(CascadeAgent):
             width=np.zeros(n),
             indices=np.full(n, np.inf),
             order=np.arange(n),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             feedback=self._feedback,
         )
 
@@ -130,20 +154,38 @@ class TSState(NamedTuple):
     feedback: int
 
 
-@kernel
-def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def draw_means(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
+
+
+@kernel
+def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
+    draw_means(state, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
+def rank_ts_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    draw_means(state, rng)
+    rank_available(state.draws, state.order, rng, available, len(ranking))
     show(state.order, ranking)
 
 
 @kernel
 def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(examined_positions(clicks, state.feedback)):
-        state.clicks[ranking[k]] += clicks[k]
-        state.examined[ranking[k]] += 1
+        if clicks[k] <= 1:
+            state.clicks[ranking[k]] += clicks[k]
+            state.examined[ranking[k]] += 1
+
+
+@kernel
+def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.examined[item] = 0, 0
 
 
 class CascadeTS(CascadeAgent):
@@ -175,7 +217,9 @@ class CascadeTS(CascadeAgent):
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     rank_kernel = rank_ts
+    rank_available_kernel = rank_ts_available
     update_kernel = update_ts
+    replace_kernel = replace_ts
 
     def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import inner, kernel
-from .agent import Seed
+from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent
-from .kernels import examined_positions, rank_by_index, show
+from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
 
 __all__ = ["CascadeDUCB", "CascadeSWUCB"]
+
+
+LEAST_WEIGHT = 1e-200
+"""Of a display: one that has faded more is as good as forgotten."""
 
 
 @inner
@@ -39,7 +43,9 @@ class DiscountedState(NamedTuple):
     scale: NDArray[np.float64]  # (1,)
     indices: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
+    faded: NDArray[np.float64]  # (1,) the log of how much a display of the beginning has faded: Σ log γ
+    displayed: NDArray[np.float64]  # (1,) `faded` at the display
     gamma: NDArray[np.float64]  # (1,) γ
     next_doubling: NDArray[np.int64]  # (1,) the step at which γ changes; 0 if it does not
     epsilon: float
@@ -52,25 +58,32 @@ def discounted_gamma(n):  # type: ignore[no-untyped-def]
     return 1.0 - 0.25 / math.sqrt(n)
 
 
-@kernel
-def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
-    t, gamma = state.t[0], state.gamma[0]
+@inner
+def begin_discounted(state):  # type: ignore[no-untyped-def]
+    """Count a display, and choose its γ; returns log γ."""
+    count_session(state)
+    t = state.t[0]
     if t == state.next_doubling[0]:
-        gamma = discounted_gamma(doubling_horizon(t))
-        state.gamma[0] = gamma
+        state.gamma[0] = discounted_gamma(doubling_horizon(t))
         state.next_doubling[0] = 2 * t
+    return math.log(state.gamma[0])
+
+
+@inner
+def index_discounted(state, log_gamma):  # type: ignore[no-untyped-def]
     # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
-    n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
+    t, gamma = state.t[0], state.gamma[0]
+    n_t = -math.expm1(t * log_gamma) / (1.0 - gamma) if gamma < 1.0 else float(t)
     radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
 
 
 @kernel
-def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
+def fade(state, log_gamma):  # type: ignore[no-untyped-def]
+    """Let all clicks fade by one display, before those on the present one come."""
+    state.faded[0] += log_gamma
+    state.displayed[0] = state.faded[0]
     state.scale[0] *= state.gamma[0]
     if state.scale[0] < 1e-100:
         for item in range(len(state.indices)):
@@ -80,12 +93,51 @@ def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
             if state.examined[item] == 0.0:  # forgotten beyond the range of floats
                 state.mean[item] = np.inf
         state.scale[0] = 1.0
+
+
+@kernel
+def count_discounted(state):  # type: ignore[no-untyped-def]
+    fade(state, begin_discounted(state))
+
+
+@kernel
+def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
+    log_gamma = begin_discounted(state)
+    index_discounted(state, log_gamma)
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
+    fade(state, log_gamma)
+
+
+@kernel
+def rank_discounted_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    log_gamma = begin_discounted(state)
+    index_discounted(state, log_gamma)
+    rank_available(state.indices, state.order, rng, available, len(ranking))
+    show(state.order, ranking)
+    fade(state, log_gamma)
+
+
+@kernel
+def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    # A display weighs γ^(t - s), by its own age s, not by that of its clicks; the last one 1.
+    weight = math.exp(state.faded[0] - state.displayed[0])
+    if weight < LEAST_WEIGHT:
+        return
     for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
-        state.clicks[item] += clicks[k] / state.scale[0]
-        state.examined[item] += 1.0 / state.scale[0]
+        state.clicks[item] += clicks[k] * weight / state.scale[0]
+        state.examined[item] += weight / state.scale[0]
         state.mean[item] = state.clicks[item] / state.examined[item]
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
+
+
+@kernel
+def replace_discounted(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.examined[item] = 0.0, 0.0
+    state.mean[item], state.width[item] = np.inf, 0.0
 
 
 class CascadeDUCB(CascadeAgent):
@@ -121,8 +173,12 @@ class CascadeDUCB(CascadeAgent):
 
     paper = "Li and de Rijke 2019, Algorithm 1"
     click_models = "CM that changes"
+    remembered = ("displayed",)
     rank_kernel = rank_discounted
+    rank_available_kernel = rank_discounted_available
     update_kernel = update_discounted
+    count_kernel = count_discounted
+    replace_kernel = replace_discounted
     search_space: ClassVar = CascadeAgent.search_space | {
         "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
         "epsilon": Range(0.01, 2.0, log=True),
@@ -150,6 +206,11 @@ class CascadeDUCB(CascadeAgent):
             feedback=feedback,
         )
 
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        if waits:
+            fade(self.state, math.log(self.state.gamma[0]))
+
     def _initial_state(self) -> DiscountedState:
         n = self.n_items
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
@@ -164,7 +225,9 @@ class CascadeDUCB(CascadeAgent):
             scale=np.ones(1),
             indices=np.full(n, np.inf),
             order=np.arange(n),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
+            faded=np.zeros(1),
+            displayed=np.zeros(1),
             gamma=np.array([float(gamma)]),
             next_doubling=np.array([2 if unknown_horizon else 0]),
             epsilon=self.hyperparameters["epsilon"],
@@ -185,7 +248,8 @@ class WindowState(NamedTuple):
     width: NDArray[np.float64]  # (L,) 1 / sqrt(N), 0 where N = 0
     indices: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
+    displayed: NDArray[np.int64]  # (1,) the number of the display
     tau: NDArray[np.int64]  # (1,) τ
     next_doubling: NDArray[np.int64]  # (1,) the step at which τ changes; 0 if it does not
     # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
@@ -210,39 +274,84 @@ def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
     state.width[item] = 1.0 / math.sqrt(n) if n > 0 else 0.0
 
 
-@kernel
-def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def begin_window(state):  # type: ignore[no-untyped-def]
+    """Count a display, and choose its τ."""
+    count_session(state)
     t = state.t[0]
     if t == state.next_doubling[0] and t < LONGEST_WINDOW_HORIZON:
         state.tau[0] = window_length(doubling_horizon(t))
         state.next_doubling[0] = 2 * t
+
+
+@inner
+def index_window(state):  # type: ignore[no-untyped-def]
     # X/N + sqrt(ε ln(min(t, τ)) / N)
-    radius = math.sqrt(state.epsilon * math.log(min(t, state.tau[0])))
+    radius = math.sqrt(state.epsilon * math.log(min(state.t[0], state.tau[0])))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
 
 
 @kernel
-def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def move_window(state):  # type: ignore[no-untyped-def]
+    """Forget what leaves the window of the last τ displays, in which the present one takes its place."""
     t, capacity = state.t[0], state.window.shape[0]
-    while state.oldest[0] <= t - state.tau[0]:  # forget what leaves the window of the last τ sessions
+    while state.oldest[0] <= t - state.tau[0]:
         row = state.oldest[0] % capacity
-        for k in range(len(ranking)):
+        for k in range(state.window.shape[1]):
             entry = state.window[row, k]
             if entry >= 0:
                 count(state, entry // 2, -(entry % 2), -1)
         state.oldest[0] += 1
-    row = t % capacity
-    n_examined = examined_positions(clicks, state.feedback)
-    for k in range(len(ranking)):
-        if k < n_examined:
+    for k in range(state.window.shape[1]):
+        state.window[t % capacity, k] = -1
+    state.displayed[0] = t
+
+
+@kernel
+def count_window(state):  # type: ignore[no-untyped-def]
+    begin_window(state)
+    move_window(state)
+
+
+@kernel
+def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
+    begin_window(state)
+    index_window(state)
+    rank_by_index(state.indices, state.order, rng, len(ranking))
+    show(state.order, ranking)
+    move_window(state)
+
+
+@kernel
+def rank_window_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    begin_window(state)
+    index_window(state)
+    rank_available(state.indices, state.order, rng, available, len(ranking))
+    show(state.order, ranking)
+    move_window(state)
+
+
+@kernel
+def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    displayed = state.displayed[0]
+    if displayed <= state.t[0] - state.tau[0]:
+        return  # it has left the window
+    row = displayed % state.window.shape[0]
+    for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] <= 1:
             state.window[row, k] = 2 * ranking[k] + clicks[k]
             count(state, ranking[k], clicks[k], 1)
-        else:
-            state.window[row, k] = -1
-    state.t[0] += 1
+
+
+@kernel
+def replace_window(state, rng, item):  # type: ignore[no-untyped-def]
+    for displayed in range(state.oldest[0], state.t[0] + 1):
+        row = displayed % state.window.shape[0]
+        for k in range(state.window.shape[1]):
+            if state.window[row, k] // 2 == item:
+                state.window[row, k] = -1
+    count(state, item, -state.clicks[item], -state.examined[item])
 
 
 class CascadeSWUCB(CascadeAgent):
@@ -277,8 +386,12 @@ class CascadeSWUCB(CascadeAgent):
 
     paper = "Li and de Rijke 2019, Algorithm 1"
     click_models = "CM that changes"
+    remembered = ("displayed",)
     rank_kernel = rank_window
+    rank_available_kernel = rank_window_available
     update_kernel = update_window
+    count_kernel = count_window
+    replace_kernel = replace_window
     search_space: ClassVar = CascadeAgent.search_space | {
         "tau": Range(50, 100_000, log=True),
         "epsilon": Range(0.01, 2.0, log=True),
@@ -305,6 +418,11 @@ class CascadeSWUCB(CascadeAgent):
             feedback=feedback,
         )
 
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        if waits:
+            move_window(self.state)
+
     def _initial_state(self) -> WindowState:
         n = self.n_items
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
@@ -319,7 +437,8 @@ class CascadeSWUCB(CascadeAgent):
             width=np.zeros(n),
             indices=np.full(n, np.inf),
             order=np.arange(n),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
+            displayed=np.zeros(1, np.int64),
             tau=np.array([tau]),
             next_doubling=np.array([2 if unknown_horizon else 0]),
             window=np.zeros((capacity, self.n_positions), np.int32),

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import inner, kernel
 from . import kl_ucb
-from .agent import Seed
-from .cascade import CascadeAgent, UCB1State, rank_ucb1, update_ucb1
-from .kernels import examined_positions, x_log_x
-from .kl_ucb import KLUCBState, rank_klucb, update_klucb
+from .agent import SavedArrays, Seed
+from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
+from .kernels import count_session, examined_positions, x_log_x
+from .kl_ucb import KLUCBState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
 
 __all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
@@ -40,7 +40,8 @@ tuple_of: Any = namedtuple  # type checkers take fields only as they are written
 class Detection(NamedTuple):
     """What these agents have beside the state of `CascadeUCB1` and `CascadeKLUCB`."""
 
-    sessions: NDArray[np.int64]  # (1,) all that were finished
+    sessions: NDArray[np.int64]  # (1,) all displays
+    displayed: NDArray[np.int64]  # (1,) the number of the display
     n_restarts: NDArray[np.int64]  # (1,)
     restart_steps: NDArray[np.int64]  # (1000,) after which session the last restarts were, in a ring
     # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper part, from s = 0 to n.
@@ -52,6 +53,7 @@ class Detection(NamedTuple):
     threshold: NDArray[np.float64]  # (L,) nor is the threshold smaller than this
     drawn_order: NDArray[np.int64]  # (L,) in which items are forced to the top
     forced: NDArray[np.int64]  # (1,) the item that is in this session, or -1
+    everything: NDArray[np.bool_]  # (L,) all true
     period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 
@@ -115,11 +117,31 @@ def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
 
 
 @inner
+def count_restarting(state):  # type: ignore[no-untyped-def]
+    state.sessions[0] += 1
+    state.displayed[0] = state.sessions[0]
+
+
+@kernel
+def count_foreign(state):  # type: ignore[no-untyped-def]
+    count_session(state)
+    count_restarting(state)
+
+
+@inner
+def is_of_another_segment(state):  # type: ignore[no-untyped-def]
+    """Whether users have changed since the display."""
+    n = state.n_restarts[0]
+    return n > 0 and state.displayed[0] <= state.restart_steps[(n - 1) % len(state.restart_steps)]
+
+
+@inner
 def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
     """Learn the observations of a session, which the index has learned already; whether some item has changed."""
-    state.sessions[0] += 1
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         changed |= has_changed(state, item, state.examined[item], state.clicks[item])
     return changed
@@ -130,7 +152,7 @@ def forget(state):  # type: ignore[no-untyped-def]
     """Restart the tests of all items."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
-    state.t[0] = 1
+    state.t[0] = 0
     state.clicks[:] = 0
     state.examined[:] = 0
     state.n_vertices[:] = 0
@@ -140,7 +162,14 @@ def forget(state):  # type: ignore[no-untyped-def]
 
 
 @inner
-def force(state, ranking):  # type: ignore[no-untyped-def]
+def forget_item(state, item):  # type: ignore[no-untyped-def]
+    """Begin the test of an item anew, as that of another one."""
+    state.n_vertices[item] = 0
+    state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
+
+
+@inner
+def force(state, available, ranking):  # type: ignore[no-untyped-def]
     """Put an item on top of the list in the first sessions of each period, one after the other."""
     state.forced[0] = -1
     if state.period == 0:
@@ -149,6 +178,8 @@ def force(state, ranking):  # type: ignore[no-untyped-def]
     if turn >= len(state.drawn_order):
         return
     item = state.drawn_order[turn]
+    if not available[item]:
+        return
     state.forced[0] = item
     place = 0  # where it stands, or the last place
     while place < len(ranking) - 1 and ranking[place] != item:
@@ -165,12 +196,28 @@ RestartingUCB1State = tuple_of("RestartingUCB1State", UCB1State._fields + Detect
 
 @kernel
 def rank_ucb1_or_force(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_restarting(state)
     rank_ucb1(state, rng, ranking)
-    force(state, ranking)
+    force(state, state.everything, ranking)
+
+
+@kernel
+def rank_ucb1_or_force_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    count_restarting(state)
+    rank_ucb1_available(state, rng, available, ranking)
+    force(state, available, ranking)
+
+
+@kernel
+def replace_restarting_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
+    replace_ucb1(state, rng, item)
+    forget_item(state, item)
 
 
 @kernel
 def update_ucb1_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    if is_of_another_segment(state):
+        return
     update_ucb1(state, ranking, clicks)
     if must_restart(state, ranking, clicks):
         forget(state)
@@ -185,25 +232,29 @@ RestartingKLUCBState = tuple_of("RestartingKLUCBState", KLUCBState._fields + Det
 
 @kernel
 def rank_klucb_or_force(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_restarting(state)
     rank_klucb(state, rng, ranking)
-    force(state, ranking)
+    force(state, state.everything, ranking)
 
 
-@inner
-def doubt_order(state):  # type: ignore[no-untyped-def]
-    """Let the order be found anew, for what certifies it does not reckon with items shown from below the list."""
-    state.fenced[0] = False
-    state.floored[0] = False
-    state.tied[0] = 0
-    state.floor[:] = 0.0
+@kernel
+def rank_klucb_or_force_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    count_restarting(state)
+    rank_klucb_available(state, rng, available, ranking)
+    force(state, available, ranking)
+
+
+@kernel
+def replace_restarting_klucb(state, rng, item):  # type: ignore[no-untyped-def]
+    replace_klucb(state, rng, item)
+    forget_item(state, item)
 
 
 @kernel
 def update_klucb_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    if is_of_another_segment(state):
+        return
     update_klucb(state, ranking, clicks)
-    if state.forced[0] >= 0:
-        doubt_order(state)
-        state.indices[state.forced[0]] = np.inf  # not known
     if must_restart(state, ranking, clicks):
         forget(state)
         doubt_order(state)
@@ -218,6 +269,8 @@ class _RestartingAgent(CascadeAgent):
     """Base: the arguments, and what both have beside their indices."""
 
     click_models = "CM that changes"
+    remembered = ("displayed",)
+    count_kernel = count_foreign
     search_space: ClassVar = CascadeAgent.search_space | {  # n_segments only makes the default of exploration
         "delta": Range(1e-10, 0.5, log=True),
         "exploration": Range(0.0003, 0.3, log=True),
@@ -248,6 +301,11 @@ class _RestartingAgent(CascadeAgent):
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )
 
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        self.state.sessions[0] += waits
+        self.state.displayed[0] = self.display = int(self.state.sessions[0])  # t counts from the last restart
+
     def _detection(self) -> Detection:
         n, given = self.n_items, self.hyperparameters
         horizon, p = given["horizon"], given["exploration"]
@@ -257,6 +315,7 @@ class _RestartingAgent(CascadeAgent):
         n_vertices = min(given["n_vertices"], 8 + math.ceil(horizon ** (2 / 3)))
         return Detection(
             sessions=np.zeros(1, np.int64),
+            displayed=np.zeros(1, np.int64),
             n_restarts=np.zeros(1, np.int64),
             restart_steps=np.zeros(REMEMBERED, np.int64),
             hull_s=np.zeros((n, 2, n_vertices), np.int64),
@@ -267,6 +326,7 @@ class _RestartingAgent(CascadeAgent):
             threshold=np.zeros(n),
             drawn_order=self.rng.permutation(n),
             forced=np.full(1, -1, np.int64),
+            everything=np.ones(n, np.bool_),
             period=math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
             log_three_by_delta=math.log(3.0) - math.log(given["delta"] or 1.0 / horizon),
         )
@@ -315,7 +375,9 @@ class GLRCascadeUCB(_RestartingAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     rank_kernel = rank_ucb1_or_force
+    rank_available_kernel = rank_ucb1_or_force_available
     update_kernel = update_ucb1_or_restart
+    replace_kernel = replace_restarting_ucb1
 
     def _initial_state(self) -> Any:
         n = self.n_items
@@ -326,7 +388,7 @@ class GLRCascadeUCB(_RestartingAgent):
             width=np.zeros(n),
             indices=np.zeros(n),
             order=np.arange(n),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             feedback=self._feedback,
         )
         return RestartingUCB1State(*base, *self._detection())
@@ -356,7 +418,9 @@ class GLRCascadeKLUCB(_RestartingAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     rank_kernel = rank_klucb_or_force
+    rank_available_kernel = rank_klucb_or_force_available
     update_kernel = update_klucb_or_restart
+    replace_kernel = replace_restarting_klucb
 
     def _initial_state(self) -> Any:
         base = kl_ucb.initial_state(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
-from .agent import Seed
+from .agent import ANY_LIST, Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader, no_leaders
@@ -186,6 +186,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
         ranking[k] = state.leader[k]
     times = state.led[state.leading[0]]  # before this session
+    state.led[state.leading[0]] += 1
     if times % state.gamma == 0:
         return
     level = state.log_horizon
@@ -201,8 +202,9 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.led[state.leading[0]] += 1
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item, k] += clicks[k]
         state.shown[item, k] += 1
@@ -210,6 +212,12 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.known[item, k] = NOTHING
         if item != state.leader[k]:
             state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item, :], state.shown[item, :] = 0, 0
+    state.mean[item, :], state.upper[item, :], state.known[item, :] = 0.0, 1.0, NOTHING
 
 
 class GRAB(LeaderAgent):
@@ -250,8 +258,10 @@ class GRAB(LeaderAgent):
 
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
+    learns_from = ANY_LIST
     rank_kernel = rank
     update_kernel = update
+    replace_kernel = replace
     every: ClassVar[bool] = False
     search_space: ClassVar = {"gamma": Range(1, 300, log=True)}
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from ..core.checks import Choices
 from ..core.kernels import inner, kernel
+from .codes import NOT_SHOWN
 
 __all__ = [
     "kl",
     "kl_lower",
     "kl_upper",
+    "rank_available",
     "rank_by_draw",
     "rank_by_index",
     "shuffle_front",
@@ -129,6 +131,16 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @inner
+def rank_available(index, order, rng, available, count):  # type: ignore[no-untyped-def]
+    """`rank_by_index` among some of the items, at least ``count``; the indices of the others become -inf."""
+    for item in range(len(index)):
+        order[item] = item
+        if not available[item]:
+            index[item] = -np.inf
+    rank_by_index(index, order, rng, count)
+
+
+@inner
 def show(order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list."""
     for k in range(len(ranking)):
@@ -191,13 +203,73 @@ def exploration(t, c):  # type: ignore[no-untyped-def]
 
 @inner
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
-    """How many positions a cascade agent takes as examined: up to the first or last click, all without a click."""
+    """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click.
+
+    Of these, what is void is no sample.
+    """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
-            if clicks[k]:
+            if clicks[k] & 1:
                 return k + 1
     else:
         for k in range(len(clicks) - 1, -1, -1):
-            if clicks[k]:
+            if clicks[k] & 1:
                 return k + 1
-    return len(clicks)
+    n_shown = len(clicks)
+    if clicks[n_shown - 1] == NOT_SHOWN:
+        n_shown = 0
+        while clicks[n_shown] != NOT_SHOWN:
+            n_shown += 1
+    return n_shown
+
+
+@inner
+def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
+    """Mark the items that no clicked one has beaten: those clicked as well, and those of which the clicks tell nothing.
+
+    Items that a list leaves out count as not clicked, but where it was cut off.
+    """
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
+        for item in range(len(unbeaten)):
+            unbeaten[item] = True
+    for k in range(len(ranking)):
+        unbeaten[ranking[k]] = clicks[k] != 0
+
+
+@inner
+def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
+    """Undo `mark_unbeaten`."""
+    if clicks[len(ranking) - 1] >= NOT_SHOWN:
+        for item in range(len(unbeaten)):
+            unbeaten[item] = False
+    for k in range(len(ranking)):
+        unbeaten[ranking[k]] = False
+
+
+@inner
+def gather_parts(part, number, since, members, start):  # type: ignore[no-untyped-def]
+    """List the items of each part of a display, but for those that were replaced since.
+
+    Args:
+        part: ``(L,)`` of each item, negative for none.
+        number: of the display, or of what it shares with others.
+        since: ``(L,)`` the number from which on each id stands for its item.
+        members: ``(L,)`` receives the items, part by part.
+        start: (number of parts + 1 or more,) receives where each part begins in it; then where the last one ends.
+    """
+    start[:] = 0
+    for item in range(len(part)):
+        if part[item] >= 0 and since[item] <= number:
+            start[part[item]] += 1
+    for p in range(1, len(start)):
+        start[p] += start[p - 1]
+    for item in range(len(part)):
+        if part[item] >= 0 and since[item] <= number:
+            start[part[item]] -= 1
+            members[start[part[item]]] = item
+
+
+@kernel
+def count_session(state):  # type: ignore[no-untyped-def]
+    """The clock of agents whose ``t`` is the number of displays, this one included."""
+    state.t[0] += 1

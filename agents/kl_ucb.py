@@ -18,9 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .cascade import CascadeAgent
-from .kernels import FEEDBACK, choose_largest, examined_positions, exploration, kl_upper, shuffle_ties, sort_by_index, x_log_x
+from .kernels import (
+    FEEDBACK,
+    choose_largest,
+    count_session,
+    examined_positions,
+    exploration,
+    kl_upper,
+    shuffle_ties,
+    sort_by_index,
+    x_log_x,
+)
 from .search_space import Range
 
 __all__ = ["DCMKLUCB", "CascadeKLUCB"]
@@ -37,7 +47,7 @@ class KLUCBState(NamedTuple):
     examined: NDArray[np.int64]  # (L,) N
     indices: NDArray[np.float64]  # (L,) as last solved for
     order: NDArray[np.int64]  # (L,) the items of the front by index, then others
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
     feedback: int
     c: float  # of the exploration term
@@ -65,7 +75,7 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
         examined=np.zeros(n_items, np.int64),
         indices=np.full(n_items, np.inf),
         order=np.arange(n_items),
-        t=np.ones(1, np.int64),
+        t=np.zeros(1, np.int64),
         positions=positions,
         feedback=FEEDBACK.index(feedback),
         c=c,
@@ -319,7 +329,8 @@ def put_fences(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+def show_by_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """Write the list of the present session."""
     bound = exploration(state.t[0], state.c)
     if not order_is_certain(state, bound):
         # Unless a tie goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly below
@@ -344,14 +355,79 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    show_by_klucb(state, rng, ranking)
+
+
+@inner
+def doubt_order(state):  # type: ignore[no-untyped-def]
+    """Let the order be found anew, for what certifies it reckons with clicks on the items of the present list only."""
+    state.fenced[0] = False
+    state.floored[0] = False
+    state.tied[0] = 0
+    for i in range(4):
+        state.floor[i] = 0.0
+
+
+@inner
+def is_close(state, n_items):  # type: ignore[no-untyped-def]
+    """Whether the order of the first indices is in doubt, of so many items that are sorted."""
+    for k in range(min(len(state.fence), n_items - 1)):
+        if not state.indices[state.order[k]] - state.indices[state.order[k + 1]] >= DOUBT:  # two may be infinite
+            return True
+    return False
+
+
+@kernel
+def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    bound, n_available, last = exploration(state.t[0], state.c), 0, len(state.order) - 1
+    for item in range(len(state.order)):
+        if available[item]:
+            state.order[n_available] = item
+            n_available += 1
+        else:
+            state.order[last - item + n_available] = item
+    for attempt in range(2):  # from the last indices, and exactly where that leaves doubt
+        for i in range(n_available):
+            item = state.order[i]
+            n = state.examined[item]
+            index = refine(state, item, bound) if attempt == 0 else np.nan
+            if not index > 0.0:
+                index = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+            state.indices[item] = index
+        sort_by_index(state.indices, state.order[:n_available])
+        if not is_close(state, n_available):
+            break
+    shuffle_ties(state.indices, state.order[:n_available], rng, len(ranking))
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = state.order[k]
+    doubt_order(state)
+
+
+@kernel
 def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
+    difference = 0  # without a branch for each position, which would take twice the time
+    for k in range(len(ranking)):
+        difference |= ranking[state.positions[k]] ^ state.order[k]
+    if difference != 0:
+        doubt_order(state)
     for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.examined[item] += 1
         c, n = state.clicks[item], state.examined[item]
         state.peak[item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+
+
+@kernel
+def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0
+    state.indices[item] = np.inf
+    doubt_order(state)
 
 
 class CascadeKLUCB(CascadeAgent):
@@ -383,7 +459,10 @@ class CascadeKLUCB(CascadeAgent):
     paper = "Kveton et al. 2015, Algorithm 1"
     renewed = RENEWED
     rank_kernel = rank_klucb
+    rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
+    count_kernel = count_session
+    replace_kernel = replace_klucb
     search_space: ClassVar = CascadeAgent.search_space | {"c": Range(0.0, 6.0)}
 
     def __init__(
@@ -424,10 +503,14 @@ class DCMKLUCB(CompiledAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
+    learns_from = ANY_LIST
     click_models = "DCM"
     renewed = RENEWED
     rank_kernel = rank_klucb
+    rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
+    count_kernel = count_session
+    replace_kernel = replace_klucb
 
     def __init__(self, n_items: int, n_positions: int, *, position_order: ArrayLike | None = None, seed: Seed = None) -> None:
         if position_order is not None:

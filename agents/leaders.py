@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent
+from .agent import CompiledAgent, SavedArrays
 
 __all__ = ["LeaderAgent", "find_leader", "no_leaders"]
 
@@ -87,3 +87,8 @@ class LeaderAgent(CompiledAgent):
         slots = np.full(2 * room, -1, np.int32)
         enter_all(slots, leaders, n_leaders)
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        """As `CompiledAgent._upgrade`: a leader led when the clicks came, not when its list was shown."""
+        self.state.led[self.state.leading[0]] += waits
+        self.display = int(self.state.led.sum())

@@ -13,7 +13,7 @@ which weight:
 | `DCMLinUCB` | up to and with the last click (all without a click) | 1 |
 | `PBMLinUCB` | all positions | ``κ_k`` |
 
-Letters: L candidates in a session, K positions, d features, t the session, counted from 1.
+Letters: L candidates in a session, K positions, d features, t the display, counted from 1.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..core.kernels import inner, kernel
-from .agent import ContextualAgent, Seed
-from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions, show, shuffle_front
+from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed
+from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
 
@@ -47,7 +47,8 @@ class LinearState(NamedTuple):
     inverse: NDArray[np.float64]  # (d, d) A⁻¹
     moment: NDArray[np.float64]  # (d,) b
     theta: NDArray[np.float64]  # (d,) θ = A⁻¹b
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
+    updates: NDArray[np.int64]  # (1,) of them learned
     factor: NDArray[np.float64]  # (d, d) working memory: the Cholesky factor of A
     vector: NDArray[np.float64]  # (d,) working memory
     indices: NDArray[np.float64]  # (L,)
@@ -187,6 +188,7 @@ def confidence(state, n_positions):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
     alpha = confidence(state, len(ranking))
     for a in range(len(features)):
         x = features[a]
@@ -197,6 +199,7 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
 
 @kernel
 def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
     if rng.random() < state.exploration:
         for a in range(len(features)):
             state.order[a] = a
@@ -210,6 +213,7 @@ def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def
 
 @kernel
 def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
     # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
@@ -228,22 +232,25 @@ def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-d
     n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
     for k in range(n_samples):
-        safe = add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
-        if clicks[k]:
+        if clicks[k] <= 1:
+            safe = add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
+        if clicks[k] & 1:
             last = k + 1
-    if state.t[0] % REFRESH == 0 or not safe:
+    state.updates[0] += 1
+    if state.updates[0] % REFRESH == 0 or not safe:
         refresh(state)
     multiply(state.inverse, state.moment, state.theta)
-    state.t[0] += 1
 
 
 class _RidgeAgent(ContextualAgent):
     """What the agents share: the ridge regression, over all positions with weight 1 unless a subclass says otherwise."""
 
     click_models = "any, with linear attraction"
+    learns_from = ANY_LIST
     feedback: ClassVar[int] = ALL_POSITIONS
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
+    count_kernel: ClassVar[Callable[..., None]] = count_session
     search_space: ClassVar = {"ridge": Range(0.01, 100.0, log=True)}
 
     def __init__(
@@ -260,6 +267,10 @@ class _RidgeAgent(ContextualAgent):
         alpha = self.hyperparameters["alpha"]
         return -1.0 if alpha is None else alpha
 
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        self.state.updates[0] = self.display - waits
+
     def _initial_state(self) -> LinearState:
         d, weights = self.n_features, self._weights()
         phi = float(np.sum(weights.diagonal() ** 2))
@@ -269,7 +280,8 @@ class _RidgeAgent(ContextualAgent):
             inverse=np.eye(d) / ridge,
             moment=np.zeros(d),
             theta=np.zeros(d),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
+            updates=np.zeros(1, np.int64),
             factor=np.zeros((d, d)),
             vector=np.zeros(d),
             indices=np.zeros(self.n_items),

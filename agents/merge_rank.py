@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed, rates
-from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
+from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
+from .kernels import count_session, kl_lower, kl_upper, show, shuffle_front, sort_stably
 
 __all__ = ["MergeRank"]
 
@@ -26,10 +26,13 @@ class State(NamedTuple):
     # Per batch, in the order of their places; there are at most K. Batch b has the places first[b] .. first[b + 1] - 1.
     n_batches: NDArray[np.int64]  # (1,)
     first: NDArray[np.int64]  # (K + 1,)
+    epoch: NDArray[np.int64]  # (K,) how many clearings there had been, that of this batch included
     halvings: NDArray[np.int64]  # (K,) δ_b = 2^{-halvings - 1}
     ready: NDArray[np.int64]  # (K,) how many items have enough observations to be compared
     cuts: NDArray[np.int64]  # (K,) where the pieces of a batch begin, while it is cut
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    n_epochs: NDArray[np.int64]  # (1,) how many there have been
+    shown_epoch: NDArray[np.int64]  # (1,) how many there had been at a display
+    t: NDArray[np.int64]  # (1,) displays
     horizon: int  # T
     level: float  # log(L T)
 
@@ -79,12 +82,24 @@ def cut(state, b):  # type: ignore[no-untyped-def]
     for other in range(state.n_batches[0], b, -1):
         state.first[other + n_cuts] = state.first[other]
         if other < state.n_batches[0]:
+            state.epoch[other + n_cuts] = state.epoch[other]
             state.halvings[other + n_cuts] = state.halvings[other]
             state.ready[other + n_cuts] = state.ready[other]
     for i in range(n_cuts):
         state.first[b + n_cuts - i] = state.cuts[i]
     state.n_batches[0] += n_cuts
     return n_cuts + 1
+
+
+@inner
+def clear(state, b):  # type: ignore[no-untyped-def]
+    """Begin the counts of a batch anew."""
+    state.n_epochs[0] += 1
+    state.epoch[b] = state.n_epochs[0]
+    state.halvings[b], state.ready[b] = 0, 0
+    for place in range(state.first[b], state.first[b + 1]):
+        state.clicks[state.items[place]] = 0
+        state.observed[state.items[place]] = 0
 
 
 @inner
@@ -101,11 +116,7 @@ def test_batch(state, b, n_positions):  # type: ignore[no-untyped-def]
     pieces = cut(state, b)
     if dropped or pieces > 1:
         for piece in range(b, b + pieces):
-            state.halvings[piece] = 0
-            state.ready[piece] = 0
-            for place in range(state.first[piece], state.first[piece + 1]):
-                state.clicks[state.items[place]] = 0
-                state.observed[state.items[place]] = 0
+            clear(state, piece)
     else:
         state.halvings[b] += 1
         count_ready(state, b)
@@ -113,31 +124,40 @@ def test_batch(state, b, n_positions):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    state.shown_epoch[0] = state.n_epochs[0]
     n_positions = len(ranking)
     if state.t[0] <= state.horizon:
         for b in range(state.n_batches[0]):
             first, end = state.first[b], state.first[b + 1]
             shuffle_front(rng, state.items, first, end, min(end, n_positions) - first)
-    for k in range(n_positions):
-        ranking[k] = state.items[k]
+    show(state.items, ranking)
 
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
     n_positions = len(ranking)
     for b in range(state.n_batches[0] - 1, -1, -1):  # from below, so that a cut moves only batches already done
         first, end = state.first[b], state.first[b + 1]
-        if end - first == 1:
+        if end - first == 1 or state.epoch[b] > state.shown_epoch[0]:
             continue
         needed = enough(state, b)
         for k in range(first, min(end, n_positions)):
-            item = ranking[k]
-            state.clicks[item] += clicks[k]
-            state.observed[item] += 1
-            state.ready[b] += state.observed[item] == needed
+            if clicks[k] <= 1:
+                item = ranking[k]
+                state.clicks[item] += clicks[k]
+                state.observed[item] += 1
+                state.ready[b] += state.observed[item] == needed
         if state.ready[b] == end - first:
             test_batch(state, b, n_positions)
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    for place in range(len(state.items)):
+        state.items[place] = place
+    state.n_batches[0], state.first[1] = 1, len(state.items)
+    clear(state, 0)
 
 
 class MergeRank(CompiledAgent):
@@ -168,6 +188,8 @@ class MergeRank(CompiledAgent):
         4. ⚠ A batch is cut at every place at once, not at one, and items are dropped from it in the same test.
         5. ⚠ After session T nothing is shuffled any more.
 
+    Late clicks count unless the counts of their batch were cleared since. A replaced item clears everything.
+
     Example:
         >>> MergeRank(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
@@ -175,8 +197,12 @@ class MergeRank(CompiledAgent):
 
     paper = "Zoghi et al. 2017, the released code"
     click_models = "CM, PBM and alike"
+    learns_from = ITS_DISPLAYS
+    remembered = ("shown_epoch",)
     rank_kernel = rank
     update_kernel = update
+    count_kernel = count_session
+    replace_kernel = replace
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon))
@@ -200,10 +226,13 @@ class MergeRank(CompiledAgent):
             items=np.arange(n),
             n_batches=np.ones(1, np.int64),
             first=np.array([0] + [n] * k, np.int64),
+            epoch=np.zeros(k, np.int64),
             halvings=np.zeros(k, np.int64),
             ready=np.zeros(k, np.int64),
             cuts=np.zeros(k, np.int64),
-            t=np.ones(1, np.int64),
+            n_epochs=np.zeros(1, np.int64),
+            shown_epoch=np.zeros(1, np.int64),
+            t=np.zeros(1, np.int64),
             horizon=horizon,
             level=math.log(n * horizon),
         )

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed, rates
-from .kernels import rank_by_draw
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
 
 __all__ = ["PBMHB"]
@@ -25,7 +25,7 @@ class State(NamedTuple):
     theta: NDArray[np.float64]  # (L,) θ, the sample of the attractions
     kappa: NDArray[np.float64]  # (K,) κ, that of the examination
     log_miss: NDArray[np.float64]  # (L, K) log(1 - θ_i κ_k)
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     c: float
     n_sweeps: int
     fixed: int  # how many positions are taken as examined for certain: the first, or none
@@ -112,21 +112,49 @@ def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
                 state.log_miss[item, k] = state.proposed[item]
 
 
-@kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    n_positions = len(ranking)
+@inner
+def go_on(state, rng):  # type: ignore[no-untyped-def]
+    count_session(state)
     for _ in range(state.n_sweeps):
         sweep(state, rng, state.c / math.sqrt(state.t[0]))
-    rank_by_draw(state.theta, state.items, rng, n_positions)
-    rank_by_draw(state.kappa, state.positions, rng, n_positions)
-    for k in range(n_positions):
+
+
+@inner
+def show_by_kappa(state, rng, ranking):  # type: ignore[no-untyped-def]
+    rank_by_draw(state.kappa, state.positions, rng, len(ranking))
+    for k in range(len(ranking)):
         ranking[state.positions[k]] = state.items[k]
 
 
 @kernel
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    go_on(state, rng)
+    rank_by_draw(state.theta, state.items, rng, len(ranking))
+    show_by_kappa(state, rng, ranking)
+
+
+@kernel
+def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    go_on(state, rng)
+    for item in range(len(state.theta)):
+        state.proposed[item] = state.theta[item]
+    rank_available(state.proposed[: len(state.theta)], state.items, rng, available, len(ranking))
+    show_by_kappa(state, rng, ranking)
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.theta[item] = rng.random()
+    for k in range(len(state.kappa)):
+        state.clicks[item, k], state.misses[item, k] = 0, 0
+        state.log_miss[item, k] = math.log1p(-state.theta[item] * state.kappa[k])
+
+
+@kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         if clicks[k]:
             state.clicks[ranking[k], k] += 1
         else:
@@ -170,8 +198,12 @@ class PBMHB(CompiledAgent):
 
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
+    learns_from = ANY_LIST
     rank_kernel = rank
+    rank_available_kernel = rank_among
     update_kernel = update
+    count_kernel = count_session
+    replace_kernel = replace
     search_space: ClassVar = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}  # fix_first is about the users
 
     def __init__(
@@ -209,7 +241,7 @@ class PBMHB(CompiledAgent):
             theta=theta,
             kappa=kappa,
             log_miss=np.log1p(-np.outer(theta, kappa)),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             c=self.hyperparameters["c"],
             n_sweeps=self.hyperparameters["n_sweeps"],
             fixed=fixed,

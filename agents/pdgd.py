@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least
 from ..core.kernels import inner, kernel
-from .agent import ContextualAgent, Seed
+from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import rank_by_draw, show
 from .search_space import Range
 
@@ -19,7 +19,11 @@ __all__ = ["PDGD"]
 
 class State(NamedTuple):
     weights: NDArray[np.float64]  # (d,) w
-    scores: NDArray[np.float64]  # (L,) f = wᵀx of this session's candidates
+    n_steps: NDArray[np.int64]  # (1,) how often the weights have changed
+    # Of the display: the scores decided how likely its list was, the weights of today have the slope.
+    scores: NDArray[np.float64]  # (L,) f = wᵀx of its candidates
+    scored: NDArray[np.int64]  # (1,) `n_steps` then
+    slopes: NDArray[np.float64]  # (K,) wᵀx of the shown candidates today
     draws: NDArray[np.float64]  # (L,) a draw from the Gumbel law around each score
     order: NDArray[np.int64]  # (L,) working memory
     log_rest: NDArray[np.float64]  # (K + 1,) log of the sum of e^f over the candidates not placed above each place
@@ -72,6 +76,7 @@ def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
 @kernel
 def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     n_items, n_features = features.shape
+    state.scored[0] = state.n_steps[0]
     for item in range(n_items):
         score = 0.0
         for j in range(n_features):
@@ -87,22 +92,29 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     considered = 0  # places, down to one below the last click
     for k in range(n_positions):
-        if clicks[k]:
+        if clicks[k] & 1:
             considered = min(k + 2, n_positions)
     if considered == 0:
         return
     measure_rests(state, ranking)
     state.share[:] = 0.0
     for k in range(considered):
+        state.slopes[k] = state.scores[ranking[k]]
+        if state.scored[0] != state.n_steps[0]:
+            state.slopes[k] = 0.0
+            for j in range(len(state.weights)):
+                state.slopes[k] += state.weights[j] * features[ranking[k], j]
+    for k in range(considered):
         for other in range(considered):
-            if clicks[k] and not clicks[other]:
-                apart = math.exp(-abs(state.scores[ranking[k]] - state.scores[ranking[other]]))
+            if clicks[k] == 1 and clicks[other] == 0:
+                apart = math.exp(-abs(state.slopes[k] - state.slopes[other]))
                 step = preference(state, ranking, k, other) * apart / (1.0 + apart) ** 2
                 state.share[k] += step
                 state.share[other] -= step
     for k in range(considered):
         for j in range(len(state.weights)):
             state.weights[j] += state.learning_rate * state.share[k] * features[ranking[k], j]
+    state.n_steps[0] += 1
 
 
 class PDGD(ContextualAgent):
@@ -138,6 +150,8 @@ class PDGD(ContextualAgent):
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
+    learns_from = ITS_DISPLAYS
+    remembered = ("scores", "scored")
     search_space: ClassVar = {"learning_rate": Range(0.003, 10.0, log=True)}
 
     def __init__(
@@ -150,7 +164,10 @@ class PDGD(ContextualAgent):
         n, k = self.n_items, self.n_positions
         return State(
             weights=np.zeros(self.n_features),
+            n_steps=np.zeros(1, np.int64),
             scores=np.zeros(n),
+            scored=np.zeros(1, np.int64),
+            slopes=np.zeros(k),
             draws=np.zeros(n),
             order=np.arange(n),
             log_rest=np.zeros(k + 1),

@@ -48,10 +48,17 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.examined[item] += 1
         state.mean[item] = state.clicks[item] / state.examined[item]
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.examined[item], state.mean[item] = 0, 0, np.inf
 
 
 class PIE(CascadeAgent):
@@ -88,6 +95,7 @@ class PIE(CascadeAgent):
     click_models = "CM"
     rank_kernel = rank
     update_kernel = update
+    replace_kernel = replace
 
     def __init__(
         self, n_items: int, n_positions: int, *, horizon: int, feedback: str = "last_click", seed: Seed = None

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed, rates
-from .kernels import rank_by_index, x_log_x
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
 
 __all__ = ["PBMPIE", "PBMUCB"]
@@ -25,6 +25,13 @@ def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.fl
     return probabilities("examination", examination, (check_count("n_positions", n_positions),), least=LEAST)
 
 
+@inner
+def show_by_examination(state, ranking):  # type: ignore[no-untyped-def]
+    """Write the first items of the order, the first on the position that is examined most."""
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = state.order[k]
+
+
 # ---------------------------------------------------------------------------------------------------------------- PBM-UCB
 
 
@@ -36,33 +43,52 @@ class PBMUCBState(NamedTuple):
     width: NDArray[np.float64]  # (L,) sqrt(N/2)/Ñ
     indices: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     examination: NDArray[np.float64]  # (K,) κ
     positions: NDArray[np.int64]  # (K,) positions by decreasing κ
     epsilon: float
 
 
-@kernel
-def rank_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def bound_means(state):  # type: ignore[no-untyped-def]
+    count_session(state)
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0]))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
+
+
+@kernel
+def rank_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+    bound_means(state)
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
+    show_by_examination(state, ranking)
+
+
+@kernel
+def rank_ucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    bound_means(state)
+    rank_available(state.indices, state.order, rng, available, len(ranking))
+    show_by_examination(state, ranking)
 
 
 @kernel
 def update_ucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.displays[item] += 1
         state.weight[item] += state.examination[k]
         state.mean[item] = state.clicks[item] / state.weight[item]
         state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
+
+
+@kernel
+def replace_ucb(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.displays[item], state.weight[item] = 0, 0, 0.0
+    state.mean[item], state.width[item] = np.inf, 0.0
 
 
 class PBMUCB(CompiledAgent):
@@ -94,8 +120,12 @@ class PBMUCB(CompiledAgent):
     paper = "Lagrée et al. 2016, section 4"
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
+    learns_from = ANY_LIST
     rank_kernel = rank_ucb
+    rank_available_kernel = rank_ucb_available
     update_kernel = update_ucb
+    count_kernel = count_session
+    replace_kernel = replace_ucb
     search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
@@ -123,7 +153,7 @@ class PBMUCB(CompiledAgent):
             width=np.zeros(n),
             indices=np.full(n, np.inf),
             order=np.arange(n),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             examination=examination.copy(),
             positions=np.argsort(-examination, kind="stable"),
             epsilon=self.hyperparameters["epsilon"],
@@ -141,7 +171,7 @@ class PBMPIEState(NamedTuple):
     order: NDArray[np.int64]  # (L,) items by θ̂, the leaders first
     peak: NDArray[np.float64]  # (L,) Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
     stale: NDArray[np.bool_]  # (L,) whether `peak` is out of date: it is needed for items outside the leaders only
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     start: NDArray[np.int64]  # (L,) the order of the items in the cyclic start
     examination: NDArray[np.float64]  # (K,) κ
     positions: NDArray[np.int64]  # (K,) positions by decreasing κ
@@ -174,14 +204,14 @@ def is_promising(state, item, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
     n_items, n_positions = len(state.order), len(ranking)
     if state.t[0] <= n_items:  # every item once at every position
         for k in range(n_positions):
             ranking[k] = state.start[(state.t[0] - 1 + k) % n_items]
         return
     rank_by_index(state.mean, state.order, rng, n_positions)
-    for k in range(n_positions):
-        ranking[state.positions[k]] = state.order[k]
+    show_by_examination(state, ranking)
     x = state.mean[state.order[n_positions - 1]]
     if x > 1.0:
         return  # no index exceeds 1
@@ -206,8 +236,9 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         item = ranking[k]
         state.clicks[item, k] += clicks[k]
         state.displays[item, k] += 1
@@ -217,6 +248,13 @@ def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
         for other in range(len(ranking)):
             total += state.clicks[item, other]
         state.mean[item] = total / state.weight[item]
+
+
+@kernel
+def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
+    for k in range(len(state.positions)):
+        state.clicks[item, k], state.displays[item, k] = 0, 0
+    state.weight[item], state.mean[item], state.stale[item] = 0.0, 0.0, True
 
 
 class PBMPIE(CompiledAgent):
@@ -252,8 +290,11 @@ class PBMPIE(CompiledAgent):
     paper = "Lagrée et al. 2016, Algorithm 1"
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
+    learns_from = ANY_LIST
     rank_kernel = rank_pie
     update_kernel = update_pie
+    count_kernel = count_session
+    replace_kernel = replace_pie
     search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
     def __init__(
@@ -289,7 +330,7 @@ class PBMPIE(CompiledAgent):
             order=np.arange(n),
             peak=np.zeros(n),
             stale=np.ones(n, np.bool_),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             start=self.rng.permutation(n),
             examination=examination.copy(),
             positions=np.argsort(-examination, kind="stable"),

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, Seed, rates
-from .kernels import rank_by_draw
-from .position_based import check_examination
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .kernels import rank_available, rank_by_draw
+from .position_based import check_examination, show_by_examination
 
 __all__ = ["BCMPTS", "PBMTS"]
 
@@ -184,13 +184,29 @@ def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
+    show_by_examination(state, ranking)
+
+
+@kernel
+def rank_ts_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    for item in range(len(state.draws)):
+        state.draws[item] = draw_posterior(state, item, rng)
+    rank_available(state.draws, state.order, rng, available, len(ranking))
+    show_by_examination(state, ranking)
+
+
+@kernel
+def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.stale[item] = 0, True
+    for k in range(len(state.positions)):
+        state.misses[item, k] = 0
 
 
 @kernel
 def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         state.clicks[ranking[k]] += clicks[k]
         state.misses[ranking[k], k] += 1 - clicks[k]
         state.stale[ranking[k]] = True
@@ -222,8 +238,11 @@ class PBMTS(CompiledAgent):
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
     renewed: ClassVar = frozenset({"stale", "before", "after", "low", "high", "ascent", "descent"})
+    learns_from = ANY_LIST
     rank_kernel = rank_ts
+    rank_available_kernel = rank_ts_available
     update_kernel = update_ts
+    replace_kernel = replace_ts
 
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
@@ -272,19 +291,37 @@ class BCMPTSState(NamedTuple):
     positions: NDArray[np.int64]  # (K,) positions by decreasing κ
 
 
-@kernel
-def rank_bc(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
+
+
+@kernel
+def rank_bc(state, rng, ranking):  # type: ignore[no-untyped-def]
+    draw_corrected(state, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
+    show_by_examination(state, ranking)
+
+
+@kernel
+def rank_bc_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    draw_corrected(state, rng)
+    rank_available(state.draws, state.order, rng, available, len(ranking))
+    show_by_examination(state, ranking)
+
+
+@kernel
+def replace_bc(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item], state.weight[item] = 0, 0.0
 
 
 @kernel
 def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
         state.clicks[ranking[k]] += clicks[k]
         state.weight[ranking[k]] += state.examination[k]
 
@@ -309,8 +346,11 @@ class BCMPTS(CompiledAgent):
     paper = "Lagrée et al. 2016, section 5"
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
+    learns_from = ANY_LIST
     rank_kernel = rank_bc
+    rank_available_kernel = rank_bc_available
     update_kernel = update_bc
+    replace_kernel = replace_bc
 
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))

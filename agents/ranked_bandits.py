@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
-from ..core.kernels import inner, specialise
-from .agent import CompiledAgent, Seed, rates
-from .kernels import x_log_x
-from .kl_ucb import RENEWED, C, KLUCBState, rank_klucb
+from ..core.kernels import inner, kernel, specialise
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
+from .kernels import count_session, exploration, kl_upper, x_log_x
+from .kl_ucb import RENEWED, C, KLUCBState, show_by_klucb
 from .search_space import Range
 
 __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
@@ -21,12 +21,16 @@ __all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
 # --------------------------------------------------------------------------------------------------------------- the shell
 
 # Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of
-# the bandit of position k, ``learn(state, k, item, reward)`` tells it what its choice brought.
+# the bandit of position k, ``learn(state, k, item, reward)`` tells it what its choice brought, and ``index(state, k, item,
+# level)`` is by what it chooses among candidates.
 choose: Callable[..., int]
 learn: Callable[..., None]
+index: Callable[..., float]
+level: Callable[..., float]
 
 
 def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
     n_items, n_positions = len(state.shown), len(ranking)
     for k in range(n_positions):
         item = choose(state, k, rng)
@@ -43,11 +47,53 @@ def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         state.shown[ranking[k]] = False
 
 
-def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
+def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    at, n_left = level(state), 0
+    for item in range(len(available)):
+        n_left += available[item]
     for k in range(len(ranking)):
-        # A click on a replacement is not the bandit's merit.
-        learn(state, k, state.choice[k], clicks[k] if ranking[k] == state.choice[k] else 0)
+        best, best_index, ties = 0, -1.0, 0
+        for item in range(len(available)):
+            if available[item]:
+                value = index(state, k, item, at)
+                if value > best_index:
+                    best, best_index, ties = item, value, 1
+                elif value == best_index:
+                    ties += 1
+                    if int(rng.random() * ties) == 0:
+                        best = item
+        state.choice[k] = best
+        if state.shown[best]:
+            skip, best = int(rng.random() * n_left), 0
+            while state.shown[best] or not available[best] or skip > 0:
+                skip -= available[best] and not state.shown[best]
+                best += 1
+        state.shown[best] = True
+        ranking[k] = best
+        n_left -= 1
+    for k in range(len(ranking)):
+        state.shown[ranking[k]] = False
+
+
+@inner
+def is_void_above(item, k, ranking, clicks):  # type: ignore[no-untyped-def]
+    """Whether a choice that stands above position k was replaced since it was made."""
+    for above in range(k):
+        if ranking[above] == item:
+            return clicks[above] > 1
+    return False
+
+
+def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        if clicks[k] > 1:
+            continue
+        item = state.choice[k]
+        if ranking[k] == item:
+            learn(state, k, item, clicks[k])
+        elif not is_void_above(item, k, ranking, clicks):
+            learn(state, k, item, 0)  # a click on a replacement is not the bandit's merit
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -67,9 +113,10 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class Exp3State(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
     shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
+    chance: NDArray[np.float64]  # (K,) of a display: p of each choice
     log_weight: NDArray[np.float64]  # (K, L) log w
     offset: NDArray[np.float64]  # (K,) subtracted from log w before exponentiation
     weight: NDArray[np.float64]  # (K, L) exp(log w - offset)
@@ -78,7 +125,7 @@ class Exp3State(NamedTuple):
 
 
 @inner
-def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     n_items = state.weight.shape[1]
     u = rng.random()
     if u < state.gamma:
@@ -92,21 +139,41 @@ def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
+def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+    item = draw_exp3(state, k, rng)
+    state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / state.weight.shape[1]
+    return item
+
+
+@inner
 def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
     if reward == 0:
         return  # w · exp(0)
     n_items = state.weight.shape[1]
-    p = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / n_items
-    state.log_weight[k, item] += state.gamma / (p * n_items)
+    state.log_weight[k, item] += state.gamma / (state.chance[k] * n_items)
     if state.log_weight[k, item] - state.offset[k] > 30.0:
         state.offset[k] = state.log_weight[k, item]
         for i in range(n_items):
             state.weight[k, i] = math.exp(state.log_weight[k, i] - state.offset[k])
     else:
         state.weight[k, item] = math.exp(state.log_weight[k, item] - state.offset[k])
+    sum_weights(state, k)
+
+
+@inner
+def sum_weights(state, k):  # type: ignore[no-untyped-def]
     state.total[k] = 0.0
-    for i in range(n_items):
+    for i in range(state.weight.shape[1]):
         state.total[k] += state.weight[k, i]
+
+
+@kernel
+def replace_exp3(state, rng, item):  # type: ignore[no-untyped-def]
+    n_positions, n_items = state.weight.shape
+    for k in range(n_positions):
+        state.weight[k, item] = state.total[k] / n_items
+        state.log_weight[k, item] = state.offset[k] + math.log(state.weight[k, item])
+        sum_weights(state, k)
 
 
 class RankedExp3(CompiledAgent):
@@ -133,14 +200,20 @@ class RankedExp3(CompiledAgent):
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
         2. Weights are kept in log space, so that no horizon overflows.
 
+    Late clicks are divided by the p of their display. A replaced item gets the mean weight of all.
+
     Example:
         >>> RankedExp3(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
+    learns_from = ITS_DISPLAYS
+    remembered = ("choice", "chance")
     rank_kernel = specialise(_rank, choose=choose_exp3)
     update_kernel = specialise(_update, learn=learn_exp3)
+    count_kernel = count_session
+    replace_kernel = replace_exp3
 
     search_space: ClassVar = {"gamma": Range(0.0003, 1.0, log=True)}
 
@@ -159,7 +232,8 @@ class RankedExp3(CompiledAgent):
         return Exp3State(
             choice=np.zeros(k, np.int64),
             shown=np.zeros(n, np.bool_),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
+            chance=np.zeros(k),
             log_weight=np.zeros((k, n)),
             offset=np.zeros(k),
             weight=np.ones((k, n)),
@@ -167,14 +241,20 @@ class RankedExp3(CompiledAgent):
             gamma=gamma,
         )
 
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        state = self.state
+        weights = state.weight[np.arange(self.n_positions), state.choice]
+        state.chance[:] = (1.0 - state.gamma) * weights / state.total + state.gamma / self.n_items
+
 
 # -------------------------------------------------------------------------------------------------------------------- UCB1
 
 
 class UCB1State(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
     shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     rewards: NDArray[np.int64]  # (K, L)
     pulls: NDArray[np.int64]  # (K, L)
     mean: NDArray[np.float64]  # (K, L) infinite before the first pull
@@ -182,14 +262,24 @@ class UCB1State(NamedTuple):
 
 
 @inner
+def level_ucb1(state):  # type: ignore[no-untyped-def]
+    return math.sqrt(2.0 * math.log(state.t[0]))
+
+
+@inner
+def index_ucb1(state, k, item, radius):  # type: ignore[no-untyped-def]
+    return state.mean[k, item] + radius * state.width[k, item]
+
+
+@inner
 def choose_ucb1(state, k, rng):  # type: ignore[no-untyped-def]
-    radius = math.sqrt(2.0 * math.log(state.t[0]))
+    radius = level_ucb1(state)
     best, best_index, ties = 0, -1.0, 0
     for item in range(state.mean.shape[1]):
-        index = state.mean[k, item] + radius * state.width[k, item]
-        if index > best_index:
-            best, best_index, ties = item, index, 1
-        elif index == best_index:
+        value = index_ucb1(state, k, item, radius)
+        if value > best_index:
+            best, best_index, ties = item, value, 1
+        elif value == best_index:
             ties += 1
             if int(rng.random() * ties) == 0:  # each of those seen so far with equal probability
                 best = item
@@ -202,6 +292,12 @@ def learn_ucb1(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.pulls[k, item] += 1
     state.mean[k, item] = state.rewards[k, item] / state.pulls[k, item]
     state.width[k, item] = 1.0 / math.sqrt(state.pulls[k, item])
+
+
+@kernel
+def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
+    state.rewards[:, item], state.pulls[:, item] = 0, 0
+    state.mean[:, item], state.width[:, item] = np.inf, 0.0
 
 
 class RankedUCB1(CompiledAgent):
@@ -225,8 +321,13 @@ class RankedUCB1(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over UCB1"
+    learns_from = ITS_DISPLAYS
+    remembered = ("choice",)
     rank_kernel = specialise(_rank, choose=choose_ucb1)
+    rank_available_kernel = specialise(_rank_available, index=index_ucb1, level=level_ucb1)
     update_kernel = specialise(_update, learn=learn_ucb1)
+    count_kernel = count_session
+    replace_kernel = replace_ucb1
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
@@ -239,7 +340,7 @@ class RankedUCB1(CompiledAgent):
         return UCB1State(
             choice=np.zeros(k, np.int64),
             shown=np.zeros(n, np.bool_),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             rewards=np.zeros((k, n), np.int64),
             pulls=np.zeros((k, n), np.int64),
             mean=np.full((k, n), np.inf),
@@ -251,9 +352,9 @@ class RankedUCB1(CompiledAgent):
 
 
 class RankedKLUCBState(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) what each bandit chose in this session
+    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
     shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
+    t: NDArray[np.int64]  # (1,) displays
     best: NDArray[np.int64]  # (1,) where a bandit writes its choice
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
     clicks: NDArray[np.int64]  # (K, L)
@@ -297,7 +398,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.tied[k],
         state.floor[k],
     )
-    rank_klucb(bandit, rng, state.best)
+    show_by_klucb(bandit, rng, state.best)
     return state.best[0]
 
 
@@ -307,6 +408,34 @@ def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.examined[k, item] += 1
     c, n = state.clicks[k, item], state.examined[k, item]
     state.peak[k, item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+    if item != state.order[k, 0]:
+        doubt(state, k)
+
+
+@inner
+def doubt(state, k):  # type: ignore[no-untyped-def]
+    """Have the order of a bandit's indices found anew: what certifies it knows of changes of the first item only."""
+    state.fenced[k, 0], state.floored[k, 0], state.tied[k, 0] = False, False, 0
+    state.floor[k, :] = 0.0
+
+
+@inner
+def level_klucb(state):  # type: ignore[no-untyped-def]
+    return exploration(state.t[0], C)
+
+
+@inner
+def index_klucb(state, k, item, bound):  # type: ignore[no-untyped-def]
+    n = state.examined[k, item]
+    return kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf
+
+
+@kernel
+def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[:, item], state.examined[:, item] = 0, 0
+    state.peak[:, item], state.indices[:, item] = 0.0, np.inf
+    for k in range(len(state.choice)):
+        doubt(state, k)
 
 
 class RankedKLUCB(CompiledAgent):
@@ -331,8 +460,13 @@ class RankedKLUCB(CompiledAgent):
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
     renewed = RENEWED
+    learns_from = ITS_DISPLAYS
+    remembered = ("choice",)
     rank_kernel = specialise(_rank, choose=choose_klucb)
+    rank_available_kernel = specialise(_rank_available, index=index_klucb, level=level_klucb)
     update_kernel = specialise(_update, learn=learn_klucb)
+    count_kernel = count_session
+    replace_kernel = replace_klucb
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
@@ -345,7 +479,7 @@ class RankedKLUCB(CompiledAgent):
         return RankedKLUCBState(
             choice=np.zeros(k, np.int64),
             shown=np.zeros(n, np.bool_),
-            t=np.ones(1, np.int64),
+            t=np.zeros(1, np.int64),
             best=np.zeros(1, np.int64),
             clicks=np.zeros((k, n), np.int64),
             examined=np.zeros((k, n), np.int64),

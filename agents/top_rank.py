@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
-from .agent import CompiledAgent, Seed
-from .kernels import show, shuffle_front
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
+from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
 
 __all__ = ["TopRank"]
@@ -28,7 +28,17 @@ class State(NamedTuple):
     block: NDArray[np.int64]  # (L,) the block of each item
     start: NDArray[np.int64]  # (L + 1,) where each block begins in `order`; then where the last one ends
     n_blocks: NDArray[np.int64]  # (1,)
-    clicked: NDArray[np.bool_]  # (L,) false between sessions
+    number: NDArray[np.int64]  # (1,) of the partition
+    n_numbers: NDArray[np.int64]  # (1,) how many were given after the first: to partitions, and displays of candidates
+    since: NDArray[np.int64]  # (L,) the number from which on each id stands for its item
+    # What is remembered of a display.
+    shown_block: NDArray[np.int32]  # (L,) the block of each item, -1 of those that could not be shown
+    shown_number: NDArray[np.int64]  # (1,) of its partition, or its own
+    # The blocks of the display that was learned from last, without items replaced since.
+    members: NDArray[np.int64]  # (L,) items, block by block
+    begin: NDArray[np.int64]  # (L + 1,) where each block begins in it; then where the last one ends
+    gathered: NDArray[np.int64]  # (1,) the number of the display, or -1
+    clicked: NDArray[np.bool_]  # (L,) clicked or no sample; false between sessions
     log_c_delta: float  # log(c / δ)
 
 
@@ -61,10 +71,16 @@ def partition(state):  # type: ignore[no-untyped-def]
         n_blocks += 1
     state.start[n_blocks] = n_items
     state.n_blocks[0] = n_blocks
+    state.n_numbers[0] += 1
+    state.number[0] = state.n_numbers[0]
 
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    if state.shown_number[0] != state.number[0]:
+        state.shown_number[0] = state.number[0]
+        for item in range(len(state.block)):
+            state.shown_block[item] = state.block[item]
     n_positions = len(ranking)
     for b in range(state.n_blocks[0]):
         start, stop = state.start[b], state.start[b + 1]
@@ -75,17 +91,39 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    state.n_numbers[0] += 1
+    state.shown_number[0] = state.n_numbers[0]
+    for item in range(len(available)):
+        state.shown_block[item] = state.block[item] if available[item] else -1
+    n_shown = 0
+    for b in range(state.n_blocks[0]):
+        start = stop = state.start[b]
+        for place in range(start, state.start[b + 1]):
+            if available[state.order[place]]:
+                state.order[stop], state.order[place] = state.order[place], state.order[stop]
+                stop += 1
+        count = min(stop - start, len(ranking) - n_shown)
+        shuffle_front(rng, state.order, start, stop, count)
+        for place in range(start, start + count):
+            ranking[n_shown] = state.order[place]
+            n_shown += 1
+
+
+@kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    if state.gathered[0] != state.shown_number[0]:
+        state.gathered[0] = state.shown_number[0]
+        gather_parts(state.shown_block, state.gathered[0], state.since, state.members, state.begin)
     learned = False
+    mark_unbeaten(state.clicked, ranking, clicks)
     for k in range(len(ranking)):
-        state.clicked[ranking[k]] = clicks[k] == 1
-    for k in range(len(ranking)):
-        if clicks[k] == 0:
+        if clicks[k] != 1:
             continue
         i = ranking[k]
-        b = state.block[i]
-        for place in range(state.start[b], state.start[b + 1]):
-            j = state.order[place]
+        b = state.shown_block[i]
+        for place in range(state.begin[b], state.begin[b + 1]):
+            j = state.members[place]
             if state.clicked[j]:
                 continue  # both clicked, or i itself: U_ij = 0
             state.wins[i, j] += 1
@@ -97,10 +135,18 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             if s * s >= 2.0 * n * (state.log_c_delta + 0.5 * math.log(n)):
                 state.beats[i, j] = True
                 learned = True
-    for k in range(len(ranking)):
-        state.clicked[ranking[k]] = False
+    unmark(state.clicked, ranking, clicks)
     if learned:
         partition(state)
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.wins[item, :], state.wins[:, item] = 0, 0
+    state.beats[item, :], state.beats[:, item] = False, False
+    partition(state)
+    state.since[item] = state.number[0]
+    state.gathered[0] = -1
 
 
 class TopRank(CompiledAgent):
@@ -125,6 +171,8 @@ class TopRank(CompiledAgent):
            shown is not clicked.
         3. A cycle in the relation (rare) leaves no first block: all remaining items then form one.
 
+    Late clicks count for the pairs of each block that the display had.
+
     Example:
         >>> TopRank(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
@@ -132,8 +180,12 @@ class TopRank(CompiledAgent):
 
     paper = "Lattimore et al. 2018, Algorithm 1"
     click_models = "CM, PBM, DCM and alike"
+    learns_from = ITS_DISPLAYS
+    remembered = ("shown_block", "shown_number")
     rank_kernel = rank
+    rank_available_kernel = rank_available
     update_kernel = update
+    replace_kernel = replace
 
     search_space: ClassVar = {"delta": Range(1e-10, 0.5, log=True)}
 
@@ -157,6 +209,18 @@ class TopRank(CompiledAgent):
             block=np.zeros(n, np.int64),
             start=np.array([0, n] + [n] * (n - 1), np.int64),
             n_blocks=np.ones(1, np.int64),
+            number=np.zeros(1, np.int64),
+            n_numbers=np.zeros(1, np.int64),
+            since=np.zeros(n, np.int64),
+            shown_block=np.zeros(n, np.int32),
+            shown_number=np.zeros(1, np.int64),
+            members=np.zeros(n, np.int64),
+            begin=np.zeros(n + 1, np.int64),
+            gathered=np.full(1, -1),
             clicked=np.zeros(n, np.bool_),
             log_c_delta=math.log(C / delta),
         )
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        self.state.shown_block[:] = self.state.block

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
-from .agent import Seed
-from .kernels import exploration, kl_upper, shuffle_front
+from .agent import ITS_DISPLAYS, SavedArrays, Seed
+from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
 from .leaders import LeaderAgent, find_leader, no_leaders
 
 __all__ = ["UniRank"]
@@ -27,24 +27,30 @@ class State(NamedTuple):
     beats: NDArray[np.bool_]  # (L, L) whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     weakest: NDArray[np.float64]  # (1,) at most the least difference² / n of those that are; beyond it a relation ends
     settled: NDArray[np.bool_]  # (1,) whether the leader partition is that of the relation
-    t: NDArray[np.int64]  # (1,) sessions finished
+    t: NDArray[np.int64]  # (1,) displays; while one is made, those before it
+    since: NDArray[np.int64]  # (L,) the display from which on each id stands for its item
     # The leader partition: its parts from the top.
     part: NDArray[np.int32]  # (L,) of each item
     order: NDArray[np.int64]  # (L,) items, part by part
     start: NDArray[np.int64]  # (L + 1,) where each part begins in `order`; then where the last one ends
     n_parts: NDArray[np.int64]  # (1,)
+    # The same of the items that can be shown, where not all can.
+    available_order: NDArray[np.int64]  # (L,)
+    available_start: NDArray[np.int64]  # (L + 1,)
     # What is shown: parts that may be merged, as far as they reach into the list.
     shown_part: NDArray[np.int64]  # (L,) of each item, -1 in a part that does not reach into it
+    shown_at: NDArray[np.int64]  # (1,) the number of the display
+    # Of the display that was made or learned from last; of an older one without items replaced since.
     shown_order: NDArray[np.int64]  # (L,)
     shown_start: NDArray[np.int64]  # (K + 1,)
-    n_shown: NDArray[np.int64]  # (1,)
+    gathered: NDArray[np.int64]  # (1,) the number of that display, or -1
     # How often each partition has led, see `leaders.py`.
     leaders: NDArray[np.int32]  # (C, L)
     led: NDArray[np.int64]  # (C,)
     slots: NDArray[np.int32]  # (2C,)
     n_leaders: NDArray[np.int64]  # (1,)
     leading: NDArray[np.int64]  # (1,) the number of the leader
-    clicked: NDArray[np.bool_]  # (L,) false between sessions
+    clicked: NDArray[np.bool_]  # (L,) clicked or no sample; false between sessions
     log_horizon: float  # log T; negative without a horizon
 
 
@@ -93,7 +99,7 @@ def peel(state):  # type: ignore[no-untyped-def]
 
 @inner
 def choose_leader(state):  # type: ignore[no-untyped-def]
-    """The partition that leads in this session."""
+    """The partition that leads in this session, which counts for it."""
     if state.weakest[0] <= patience(state):  # what was certain may no longer be
         state.weakest[0] = np.inf
         for i in range(len(state.order)):
@@ -108,6 +114,7 @@ def choose_leader(state):  # type: ignore[no-untyped-def]
         peel(state)
         state.leading[0] = find_leader(state, state.part)
         state.settled[0] = True
+    state.led[state.leading[0]] += 1
 
 
 @inner
@@ -133,25 +140,25 @@ def index_above(state, j, i, level):  # type: ignore[no-untyped-def]
 
 
 @inner
-def may_be_merged(state, b, level):  # type: ignore[no-untyped-def]
+def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def]
     """Whether an item of the part below b may be better than one of b."""
-    for place in range(state.start[b + 1], state.start[b + 2]):
-        for above in range(state.start[b], state.start[b + 1]):
-            if may_be_better(state, state.order[place], state.order[above], level):
+    for place in range(start[b + 1], start[b + 2]):
+        for above in range(start[b], start[b + 1]):
+            if may_be_better(state, order[place], order[above], level):
                 return True
     return False
 
 
 @inner
-def challenger(state, rng, b, level):  # type: ignore[no-untyped-def]
+def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-untyped-def]
     """The place of the item that may be better than one of part b, from the nearest part below; -1 if there is none."""
-    for below in range(b + 1, state.n_parts[0]):
+    for below in range(b + 1, n_parts):
         chosen, largest, n_tied = -1, 0.5, 0
-        for place in range(state.start[below], state.start[below + 1]):
+        for place in range(start[below], start[below + 1]):
             index = 0.0
-            for above in range(state.start[b], state.start[b + 1]):
-                if may_be_better(state, state.order[place], state.order[above], level):
-                    index = max(index, index_above(state, state.order[place], state.order[above], level))
+            for above in range(start[b], start[b + 1]):
+                if may_be_better(state, order[place], order[above], level):
+                    index = max(index, index_above(state, order[place], order[above], level))
             if index > largest + TIE:
                 chosen, largest, n_tied = place, index, 1
             elif index > largest - TIE and chosen >= 0:
@@ -164,23 +171,23 @@ def challenger(state, rng, b, level):  # type: ignore[no-untyped-def]
 
 
 @inner
-def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
-    """The parts to be shown, from the top: the leader's, of which some are merged to be compared."""
-    for place in range(len(state.order)):
-        state.shown_order[place] = state.order[place]
+def merge(state, rng, order, start, n_parts, level, n_positions):  # type: ignore[no-untyped-def]
+    """The parts to be shown, from the top: the leader's, of which some are merged to be compared; returns how many."""
+    for place in range(start[n_parts]):
+        state.shown_order[place] = order[place]
     state.shown_part[:] = -1
     b, shown = 0, 0
-    while b < state.n_parts[0] and state.start[b] < n_positions:
-        state.shown_start[shown] = state.start[b]
-        end = state.start[b + 1]
+    while b < n_parts and start[b] < n_positions:
+        state.shown_start[shown] = start[b]
+        end = start[b + 1]
         if end >= n_positions:
-            place = challenger(state, rng, b, level)
+            place = challenger(state, rng, order, start, n_parts, b, level)
             if place >= 0:
                 state.shown_order[end], state.shown_order[place] = state.shown_order[place], state.shown_order[end]
                 end += 1
             b += 1
-        elif b + 1 < state.n_parts[0] and may_be_merged(state, b, level):
-            end = state.start[b + 2]
+        elif b + 1 < n_parts and may_be_merged(state, order, start, b, level):
+            end = start[b + 2]
             b += 2
         else:
             b += 1
@@ -188,34 +195,53 @@ def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
             state.shown_part[state.shown_order[place]] = shown
         shown += 1
         state.shown_start[shown] = end
-    state.n_shown[0] = shown
+    return shown
+
+
+@inner
+def show_parts(state, rng, order, start, n_parts, ranking):  # type: ignore[no-untyped-def]
+    """Show the parts of a leader; ends the display."""
+    n_positions, s, level = len(ranking), state.led[state.leading[0]], state.log_horizon
+    if level < 0.0:
+        level = exploration(s, 3.0) if s >= 3 else np.inf
+    for b in range(merge(state, rng, order, start, n_parts, level, n_positions)):
+        first, stop = state.shown_start[b], state.shown_start[b + 1]
+        shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
+    show(state.shown_order, ranking)
+    state.t[0] += 1
+    state.shown_at[0] = state.gathered[0] = state.t[0]
 
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    n_positions = len(ranking)
     choose_leader(state)
-    s = state.led[state.leading[0]] + 1
-    level = state.log_horizon
-    if level < 0.0:
-        level = exploration(s, 3.0) if s >= 3 else np.inf
-    merge(state, rng, level, n_positions)
-    for b in range(state.n_shown[0]):
-        start, stop = state.shown_start[b], state.shown_start[b + 1]
-        shuffle_front(rng, state.shown_order, start, stop, min(stop, n_positions) - start)
-    for k in range(n_positions):
-        ranking[k] = state.shown_order[k]
+    show_parts(state, rng, state.order, state.start, state.n_parts[0], ranking)
+
+
+@kernel
+def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    choose_leader(state)
+    n_available, n_parts = 0, 0
+    for b in range(state.n_parts[0]):
+        state.available_start[n_parts] = n_available
+        for place in range(state.start[b], state.start[b + 1]):
+            if available[state.order[place]]:
+                state.available_order[n_available] = state.order[place]
+                n_available += 1
+        n_parts += n_available > state.available_start[n_parts]
+    state.available_start[n_parts] = n_available
+    show_parts(state, rng, state.available_order, state.available_start, n_parts, ranking)
 
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.led[state.leading[0]] += 1
-    state.t[0] += 1
+    if state.gathered[0] != state.shown_at[0]:
+        state.gathered[0] = state.shown_at[0]
+        gather_parts(state.shown_part, state.gathered[0], state.since, state.shown_order, state.shown_start)
     least = patience(state)
+    mark_unbeaten(state.clicked, ranking, clicks)
     for k in range(len(ranking)):
-        state.clicked[ranking[k]] = clicks[k] == 1
-    for k in range(len(ranking)):
-        if clicks[k] == 0:
+        if clicks[k] != 1:
             continue
         i = ranking[k]
         b = state.shown_part[i]
@@ -236,8 +262,18 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
                 state.settled[0] = False
             if certain:
                 state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-    for k in range(len(ranking)):
-        state.clicked[ranking[k]] = False
+    unmark(state.clicked, ranking, clicks)
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.difference[item, :], state.difference[:, item] = 0, 0
+    state.compared[item, :], state.compared[:, item] = 0, 0
+    state.evidence[item, :], state.evidence[:, item] = UNKNOWN, UNKNOWN
+    state.beats[item, :], state.beats[:, item] = False, False
+    state.settled[0] = False
+    state.since[item] = state.t[0] + 1
+    state.gathered[0] = -1
 
 
 class UniRank(LeaderAgent):
@@ -270,6 +306,8 @@ class UniRank(LeaderAgent):
            item; a merged part gets none.
         4. ⚠ f(1) and f(2) are infinite.
 
+    Late clicks count for the pairs of each part that the display had.
+
     Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of sessions might bring, at
         most doubled.
 
@@ -280,8 +318,12 @@ class UniRank(LeaderAgent):
 
     paper = "Gauthier et al. 2022, Algorithm 1"
     click_models = "CM, PBM and alike"
+    learns_from = ITS_DISPLAYS
+    remembered = ("shown_part", "shown_at")
     rank_kernel = rank
+    rank_available_kernel = rank_available
     update_kernel = update
+    replace_kernel = replace
 
     def __init__(self, n_items: int, n_positions: int, *, horizon: int | None = None, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, horizon=None if horizon is None else check_horizon(horizon))
@@ -301,16 +343,24 @@ class UniRank(LeaderAgent):
             weakest=np.full(1, np.inf),
             settled=np.zeros(1, np.bool_),
             t=np.zeros(1, np.int64),
+            since=np.zeros(n, np.int64),
             part=np.zeros(n, np.int32),
             order=np.arange(n),
             start=np.zeros(n + 1, np.int64),
             n_parts=np.zeros(1, np.int64),
+            available_order=np.zeros(n, np.int64),
+            available_start=np.zeros(n + 1, np.int64),
             shown_part=np.zeros(n, np.int64),
+            shown_at=np.zeros(1, np.int64),
             shown_order=np.arange(n),
             shown_start=np.zeros(k + 1, np.int64),
-            n_shown=np.zeros(1, np.int64),
+            gathered=np.full(1, -1),
             **no_leaders(n),
             leading=np.zeros(1, np.int64),
             clicked=np.zeros(n, np.bool_),
             log_horizon=-1.0 if horizon is None else math.log(horizon),
         )
+
+    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
+        super()._upgrade(arrays, waits)
+        self.state.t[0] = self.state.shown_at[0] = self.display

@@ -15,7 +15,7 @@ from typing import Any
 import polars
 from matplotlib.figure import Figure
 
-from clickgym.agents import LEARNERS
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
@@ -29,6 +29,7 @@ from clickgym.lab.pages.environments import page
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym.lab.studies.play import page as study_page
+from clickgym.runner.describe import abilities
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.sweep_results import Results
@@ -52,12 +53,17 @@ def pages() -> dict[Path, str]:
         (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
         for name, agent in PUBLISHED.items()
     ]
+    late = [
+        (f"`{name}`", agent.learns_from, *("yes" if can else "–" for can in abilities(agent).values()))
+        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS).items()
+    ]
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
         readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
     }
+    made[named] = _fill(made[named], "late", ("name", "learns from", "log", "candidates", "replace"), late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     return texts | made | _sweeps() | _studies() | _when_rl_pays() | _leaderboard()
 

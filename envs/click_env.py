@@ -16,15 +16,17 @@ from ..core.checks import as_array, as_call, check_choice, check_count, check_se
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from ..core.notebook import html_table
+from .axes import Axes, attractions_of
 from .instances.instance import AnyInstance
+from .present import PresentBatch
 from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
-from .schedule import AnyTask, Course, Dealt
+from .schedule import AnyTask, Batch, Course, Dealt, DealtTask
 from .session import first_bad_list, session
-from .spaces import RankedList, check_ranking
+from .spaces import BatchedRankedList, RankedList, check_ranking
 from .users import Users
 
-__all__ = ["ClickEnv", "ClickVectorEnv"]
+__all__ = ["ClickEnv", "ClickVectorEnv", "refuse_absent"]
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that other people's wrappers read and hand on."""
@@ -33,6 +35,28 @@ FOREIGN_OPTIONS = {"minari_autoseed"}
 def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
     """What messages and results call an environment: its id, or its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
+def _axes_arguments(arrival: str, bots: str | None, churn: float, available: int | None) -> dict[str, Any]:
+    """The arguments of the axes that are not at their defaults, as they were given."""
+    given = {
+        "arrival": None if arrival == "immediate" else arrival,
+        "bots": bots,
+        "churn": churn or None,
+        "available": available,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+    """Refuse a list with an item that is not available, by its position."""
+    if not mask[ranking].all():
+        position = int(np.argmin(mask[ranking]))
+        there = np.flatnonzero(mask).tolist()
+        raise ValueError(
+            f"bad ranking {ranking.tolist()}: position {position} shows item {ranking[position]}, which is not available in "
+            f"this session; expected items of observation['available'], {there} (positions count from 0)"
+        )
 
 
 def _checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
@@ -64,6 +88,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
         "n_items": env.model.n_items,
         "n_positions": env.model.n_positions,
         "reward": env.reward,
+        **env.axes_arguments,
     }
 
 
@@ -99,6 +124,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
+        arrival: when clicks arrive: ``"immediate"``, ``"batch:B"`` (with the next session whose number is a multiple of B),
+            ``"delay:D"`` (D sessions later) or ``"delay:geometric:m"`` (m later on average); each with ``:lost=q``, a share
+            that never arrives (see `Arrival`).
+        bots: None, or whose clicks are not what users did: ``"random:share=p"``, ``"farm:share=p:targets=3+7"``,
+            ``"quit:first=C:target=3"`` (see `Bots`).
+        churn: the probability that after a session one item is replaced by a new one under the same id.
+        available: how many items, a random set in each session, can be shown; None: all.
         render_mode: None; ``"ansi"`` (text) or ``"rgb_array"`` (a picture), which `render` returns; or ``"human"``: every
             session is shown as it is played, in a notebook as a picture, in a terminal as text.
         **parameters: of the named model; not with an instance.
@@ -121,6 +153,9 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     action_space: RankedList
     task: AnyTask
     """What is asked of the next list."""
+    axes: Axes | None
+    """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
+    _notes: Sequence[str]
 
     def __init__(
         self,
@@ -132,18 +167,26 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        arrival: str = "immediate",
+        bots: str | None = None,
+        churn: float = 0.0,
+        available: int | None = None,
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
         _check_render_mode(render_mode, self.metadata["render_modes"])
         problem = Problem.of(model, form, instance, n_positions, parameters)
-        self.model, self.instance, self.initial_ranking = problem
+        self.model, self.instance, self.initial_ranking, law = problem
         self.reward = self.model.default_reward if reward is None else reward
         self.reference = reference
         self.render_mode = render_mode
-        self._course = self.model.course(self.reward, cutoff, reference)
+        axes = Axes(arrival, bots, churn, available, self.model, [law], reference)
+        self.axes = None if axes.are_default else axes
+        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
+        self._course = self.model.course(self.reward, cutoff, axes.reference_of_course())
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.observation_space = self._course.observation_space
+        self.action_space.available = self.mask
+        self.observation_space = axes.observation_space(self._course.observation_space)
         self._scratch = np.empty(self.model.n_positions + 1)
         self._begun = False
         self._forget()
@@ -172,7 +215,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             self._begun = True
             self._forget()
             self.task.draw(self.np_random)
-        return self.task.observe(np.zeros(self.model.n_positions, np.int8)), {
+            if self.axes is not None:
+                self.axes.begin(self.np_random, attractions_of([self.task], 1))
+                self.axes.find(self.task)
+        observation = self.task.observe(np.zeros(self.model.n_positions, np.int8))
+        return observation if self.axes is None else self._observe(observation, first=True), {
             "optimal_ranking": self.task.optimal_ranking.copy(),
             "optimal_reward": self.task.optimal_reward,
         }
@@ -200,6 +247,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         if not self._begun or task.ended:
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
+        if self.axes is not None and self.axes.available is not None:
+            refuse_absent(ranking, self.axes.mask[0])
         clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
         try:
             realised, expectation, satisfied = self._session(
@@ -214,6 +263,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             raise SessionError(
                 f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in a {type(task.model).__name__}"
             ) from error
+        if self.axes is not None:
+            return self._step_with_axes(self.axes, ranking, clicks, examined, satisfied, realised, expectation, optimum)
         self._record(1, regret, ranking, clicks, examined, satisfied, realised)
         if self.render_mode == HUMAN:
             self.render()
@@ -222,6 +273,45 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             "regret": regret,
             "optimal_reward": optimum,
         }  # fmt: skip
+
+    def _step_with_axes(
+        self,
+        axes: Axes,
+        ranking: NDArray[np.int64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        satisfied: int,
+        realised: float,
+        expectation: float,
+        optimum: float,
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What follows a session where not all axes are at their defaults; the task has drawn what the next one brings."""
+        task, session = self.task, np.array([self._steps + 1])
+        rankings, rewards = ranking[None], np.array([realised])
+        reported, rewards, of_bots = axes.report(session, rankings, clicks[None], rewards, task.code, task.cutoff)
+        is_bot = bool(of_bots[0])
+        if is_bot:
+            realised = expectation = optimum = 0.0
+        regret = optimum - expectation
+        info: dict[str, Any] = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        info |= {"display": self._steps + 1, "realised_reward": realised, "true_clicks": clicks.copy()}
+        if axes.bots is not None:
+            info["bot"] = is_bot
+        reward = float(axes.arrive(session, rankings, reported, rewards)[0])
+        replaced = axes.replace(session, task)
+        axes.draw_available()
+        self._notes = axes.notes(is_bot)
+        self._record(1, regret, ranking, reported[0], examined, satisfied, realised)
+        if self.task is task and (axes.available is not None or replaced):
+            axes.find(task)
+        if self.render_mode == HUMAN:
+            self.render()
+        return self._observe(task.observe(reported[0])), reward, task.ended, False, info
+
+    def _observe(self, observation: Any, first: bool = False) -> Any:
+        """What is observed, from what is without the axes."""
+        assert self.axes is not None
+        return self.axes.observe(observation, np.array([self._steps]), first, lambda entry: entry[0])
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
@@ -240,6 +330,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             examined=tuple(self._examined.tolist()),
             satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=self._reward,
+            notes=self._notes,
         )
         if self.render_mode == HUMAN:
             if self._ranking is not None:  # there is nothing to see before the first session
@@ -266,6 +357,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(L,)`` which items the next list can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask[0]
+
+    @property
     def sessions_to_change(self) -> int:
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
@@ -277,10 +373,14 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._ranking: NDArray[np.int64] | None = None
         self._clicks, self._examined = np.zeros(k, np.int8), np.zeros(k, np.int8)
         self._satisfied, self._reward = -1, 0.0
+        self._notes = []
 
     def _enter(self) -> None:
         """Take up the task of the present step."""
         self.task, self._next_change = self._course.at(self._steps)
+        if self.axes is not None:
+            self.task = self.axes.present(self.task)
+            self.axes.find(self.task)
         self._session = session(self.task.model)
 
     def _record(
@@ -311,6 +411,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        arrival, bots, churn, available: as in `ClickEnv`, on each stream by itself.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
@@ -343,6 +444,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     }
 
     single_action_space: RankedList
+    action_space: BatchedRankedList
     task: AnyTask
 
     def __init__(
@@ -356,6 +458,10 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        arrival: str = "immediate",
+        bots: str | None = None,
+        churn: float = 0.0,
+        available: int | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -379,23 +485,29 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             )
         self.models = tuple(problem.model for problem in problems)
         self.instances = tuple(problem.instance for problem in problems)
-        self.model, self.instance, self.initial_ranking = problems[0]
+        self.model, self.instance, self.initial_ranking, _ = problems[0]
         self.reward = self.model.default_reward if reward is None else reward
-        courses = [users.course(self.reward, cutoff, reference) for users in self.models]
+        laws = [problem.law for problem in problems]
+        axes = Axes(arrival, bots, churn, available, self.model, laws, reference, self.num_envs)
+        self.axes = None if axes.are_default else axes
+        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
+        courses = [users.course(self.reward, cutoff, axes.reference_of_course()) for users in self.models]
         self._course: Course = courses[0] if len(courses) == 1 else Dealt(courses)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
+        self.single_observation_space = axes.observation_space(self._course.observation_space)
         numbers = flatdim(self._course.observation_space) + self.model.n_positions
         check_memory(f"{num_envs:,} streams", 24 * num_envs * numbers)  # spaces and arrays: three numbers of 8 bytes for each
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.single_observation_space = self._course.observation_space
+        self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
+        self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._uniforms = np.empty((num_envs, self.model.n_positions))
         self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._seen = np.empty(self.model.n_items, np.int64)
         self._begun = False
+        self._batch: Batch
         self._steps: int
         self._episode_steps: Any  # a number; where users have a memory, one for each stream
         self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
@@ -425,6 +537,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._begun = True
         self._forget()
         self._batch.draw(self.np_random)
+        if self.axes is not None:
+            self.axes.begin(self.np_random, attractions_of(self._tasks, self.num_envs))
+            self.axes.find_all(self._batch, np.ones(self.num_envs, np.bool_))
         return self._first_observations()
 
     def step(
@@ -455,6 +570,8 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions, begins if resets else None)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
+        if self.axes is not None and self.axes.available is not None:
+            self._refuse_absent(rankings, self.axes.mask)
         clicks = np.empty(rankings.shape, np.int8)
         rewards, expectation = np.empty(size), np.empty(size)
         uniforms = self.np_random.random(out=self._uniforms)
@@ -466,23 +583,30 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             what = f"{cause(error)}, in a {type(self.model).__name__}, on one of {size} streams"
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
         optimum = self._batch.optimal_reward.copy()
+        reported, find = clicks, nobody
+        beside: dict[str, Any] = {}
+        if (axes := self.axes) is not None:
+            reported, rewards, beside, find = self._with_axes(axes, ~begins, rankings, clicks, rewards, expectation, optimum)
         regret = optimum - expectation
         if resets:
-            for nothing in (clicks, rewards, regret, expectation):
+            for nothing in (reported, rewards, regret, expectation):
                 nothing[begins] = 0
         self._steps += 1
         self._episode_steps += ~begins if resets else 1
         if self._steps == self._next_change:
             self._enter()
+            find = ~nobody
         self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
-            self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
+            self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
         self._batch.draw(self.np_random)
+        if axes is not None:
+            axes.find_all(self._batch, find)
         ended = nobody if self._batch.ended is None else self._batch.ended.copy()
-        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum)
+        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum, **beside)
         if resets:
             infos = self._both(infos, self._firsts(begins))
-        observations = self._batch.observe(clicks)
+        observations = self._observe(reported)
         truncated = np.zeros(size, np.bool_)
         at_limit = some_over = self._episode_steps == self.max_episode_steps
         truncated[:] = at_limit
@@ -503,11 +627,16 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
-            clicks = clicks.copy()
-            clicks[over] = 0
-            observations, firsts = self._batch.observe(clicks), self._firsts(over)
+            reported = reported.copy()
+            reported[over] = 0
+            observations, firsts = self._observe(reported), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
         return observations, rewards, ended, truncated, finals | firsts
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """``(B, L)`` which items the next lists can show; None: all."""
+        return None if self.axes is None or self.axes.available is None else self.axes.mask
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -568,6 +697,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def _forget(self) -> None:
         shape = (self.num_envs, self.model.n_positions)
         self._steps = 0
+        self._displays = np.zeros(self.num_envs, np.int64)
         self._enter()
         self._begin_count()
         self._regret = np.zeros(self.num_envs)
@@ -590,12 +720,58 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     def _enter(self) -> None:
         """Take up the task of the present step."""
         self.task, self._next_change = self._course.at(self._steps)
-        self._batch = self.task.batch(self.num_envs)
+        self._tasks: Sequence[AnyTask] = self.task.tasks if isinstance(self.task, DealtTask) else (self.task,)
+        if self.axes is not None and self.axes.changes_items:
+            before = self._batch if self._steps > 0 and isinstance(self._batch, PresentBatch) else None
+            presents = [self.axes.present(task, number) for number, task in enumerate(self._tasks)]
+            self._batch = PresentBatch(presents, self.num_envs, before)
+        else:
+            self._batch = self.task.batch(self.num_envs)
 
     def _first_observations(self) -> tuple[Any, dict[str, Any]]:
         """What all streams begin an episode with."""
         nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._batch.observe(nothing), self._firsts(np.ones(self.num_envs, np.bool_))
+        return self._observe(nothing, first=True), self._firsts(np.ones(self.num_envs, np.bool_))
+
+    def _observe(self, clicks: NDArray[np.int8], first: bool = False) -> Any:
+        """What is observed with these clicks, or as an episode begins."""
+        observations = self._batch.observe(clicks)
+        return observations if self.axes is None else self.axes.observe(observations, self._displays, first)
+
+    def _with_axes(
+        self,
+        axes: Axes,
+        played: NDArray[np.bool_],
+        rankings: NDArray[np.int64],
+        clicks: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+        optimum: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, Any], NDArray[np.bool_]]:
+        """What follows the sessions where not all axes are at their defaults: what is reported, the rewards, what the infos say
+        besides, and the streams whose best lists change. Expectation and optimum of bots become 0."""
+        self._displays += played
+        task = self._tasks[0]
+        reported, rewards, of_bots = axes.report(self._displays, rankings, clicks, realised, task.code, task.cutoff)
+        for value in (realised := realised.copy(), expectation, optimum):
+            value[of_bots] = 0
+        beside: dict[str, Any] = {"display": self._displays.copy(), "realised_reward": realised, "true_clicks": clicks.copy()}
+        if axes.bots is not None:
+            beside["bot"] = of_bots
+        rewards = axes.arrive(self._displays, rankings, reported, rewards)
+        replaced = axes.replace_all(self._displays, self._batch)
+        axes.draw_available()
+        return reported, rewards, beside, replaced | (axes.available is not None)
+
+    def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
+        """Refuse lists with an item that is not available."""
+        there = np.take_along_axis(masks, rankings, axis=1).all(axis=1)
+        if not there.all():
+            stream = int(np.argmin(there))
+            try:
+                refuse_absent(rankings[stream], masks[stream])
+            except ValueError as error:
+                raise ValueError(f"environment {stream}: {error}") from None
 
     def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
         """The info of a reset, on some streams."""

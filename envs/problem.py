@@ -48,6 +48,8 @@ class Problem(NamedTuple):
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, where the instance knows one."""
+    law: str = ""
+    """The family by whose law new items are drawn; empty where the items are given by numbers."""
 
     @classmethod
     def of(
@@ -90,7 +92,8 @@ class Problem(NamedTuple):
             raise ValueError(f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}")
         chosen = load_instance(name)
         kind = next((kind for kind in kinds if kind in chosen.models), next(iter(kinds)))
-        return cls(chosen.model(kind, n_positions), chosen.name, chosen.initial_ranking if form != "Contextual" else None)
+        initial_ranking = chosen.initial_ranking if form != "Contextual" else None
+        return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking, chosen.law)
 
     @classmethod
     def each(
@@ -161,7 +164,8 @@ def _from_parameters(
                 f"as instance={family!r}"
             )
         if name not in names:
-            raise TypeError(unknown("parameter", name, ["instance", "n_positions", "reward", "cutoff", *names]))
+            of_environment = ["instance", "n_positions", "reward", "cutoff", "arrival", "bots", "churn", "available"]
+            raise TypeError(unknown("parameter", name, [*of_environment, *names]))
     if instance is not None:
         raise ValueError(f"give either an instance or the parameters {', '.join(names)}, not both")
     arguments = dict(parameters)

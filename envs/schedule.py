@@ -23,7 +23,7 @@ from .spaces import named_ranking
 if TYPE_CHECKING:
     from .click_model import ClickModel
 
-__all__ = ["Batch", "Course", "Dealt", "Schedule", "Task"]
+__all__ = ["Batch", "Course", "Dealt", "DealtTask", "Schedule", "Task"]
 
 
 class Batch(Protocol):
@@ -245,13 +245,15 @@ class Dealt:
                     f"{course.observation_space}, and the first {self.observation_space}"
                 )
 
-    def at(self, step: int) -> tuple[_DealtTask, int]:
+    def at(self, step: int) -> tuple[DealtTask, int]:
         """The tasks of a step, and the first step after it at which one of them changes."""
         tasks, ends = zip(*(course.at(step) for course in self._courses), strict=True)
-        return _DealtTask(tasks), min(ends)
+        return DealtTask(tasks), min(ends)
 
 
-class _DealtTask(NamedTuple):
+class DealtTask(NamedTuple):
+    """The tasks of a step, one of each course."""
+
     tasks: Sequence[AnyTask]
 
     def batch(self, size: int) -> _DealtBatch:

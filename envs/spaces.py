@@ -138,6 +138,9 @@ class RankedList(MultiDiscrete):
         True
     """
 
+    available: NDArray[np.bool_] | None = None
+    """``(L,)`` the items that can be shown now, where an environment says so; None: all. Only `sample` heeds it."""
+
     def __init__(self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
@@ -152,9 +155,9 @@ class RankedList(MultiDiscrete):
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list.
 
-        Without arguments every list is equally likely. With a ``mask`` every list that it allows is equally likely.
-        With a ``probability`` the positions are drawn independently from it, given that their items are distinct: a
-        list has probability proportional to the product of its entries. All three laws are exact.
+        Without arguments every list is equally likely, of the items that are `available`. With a ``mask`` every list that it
+        allows is equally likely. With a ``probability`` the positions are drawn independently from it, given that their items
+        are distinct: a list has probability proportional to the product of its entries. All three laws are exact.
 
         Args:
             mask: K arrays (L,) of 0 and 1, which items each position allows, or one array (L,) for all positions.
@@ -170,7 +173,9 @@ class RankedList(MultiDiscrete):
                 that any position allows do not count).
         """
         if mask is None and probability is None:
-            return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
+            if self.available is None:
+                return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
+            mask = self.available
         return _draw_weighted(_weights(mask, probability, self.n_items, self.n_positions), self.np_random)
 
     def contains(self, x: Any) -> bool:
@@ -207,13 +212,16 @@ class BatchedRankedList(MultiDiscrete):
         BatchedRankedList(n=2, n_items=10, n_positions=3)
     """
 
+    available: NDArray[np.bool_] | None = None
+    """``(n, L)`` as in `RankedList`."""
+
     def __init__(self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
         self.n = check_count("n", n)
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw n independent lists.
+        """Draw n independent lists, without arguments of the items that are `available`.
 
         Args:
             mask: n masks as in `RankedList.sample`.
@@ -226,8 +234,10 @@ class BatchedRankedList(MultiDiscrete):
             ValueError: as in `RankedList.sample`, or not n of them.
         """
         if mask is None and probability is None:
-            bounds = self.n_items - np.arange(self.n_positions)
-            return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
+            if self.available is None:
+                bounds = self.n_items - np.arange(self.n_positions)
+                return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
+            mask = self.available
         for given in (mask, probability):
             if given is not None and len(given) != self.n:
                 raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {len(given)}")

@@ -144,6 +144,11 @@ class ClickLog:
         return self.items.shape[1]
 
     @property
+    def rankings(self) -> NDArray[np.int64]:
+        """``(N, K)`` the list of each session, as `Agent.learn` takes it: `items`."""
+        return self.items.astype(np.int64)
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)

@@ -116,6 +116,8 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
             accepted.append(int(clicks.sum()))
             if learn:
                 agent.update(observation, ranking, clicks, float(clicks.sum()))
+                continue
+        agent.withdraw()
     rewards = np.array(accepted, np.int64)
     every = log.clicks[:, :n_positions].sum(axis=1) if isinstance(log, ClickLog) else log.clicks
     return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=float(every.mean()))

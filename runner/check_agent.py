@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.search_space import check_search_space
 from ..core.faults import Fault, expect, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
@@ -83,7 +83,7 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     trial = _Trial(agent)
-    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
+    then = [trial.seeds, trial.company, trial.inputs, trial.late_clicks, trial.horizon, trial.numbers_of_items]
     then += [trial.search_space, trial.description]
     if isinstance(trial.first, CompiledAgent):
         then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
@@ -190,6 +190,19 @@ class _Trial:
                 observation, _ = env.reset()
                 agent.leave()
 
+    def late_clicks(self) -> None:
+        """Clicks that come late."""
+        agent, env = self.make(), self.env()
+        if agent.learns_from == LAST_DISPLAY:
+            return
+        observation, _ = env.reset(seed=0)
+        rng, before = np.random.default_rng(0), getattr(agent, "display", 0)
+        for number in range(0, 60, 3):
+            shown = [np.array(agent.rank(observation)) for _ in range(3)]
+            for later in (2, 0):  # in another order, and never those of the second
+                display = before + number + later + 1
+                agent.update(observation, shown[later], rng.integers(0, 2, 3), 0.0, display=display, void=np.zeros(3, bool))
+
     def horizon(self) -> None:
         """Sessions after the horizon."""
         if "horizon" in self.parameters:
@@ -291,9 +304,10 @@ class _Trial:
         ranking = agent.rank(observation)
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
             _expect_refusal(f"update takes the clicks {clicks}", "clicks", agent.update, observation, ranking, clicks)
-        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0])
-        agent.update(observation, ranking, [0, 0, 0])
-        _expect_refusal("update takes a list twice", "rank", agent.update, observation, ranking, [0, 0, 0])
+        display = {} if agent.learns_from == LAST_DISPLAY else {"display": agent.display}
+        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0], **display)
+        agent.update(observation, ranking, [0, 0, 0], **display)
+        _expect_refusal("update takes a list twice", "", agent.update, observation, ranking, [0, 0, 0], **display)
         for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
             if isinstance(agent, kind):
                 _expect_refusal(f"rank takes an observation without {key}", key, agent.rank, {"clicks": [0, 0, 0]})

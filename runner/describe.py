@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..agents import ANY_LIST
 from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
@@ -49,6 +50,21 @@ class Description(NamedTuple):
     tables: list[TableOfWords]
 
 
+def abilities(agent: Any) -> dict[str, bool]:
+    """What an agent's class can do with clicks as they come, by name.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> abilities(TopRank)
+        {'log': False, 'candidates': True, 'replace': True}
+    """
+    return {
+        "log": agent.learns_from == ANY_LIST,
+        "candidates": agent.rank_available_kernel is not None,
+        "replace": agent.replace_kernel is not None,
+    }
+
+
 def describe_agent(name: str) -> Description:
     """Describe an agent: for which users, from which paper, what it is told, its hyper-parameters.
 
@@ -67,6 +83,7 @@ def describe_agent(name: str) -> Description:
         "paper": agent.paper,
         "click models": agent.click_models,
         "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
+        "learns from": getattr(agent, "learns_from", ""),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in agent.search_space.items()),
         "settings=tuned": ", ".join(f"{key}={_default(value)}" for key, value in (getattr(agent, "tuned", None) or {}).items()),
@@ -167,12 +184,15 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
         "reward": f'`"{environment.default_reward}"`',
         "cutoff": "None",
         "reference": "None",
+        "arrival": '`"immediate"`',
+        "bots": "None",
+        "churn": "0",
+        "available": "None",
         "render_mode": "None",
     }
-    if environment.kind in ("Contextual", "Memory"):
-        del defaults["reference"]
-    if environment.kind == "Memory":
-        del defaults["cutoff"]
+    absent = {"Contextual": ("reference", "churn"), "Memory": ("reference", "cutoff", "arrival", "churn", "available")}
+    for name in absent.get(environment.kind, ()):
+        del defaults[name]
     return {name: (default, own[name]) for name, default in defaults.items()}
 
 

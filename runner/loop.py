@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +19,7 @@ from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.registration import is_limit_of_id
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
+from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes
 from .labels import UnsuitedError
 from .metrics import Metrics
 
@@ -137,6 +138,8 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
         return f"{type(env).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(env).step is not ClickEnv.step:
         return f"{type(env).__name__} has a step of its own"
+    if env.axes is not None and env.axes.changes_items and getattr(env.task, "find_kernel", None) is None:
+        return f"the best list of some of the items of a {type(env.model).__name__} is found in Python"
     return None
 
 
@@ -154,6 +157,12 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     layer = env
     while _is_harmless(layer):
         layer = layer.env  # type: ignore[attr-defined]
+    if isinstance(layer, ClickEnv) and layer.axes is not None:
+        given = ", ".join(f"{name}={value!r}" for name, value in layer.axes_arguments.items())
+        raise UnsuitedError(
+            f"{type(agent).__name__} cannot face an environment with {given} by name: its streams have none of that; wrap the "
+            "environment in RecordRegret and let the library's own algorithm step it"
+        )
     if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
         raise UnsuitedError(
             f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
@@ -171,6 +180,24 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     if agent.actions == "lists":
         EnumeratedAction(layer)  # raises if there are too many
     return layer
+
+
+def loop(
+    agent: CompiledAgent, env: ClickEnv, measure: Any, before: Sequence[Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
+
+    Those that it took under the last task are ``before``.
+    """
+    if env.axes is not None:
+        compiled, axes = loop_with_axes(agent, env, measure, *(before or (None,)))
+        return compiled, (axes,)
+    kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
+    if not isinstance(agent, (ContextualAgent, StateAgent)):
+        kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
+        kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
+    kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
+    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
 
 
 def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
@@ -197,11 +224,12 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
+    axes: tuple[Any, ...] = ()
 
     def play(size: int) -> tuple[int, float, int]:
         return compiled(
             task.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
-            task.pool, task.round, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
+            task.pool, task.round, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals, *axes,
         )  # fmt: skip
 
     def found_guilty(error: Exception) -> Exception:
@@ -217,20 +245,18 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             error = SessionError(f"{name_of(env)}, step {meter.step + count}: {what}")
         return session_error(agent, env, f"after the list of step {meter.step + count}", error)
 
+    agent.keep_open()
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
-            if not isinstance(agent, (ContextualAgent, StateAgent)):
-                kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
-                kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
-            kernels |= {"play_session": session(task.model), "measure": metrics.kernel, "next_round": task.next_round}
-            compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+            compiled, axes = loop(agent, click_env, metrics.kernel, axes)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
         agent.make_room(size)
+        for state in axes:
+            state.played[0] = click_env._steps
         before, regret = time.perf_counter(), meter.totals[0]
         try:
             played, realised, satisfied = play(size)
@@ -238,15 +264,20 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
             raise found_guilty(error) from error
         lasted = time.perf_counter() - before
         if played < size:
-            check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
+            step = meter.step + played + 1
+            check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", step)
+            raise session_error(agent, env, f"step {step}", absent_item(agent.ranking, click_env))
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         agent.ranking[0] = -1  # its clicks are learned
+        agent.display += size
         meter.advance(size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
             chunk = int(np.clip(chunk * 0.05 / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
+    if axes:
+        agent.close_displays()
     return seconds
 
 
@@ -269,22 +300,29 @@ def play_python(
     n_items, n_positions, *_ = sizes_of(env)
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
     unreported, due = 0, time.perf_counter() + 0.05
+    as_they_come = None if guest or click_env.axes is None else ClicksAsTheyCome(agent, click_env)
     agent.leave()
     while meter.step < meter.horizon:
         try:
-            ranking = agent.rank(observation)
+            ranking = agent.rank(observation) if as_they_come is None else as_they_come.rank(observation)
             check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not guest and click_env.task is not entered:
                 entered, contexts = click_env.task, metrics.contexts(click_env)
             round_contexts = metrics.as_shown(contexts)
             last, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
-            clicks = clicks_of(observation)
-            if guest:
-                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-            agent.update(last, ranking, clicks, float(reward))
+            if as_they_come is not None:
+                as_they_come.update(last, ranking, observation, float(reward))
+                clicks, reward = info["true_clicks"], info["realised_reward"]
+            else:
+                clicks = clicks_of(observation)
+                if guest:
+                    clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+                agent.update(last, ranking, clicks, float(reward))
         except Exception as error:
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
-        if metrics.summed:
+        if info.get("bot", False):
+            clicks = np.zeros_like(clicks)
+        elif metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
             metrics.kernel(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), float(reward), int(clicks.sum()))
@@ -295,3 +333,5 @@ def play_python(
         if on_chunk is not None and (time.perf_counter() > due or meter.step == meter.horizon):
             on_chunk(unreported)
             unreported, due = 0, time.perf_counter() + 0.05
+    if as_they_come is not None:
+        as_they_come.close()

@@ -296,6 +296,8 @@ class Metrics:
                     continue
                 if isinstance(env.model, ContextualModel):
                     raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+                if env.axes is not None and env.axes.changes_items:
+                    raise ValueError(f"the metric {name!r} needs the same items in every session; those of {env} come and go")
                 if isinstance(env.model, CascadeMDP):
                     raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
             return tuple(METRICS[name].context(env) for name in self.summed)

@@ -18,10 +18,11 @@ from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import check_callable, check_horizon, check_path, check_seed, integers, unknown
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
-from ..envs.click_env import name_of
+from ..envs.click_env import ClickEnv, name_of
 from ..envs.guests import sizes_of
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
+from .axes_loop import check_axes
 from .event_log import check_tensorboard, logged
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
@@ -199,6 +200,8 @@ def run(
             check_tensorboard()
             log = check_path("tensorboard", tensorboard)
         _check_sizes(agent, env)
+        if isinstance(agent, Agent) and isinstance(env.unwrapped, ClickEnv):
+            check_axes(agent, env.unwrapped)
         meter = measured.meter(steps, agent, env.unwrapped)
         observation, _ = env.reset(seed=seed)
         measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts

@@ -176,6 +176,7 @@ def recipes() -> dict[Any, Call]:
     add(BatchedRankedList, n=2, **SIZES, seed=0)
     calls["check_ranking"] = Call(partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]})  # the sizes are its caller's
     one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
+    one_session |= {"arrival": "batch:2", "bots": "random:share=0.1", "churn": 0.1, "available": 4}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
     add(envs.load_instance, name="yandex-9982", trust=False)
@@ -723,18 +724,18 @@ def test_all_compiled_agents_share_their_update():
 def test_each_list_is_learned_from_once(name, tmp_path):
     made = RECIPES[(AGENTS | CONTEXTUAL_AGENTS)[name]]
     agent, observation = made.function(**made.arguments), {"features": np.eye(4, 3)}
-    with pytest.raises(ValueError, match="call rank before each update"):
-        agent.update(observation, [0, 1], [0, 0])
+    with pytest.raises(ValueError, match="display 1 was never made"):
+        agent.update(observation, [0, 1], [0, 0], display=1)
     agent.rank(observation)
     ranking = agent.rank(observation)  # may be asked again
     agent.save(tmp_path / "waiting.npz")
     agent.update(observation, ranking, [1, 0])
-    with pytest.raises(ValueError, match="call rank before each update"):
-        agent.update(observation, ranking, [1, 0])
+    with pytest.raises(ValueError, match="display 2 is not open: its clicks came already"):
+        agent.update(observation, ranking, [1, 0], display=2)
     agent.save(tmp_path / "done.npz")
     type(agent).load(tmp_path / "waiting.npz").update(observation, ranking, [1, 0])
-    with pytest.raises(ValueError, match="call rank before each update"):
-        type(agent).load(tmp_path / "done.npz").update(observation, ranking, [1, 0])
+    with pytest.raises(ValueError, match="display 2 is not open: its clicks came already"):
+        type(agent).load(tmp_path / "done.npz").update(observation, ranking, [1, 0], display=2)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
@@ -742,8 +743,9 @@ def test_after_a_run_no_list_waits_for_clicks(engine):
     agent = agents.CascadeKLUCB(4, 2, seed=0)
     env = scalar()
     clickgym.run(agent, env, 5, engine=engine)
-    with pytest.raises(ValueError, match="call rank before each update"):
-        agent.update(None, env._ranking, [0, 0])
+    assert (agent.display, agent.n_open) == (5, 0)
+    with pytest.raises(ValueError, match="display 5 is not open: its clicks came already"):
+        agent.update(None, env._ranking, [0, 0], display=5)
 
 
 @pytest.mark.parametrize(

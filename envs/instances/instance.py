@@ -59,6 +59,8 @@ class Instance:
         origin: where the parameters come from.
         initial_ranking: ``(L,)`` all item ids, the list that is in production, best first; None if there is none.
         estimation: how the parameters were estimated, and from how many sessions.
+        law: the family by whose law new items are drawn (see `clickgym.envs.ClickEnv`, ``churn``); empty where the items are
+            given by numbers, as in files.
 
     Raises:
         ValueError: naming the field and what was expected.
@@ -77,9 +79,10 @@ class Instance:
     origin: str = ""
     initial_ranking: NDArray[np.int64] | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
+    law: str = ""
 
     def __post_init__(self) -> None:
-        for key in ("name", "description", "origin"):
+        for key in ("name", "description", "origin", "law"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         if not isinstance(self.models, Mapping) or not all(isinstance(model, Users) for model in self.models.values()):

@@ -451,7 +451,7 @@ def test_klucb_sees_ties_within_rounding_of_one():
         state = agent.state
         state.clicks[:] = [613382, 613384, 613386, 613384]
         state.examined[:] = [613385, 613386, 613387, 613386]
-        state.t[0] = 1226775
+        state.t[0] = 1226774
         for item, (c, n) in enumerate(zip(state.clicks.tolist(), state.examined.tolist(), strict=True)):
             state.peak[item] = c * math.log(c) + (n - c) * math.log(n - c) - n * math.log(n)
     for _ in range(12):

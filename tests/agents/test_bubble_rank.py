@@ -25,9 +25,12 @@ from clickgym.envs import CascadeModel, ClickEnv, ClickModel, DependentClickMode
 FALSE_ALARM = 1e-5
 
 
-def challenger_of(agent: BubbleRank) -> int | None:
-    place = agent.state.challenger[0]
-    return None if place < 0 else int(agent.state.base[place])
+def drawn(agent: BubbleRank) -> tuple[int, ...]:
+    """A list of the next session, which stays the next one."""
+    t = agent.state.t[0]
+    ranking = agent.rank(None)
+    agent.state.t[0] = t
+    return tuple(ranking.tolist())
 
 
 def follow(agent: BubbleRank, reference: BubbleRankReference, model: ClickModel, n_sessions: int, seed: int = 5) -> None:
@@ -109,7 +112,7 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
                     k, below = sorted(pair)
                     shown[k], shown[below] = shown[below], shown[k]
             support.append(tuple(shown))
-        assert_uniform((tuple(agent.rank(None).tolist()) for _ in range(1500)), support)
+        assert_uniform((drawn(agent) for _ in range(1500)), support)
         show(agent, [0] * n_positions)
 
 
@@ -117,7 +120,7 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
 def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, challenged):
     agent = BubbleRank(7, n_positions, initial=list(range(7)), seed=5)
     for t in range(1, 5):
-        newcomers = {int(agent.rank(None)[-1]) for _ in range(200)} - set(range(n_positions))
+        newcomers = {drawn(agent)[-1] for _ in range(200)} - set(range(n_positions))
         assert newcomers == (set(range(n_positions, 7)) if t in challenged else set())
         show(agent, [0] * 7)
 
@@ -125,7 +128,7 @@ def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, cha
 def test_a_single_position_is_challenged_at_every_step():
     agent = BubbleRank(3, 1, initial=[0, 1, 2], seed=5)
     for _ in range(4):
-        assert {int(agent.rank(None)[0]) for _ in range(200)} == {0, 1, 2}
+        assert {drawn(agent)[0] for _ in range(200)} == {0, 1, 2}
         show(agent, [0, 0, 0])
 
 
@@ -136,7 +139,7 @@ def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
         agent.state.s[2, worse], agent.state.s[worse, 2] = 5, -5
         agent.state.n[2, worse] = agent.state.n[worse, 2] = 5
     agent.state.s[6, 2], agent.state.s[2, 6], agent.state.n[6, 2], agent.state.n[2, 6] = 3, -3, 9, 9
-    last = Counter(int(agent.rank(None)[2]) for _ in range(12000))
+    last = Counter(drawn(agent)[2] for _ in range(12000))
     assert set(last) == {2, 4, 6, 7}
     assert chisquare([last[2], last[4], last[6], last[7]], [6000, 2000, 2000, 2000]).pvalue > FALSE_ALARM
 
@@ -145,8 +148,8 @@ def test_without_an_eligible_challenger_nobody_is_swapped_in():
     agent = BubbleRank(3, 1, initial=[0, 1, 2], delta=0.5, seed=7)
     for worse in (1, 2):
         agent.state.s[0, worse] = agent.state.n[0, worse] = 5
-    assert {int(agent.rank(None)[0]) for _ in range(200)} == {0}
-    assert agent.state.challenger[0] == -1
+    assert {drawn(agent)[0] for _ in range(200)} == {0}
+    assert agent.state.rivals[1] == -1
 
 
 def test_the_item_that_is_not_shown_counts_as_not_clicked():
@@ -154,10 +157,10 @@ def test_the_item_that_is_not_shown_counts_as_not_clicked():
     agent = BubbleRank(2, 1, initial=[0, 1], seed=8)
     s, n = 0, 0
     for _ in range(60):
-        ranking, challenger = agent.rank(None), challenger_of(agent)
+        ranking, challenger = agent.rank(None), agent.state.rivals[1]
         clicks = [int(agent.state.t[0] % 3 != 0)]
         agent.update(None, ranking, clicks)
-        if challenger is not None and clicks[0]:
+        if challenger >= 0 and clicks[0]:
             s += 1 if ranking[0] == 0 else -1
             n += 1
         assert agent.state.s.tolist() == [[0, s], [-s, 0]]
@@ -194,9 +197,9 @@ def test_a_threshold_that_is_met_exactly_leaves_the_pair_undecided():
     agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=11)
     agent.state.log_delta[0] = 4.0
     agent.state.s[:], agent.state.n[:] = [[0, 16], [-16, 0]], [[0, 16], [16, 0]]
-    assert {tuple(agent.rank(None).tolist()) for _ in range(200)} == {(0, 1), (1, 0)}
+    assert {drawn(agent) for _ in range(200)} == {(0, 1), (1, 0)}
     agent.state.s[:], agent.state.n[:] = [[0, 17], [-17, 0]], [[0, 17], [17, 0]]
-    assert {tuple(agent.rank(None).tolist()) for _ in range(200)} == {(0, 1)}
+    assert {drawn(agent) for _ in range(200)} == {(0, 1)}
 
 
 def test_statistics_of_a_decided_pair_stand_still():
@@ -235,8 +238,8 @@ def test_the_exchange_pass_runs_from_the_top():
 def test_doubling_by_hand():
     """Item 1 alone is clicked, so after t steps n(1, 0) = ⌈t/2⌉, and 1 is better once that exceeds 16 log(estimate).
 
-    16 log 128 = 77.6 is out of reach up to t = 128; 16 log 256 = 88.7 is passed by n = 89, at t = 177. After step 256 the base
-    list is R_0 again, but n = 128 > 16 log 512 = 99.8 is kept, so step 257 exchanges at once.
+    16 log 128 = 77.6 is out of reach up to t = 128; 16 log 256 = 88.7 is passed by n = 89, at t = 177. Before step 257 the base
+    list goes back to R_0.
     """
     agent = BubbleRank(2, 2, initial=[0, 1], seed=15)
     exchanged = []
@@ -247,12 +250,12 @@ def test_doubling_by_hand():
             exchanged.append(t)
     # From step 178 on the pair is decided in favour of 1 and stands still at 89, which is undecided again under δ = 512^-4.
     assert exchanged[0] == 177
-    assert exchanged[:79] == list(range(177, 256))
+    assert exchanged[:80] == list(range(177, 257))
     assert agent.state.estimate[0] == 512
     assert agent.state.log_delta[0] == pytest.approx(4 * math.log(512), rel=1e-14)
     needed = math.floor(16 * math.log(512)) + 1
     again = 257 + 2 * (needed - 89 - 1)  # one more at each odd step from 257 on
-    assert exchanged[79] == again
+    assert exchanged[80] == again
 
 
 @pytest.mark.parametrize("arguments", [{"horizon": 4}, {"delta": 0.9}, {"delta": 0.9, "horizon": 4}])

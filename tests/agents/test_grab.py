@@ -211,8 +211,10 @@ def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them(name):
     agent = KINDS[name][0](3, 1, gamma=2, seed=17)
     agent.state.clicks[...], agent.state.shown[...], agent.state.mean[...] = [[0], [1], [0]], 1, [[0], [1], [0]]
     agent.rank(None)
-    agent.state.led[agent.state.leading[0]] = 1
-    counts = Counter(int(agent.rank(None)[0]) for _ in range(3000))
+    counts = Counter()
+    for _ in range(3000):
+        agent.state.led[agent.state.leading[0]] = 1
+        counts[int(agent.rank(None)[0])] += 1
     assert agent.state.leader.tolist() == [1]
     assert len(counts) == 3
     assert chisquare(list(counts.values())).pvalue > 1e-5

@@ -75,7 +75,7 @@ def test_lists_of_many_items_are_those_of_the_definition(name, kind):
 def put(agent: CompiledAgent, clicks: np.ndarray, examined: np.ndarray, t: int) -> None:
     """Give every bandit of an agent these counts ``(L,)`` and this time."""
     state = agent.state
-    state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t
+    state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = [np.where(count > 0, count * np.log(count), 0.0) for count in (clicks, examined - clicks, examined)]
     state.peak[:] = parts[0] + parts[1] - parts[2]

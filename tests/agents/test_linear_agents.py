@@ -315,7 +315,7 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         clickgym.run(agent, env, n, seed=n)
         state = agent.state
         spread = np.sqrt(np.einsum("ai,ij,aj->a", x, state.inverse, x))
-        t = int(state.t[0])
+        t = int(state.t[0]) + 1
         radius = 10 * math.log(1 + state.phi * t / (10 * state.ridge)) + 2 * math.log(t * 5)
         assert np.all(np.abs(x @ (state.theta - model.theta)) <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread)
 
@@ -382,11 +382,11 @@ def test_wrong_observations_are_refused(observation, message):
 def test_wrong_clicks_and_lists_are_refused():
     agent, (observation, _) = make("C2UCB"), next(rounds(1))
     ranking = agent.rank(observation)
-    with pytest.raises(ValueError, match="update got the list"):
-        agent.update(observation, ranking[::-1], [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="display 1 had the list"):
+        agent.update(observation, ranking[::-1], [0, 0, 0, 0], display=1)
     with pytest.raises(ValueError, match="expected 0 or 1 for each of the 4 positions"):
         agent.update(observation, ranking, [0, 0, 2, 0])
-    assert agent.state.t[0] == 1
+    assert agent.state.updates[0] == 0
 
 
 def test_features_may_be_any_array():

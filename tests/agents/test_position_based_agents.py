@@ -70,7 +70,14 @@ def put(agent: PBMPIE, clicks: ArrayLike, displays: ArrayLike) -> None:
     state.clicks[:], state.displays[:] = clicks, displays
     state.weight[:] = state.displays @ state.examination
     state.mean[:] = state.clicks.sum(axis=1) / state.weight
-    state.stale[:], state.t[0] = True, agent.n_items + 1
+    state.stale[:], state.t[0] = True, agent.n_items
+
+
+def proposed(agent: PBMPIE) -> NDArray:
+    """A list that is not shown."""
+    ranking = agent.rank(None)
+    agent.withdraw()
+    return ranking
 
 
 @pytest.mark.parametrize(("n_items", "n_positions"), [(5, 3), (4, 4), (6, 1), (1, 1)])
@@ -80,7 +87,7 @@ def test_the_start_shows_every_item_once_at_every_position(n_items, n_positions)
         ranking = agent.rank(None)
         agent.update(None, ranking, [0] * n_positions)
     np.testing.assert_array_equal(agent.state.displays, 1)
-    assert agent.state.t[0] == n_items + 1
+    assert agent.state.t[0] == n_items
 
 
 def test_the_start_runs_over_a_random_order_of_the_items():
@@ -190,7 +197,8 @@ def test_pie_follows_algorithm_1(model):
     clicks, displays = np.zeros((5, 3), int), np.zeros((5, 3), int)
     explored = 0
     for session in range(250):
-        tries = np.array([agent.rank(None) for _ in range(80 if session % 5 == 0 else 1)])[:, [0, 2, 1]]  # by decreasing κ
+        lists = [*(proposed(agent) for _ in range(79 if session % 5 == 0 else 0)), agent.rank(None)]
+        tries = np.array(lists)[:, [0, 2, 1]]  # by decreasing κ
         if session >= 5:
             mean = clicks.sum(axis=1) / (displays @ kappa)
             best = np.sort(mean)[::-1]
@@ -202,7 +210,7 @@ def test_pie_follows_algorithm_1(model):
                 tried = set(tries[:, 2].tolist())
                 assert tried == expected if len(tries) > 1 else tried <= expected, f"session {session + 1}"
                 explored += len(expected) > 1
-        ranking = agent.ranking.copy()
+        ranking = lists[-1]
         given = model.sample(ranking, rng)
         agent.update(None, ranking, given)
         clicks[ranking, range(3)] += given

@@ -350,6 +350,7 @@ def test_exp3_takes_up_an_item_from_far_behind(gamma, behind):
         before = state.log_weight[0, 1]
         agent.rank(None)
         agent.ranking[0] = state.choice[0] = 1
+        state.chance[0] = p
         agent.update(None, [1], [1])
         assert state.log_weight[0, 1] - before == pytest.approx(gamma / (3 * p), rel=1e-9)
         assert all(np.isfinite(values).all() for values in state)

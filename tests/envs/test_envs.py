@@ -398,7 +398,8 @@ def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
     for heading in ("Observation Space", "Arguments"):
         assert re.search(r"^ *\|(-+\|)+$", sections[heading], flags=re.MULTILINE), f"no table under {heading}"
     documented = set(re.findall(r"^ *\| `(\w+)` \|", sections["Arguments"], flags=re.MULTILINE))
-    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"}
+    axes = {"arrival", "bots", "churn", "available"}
+    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"} | axes
     assert documented == shared | (arguments(env_id).keys() - {"n_positions"})
     assert f'>>> env = gym.make("{env_id}"' in sections["Arguments"]
     assert all(f"`{key}`" in sections["Information"] for key in ("expected_reward", "regret", "optimal_reward"))

@@ -168,7 +168,7 @@ def test_an_agent_that_does_not_learn_stays_as_it_is():
     log, _ = random_log("PBM", 500, seed=0)
     agent = clickgym.agents.C2UCB(4, 1, n_features=6, seed=0)
     clickgym.replay(agent, log, learn=False)
-    assert agent.state.t[0] == 1
+    assert agent.state.t[0] == 0
     clickgym.replay(agent, log)
     assert agent.state.t[0] > 50
 

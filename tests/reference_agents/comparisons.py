@@ -303,7 +303,11 @@ class BubbleRankReference(Reference):
         return [item for item in self.base[self.n_positions :] if not self.better(last, item)]
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        challenger = self.challenger = None if drawn.challenger[0] < 0 else int(drawn.base[drawn.challenger[0]])
+        if self.doubling and self.t - 1 == self.estimate:  # at time n + 1
+            self.estimate *= 2
+            self.log_delta = 4 * math.log(self.estimate)
+            self.base = self.initial.copy()
+        challenger = self.challenger = None if drawn.rivals[1] < 0 else int(drawn.rivals[1])
         if (challenger is not None) != self.is_challenged() or (challenger is not None and challenger not in self.eligible()):
             return False
         expected = self.base[: self.n_positions]
@@ -333,13 +337,9 @@ class BubbleRankReference(Reference):
             if self.better(base[below], base[k]):
                 base[k], base[below] = base[below], base[k]
                 self.n_exchanges += 1
-        if self.doubling and self.t == self.estimate:  # at time n + 1
-            self.estimate *= 2
-            self.log_delta = 4 * math.log(self.estimate)
-            self.base = self.initial.copy()
         super().learn(ranking, clicks)
 
     def holds(self) -> dict[str, Any]:
         items = range(self.n_items)
         tables = {name: [[plain[i, j] for j in items] for i in items] for name, plain in (("s", self.s), ("n", self.n))}
-        return tables | {"base": self.base, "t": [self.t]}
+        return tables | {"base": self.base, "t": [self.t - 1]}

@@ -148,7 +148,7 @@ class GLRReference(CascadeReference):
             self.observations[other] = []
 
     def holds(self) -> dict[str, Any]:
-        return super().holds() | {"t": [self.u - self.count_from + 1], "n_restarts": [len(self.restarts)]}
+        return super().holds() | {"t": [self.u - self.count_from], "n_restarts": [len(self.restarts)]}
 
 
 GLR_READINGS = {

@@ -11,6 +11,7 @@ from clickgym.core.kernels import kernel
 
 @kernel
 def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
     bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]

@@ -1,0 +1,100 @@
+"""How kernels read the click of a position: 0 or 1; with `VOID` added where it is no sample; `NOT_SHOWN` alone.
+
+A kernel skips what is greater than 1, and finds whether there was a click by ``code & 1``: a void click still tells how far the
+user looked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import as_array, short
+
+__all__ = ["NOT_SHOWN", "VOID", "codes_of", "codes_of_log", "flags", "with_void"]
+
+VOID = 2
+"""The item was replaced since the list was shown."""
+NOT_SHOWN = 4
+"""The list was cut off above."""
+
+
+def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
+    """The codes of a session.
+
+    Args:
+        clicks: ``(K,)`` 0 or 1 for each position; -1 from the first one on that was not shown.
+        void: ``(K,)`` booleans, or None.
+        n_positions: K.
+        cut_off: whether a list may end before its last position.
+
+    Raises:
+        ValueError: on anything else.
+    """
+    given = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
+    values = given.tolist()
+    if given.shape != (n_positions,) or not (set(values) <= {0, 1} or (cut_off and _are_of_prefix(values))):
+        raise ValueError(
+            f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions"
+            + (", or -1 from the first one that was not shown to the last" if cut_off else "")
+        )
+    codes = given.astype(np.int8)
+    codes[codes < 0] = NOT_SHOWN
+    return codes if void is None else with_void(codes, flags("void", void, n_positions))
+
+
+def _are_of_prefix(clicks: list[int]) -> bool:
+    """Whether clicks are 0 or 1 from the top, and -1 from a position on."""
+    return set(clicks[: len(clicks) - clicks.count(-1)]) <= {0, 1}
+
+
+def with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Codes of clicks, some of the shown ones void."""
+    return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
+
+
+def flags(name: str, given: ArrayLike, length: int) -> NDArray[np.bool_]:
+    """Checked booleans."""
+    checked = as_array(name, given)
+    if checked.shape != (length,) or checked.dtype != np.bool_:
+        raise ValueError(f"{name} is {short(given)}; expected {length} booleans")
+    return checked
+
+
+def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Lists and codes ``(n, K)`` of a log; where nothing was shown the list has a 0, which stands for nothing.
+
+    Args:
+        log: as for `CompiledAgent.learn`.
+        n_items: L; None where ids have no bound.
+        n_positions: K.
+
+    Raises:
+        ValueError: naming the first session that cannot be.
+    """
+    rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
+    if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > n_positions:
+        raise ValueError(
+            f"the log has rankings {rankings.shape} and clicks {clicks.shape}; expected both to be (sessions, positions), with "
+            f"at most {n_positions} positions"
+        )
+    shown = (clicks >= 0) & (rankings >= 0)
+    most = np.inf if n_items is None else n_items - 1
+    ids = np.sort(np.where(shown, rankings, -1 - np.arange(rankings.shape[1])), axis=1)  # those below the end are distinct
+    for faults, why in (
+        (~np.isin(clicks, (-1, 0, 1)), "has clicks other than 0, 1 and -1"),
+        (shown[:, 1:] > shown[:, :-1], "has a position shown below one that was not"),
+        ((rankings < -1) | (rankings > most), f"shows an item outside of 0..{most}"),
+        (ids[:, 1:] == ids[:, :-1], "shows an item twice"),
+    ):
+        rows = np.flatnonzero(faults.any(axis=1))
+        if len(rows):
+            raise ValueError(f"session {rows[0]} of the log {why}: {rankings[rows[0]]}, clicks {clicks[rows[0]]}")
+    lists = np.zeros((len(rankings), n_positions), np.int64)
+    codes = np.full(lists.shape, NOT_SHOWN, np.int8)
+    columns = rankings.shape[1]
+    lists[:, :columns] = np.where(shown, rankings, 0)
+    codes[:, :columns] = np.where(shown, clicks, NOT_SHOWN)
+    return lists, codes

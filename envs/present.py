@@ -1,0 +1,436 @@
+"""The task of a session whose items are not those of every session: some replaced, some not available; and its best list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.kernels import inner, kernel, specialise
+from .churn import ChurnState, NewItems, replace
+from .click_model import MAX_SEARCH, ClickModel, _branch_and_bound
+from .contextual.round import RoundTask, deal
+from .scan import scan
+from .schedule import AnyTask, Unchanged, same_round
+from .session import session
+from .spaces import named_ranking
+from .users import REWARDS
+
+__all__ = ["Choice", "Present", "PresentBatch"]
+
+CACHED = 16_381
+"""Of so many sets of items, where they are searched, the best lists are kept."""
+
+
+class Choice(NamedTuple):
+    """The best list of the items that are there, and the working memory to find it."""
+
+    attraction: NDArray[np.float64]  # (L,) of the present items, as the model's kernels read it
+    best: NDArray[np.int64]  # (K,) the best list
+    optimum: NDArray[np.float64]  # (1,) its expected reward
+    candidates: NDArray[np.int64]  # (K,) the most attractive available items, best first; where lists are searched all (M,)
+    places: NDArray[np.int64]  # (m,) which of them stands at each counted position, where a theorem says so
+    bounds: NDArray[np.float64]  # (m, m) of the search: bounds on the examination of the positions k.., decreasing
+    gain: NDArray[np.float64]  # (L,) of a scan, like the seven that follow
+    continuation: NDArray[np.float64]  # (L,)
+    items: NDArray[np.int64]  # (M,) the available items
+    gain_of: NDArray[np.float64]  # (M,)
+    continuation_of: NDArray[np.float64]  # (M,)
+    ratio: NDArray[np.float64]  # (M,)
+    order: NDArray[np.int64]  # (M,)
+    values: NDArray[np.float64]  # (M + 1, m + 1)
+    head: NDArray[np.int64]  # (m,) working memory of the search ...
+    found: NDArray[np.int64]  # (m,)
+    choice: NDArray[np.int64]  # (m,)
+    used: NDArray[np.bool_]  # (L,)
+    keys: NDArray[np.int64]  # (n,) the sets whose best lists are kept, as bits; -1: none; empty where they change too often
+    lists: NDArray[np.int64]  # (n, K)
+    optima: NDArray[np.float64]  # (n,)
+
+
+# Left open in the templates below; `specialise` binds them to a model's kernels.
+expected: Callable[..., float]
+weigh: Callable[..., None]
+search: Callable[..., None]
+pick: Callable[..., None]
+find: Callable[..., None]
+play_session: Callable[..., tuple[float, float, int]]
+
+
+@inner
+def sort_candidates(choice, mask):  # type: ignore[no-untyped-def]
+    """The available items by decreasing attraction, as many as are needed; of equals the smaller id comes first."""
+    candidates, attraction, n = choice.candidates, choice.attraction, 0
+    for item in range(len(mask)):
+        if not mask[item]:
+            continue
+        if n < len(candidates):
+            n += 1
+        elif attraction[candidates[n - 1]] >= attraction[item]:
+            continue
+        place = n - 1
+        while place > 0 and attraction[candidates[place - 1]] < attraction[item]:
+            candidates[place] = candidates[place - 1]
+            place -= 1
+        candidates[place] = item
+
+
+@inner
+def show_found(choice):  # type: ignore[no-untyped-def]
+    """The list that was found for the counted positions, then the others by attraction."""
+    n = len(choice.found)
+    for k in range(n):
+        choice.best[k] = choice.found[k]
+        choice.used[choice.found[k]] = True
+    place = 0
+    for k in range(n, len(choice.best)):
+        while choice.used[choice.candidates[place]]:
+            place += 1
+        choice.best[k] = choice.candidates[place]
+        place += 1
+    for k in range(n):
+        choice.used[choice.found[k]] = False
+
+
+@kernel
+def keep(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+    """The reference list, whatever it is worth."""
+
+
+@kernel
+def match_places(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+    n = len(choice.places)
+    for k in range(n):
+        choice.best[k] = choice.candidates[choice.places[k]]
+    for k in range(n, len(choice.best)):
+        choice.best[k] = choice.candidates[k]
+
+
+def _scan_items(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+    weigh(parameters, reward, choice.gain, choice.continuation)
+    n = 0
+    for item in range(len(mask)):
+        if mask[item]:
+            choice.items[n] = item
+            choice.gain_of[n], choice.continuation_of[n] = choice.gain[item], choice.continuation[item]
+            n += 1
+    scan(choice.gain_of, choice.continuation_of, 0.0, choice.ratio, choice.order, choice.values, choice.found)
+    for k in range(len(choice.found)):
+        choice.found[k] = choice.items[choice.found[k]]
+    show_found(choice)
+
+
+def _search_items(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+    search(
+        parameters, choice.attraction, choice.candidates, choice.bounds, reward, scratch, choice.head, choice.choice,
+        choice.used, choice.found,
+    )  # fmt: skip
+    show_found(choice)
+
+
+def _find(choice, parameters, mask, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    """Write the best list of the available items and what it is worth; ``mask`` is ``(L,)``."""
+    n_kept, bits, place = len(choice.keys), 0, 0
+    if n_kept > 0:
+        for item in range(len(mask)):
+            bits = 2 * bits + mask[item]
+        place = bits % n_kept
+        if choice.keys[place] == bits:
+            for k in range(len(choice.best)):
+                choice.best[k] = choice.lists[place, k]
+            choice.optimum[0] = choice.optima[place]
+            return
+    sort_candidates(choice, mask)
+    pick(choice, parameters, mask, reward, scratch)
+    choice.optimum[0] = expected(parameters, choice.best, reward, cutoff, scratch)
+    if n_kept > 0:
+        choice.keys[place] = bits
+        for k in range(len(choice.best)):
+            choice.lists[place, k] = choice.best[k]
+        choice.optima[place] = choice.optimum[0]
+
+
+@kernel
+def forget(choice):  # type: ignore[no-untyped-def]
+    """Forget the best lists that are kept: an item was replaced."""
+    for place in range(len(choice.keys)):
+        choice.keys[place] = -1
+
+
+@kernel
+def deal_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    deal(pool, drawn, rng)
+
+
+def _deal_all(first, n, pool, drawn, rng, items, features):  # type: ignore[no-untyped-def]
+    """New candidates on every n-th stream: their parameters and features."""
+    for b in range(first, len(items), n):
+        deal(pool, drawn, rng)
+        for a in range(len(drawn.attraction)):
+            items[b, 0, a] = drawn.attraction[a]
+            for p in range(len(drawn.others)):
+                items[b, 1 + p, a] = drawn.others[p, a]
+            for j in range(drawn.features.shape[1]):
+                features[b, a, j] = drawn.features[a, j]
+
+
+class Present:
+    """A task before the items that are there in this session; an `AnyTask`.
+
+    Args:
+        task: that of all the items, of a click model (`Task`) or of candidates that change (`RoundTask`).
+        n_available: M, how many can be shown.
+        reference: as in `ClickEnv`; None where regret is measured against the best list.
+        new_items: the law of the items that replace others; None draws them from the original ones.
+        keeps_sets: whether the best lists that took a search are kept, as long as no item is replaced.
+
+    Attributes:
+        items: ``(P, L)`` the parameters of the present items, which kernels read; those of the candidates where they change.
+        find_kernel: finds the best list, ``find(choice, parameters, mask, reward, cutoff, scratch)``; None where that takes
+            Python, so that no compiled loop can play the task.
+
+    Raises:
+        ValueError: the best list is known only by a search that would be too large.
+    """
+
+    ended = False
+
+    def __init__(
+        self,
+        task: AnyTask,
+        n_available: int,
+        reference: ArrayLike | None = None,
+        new_items: NewItems | None = None,
+        *,
+        keeps_sets: bool = True,
+    ) -> None:
+        self._task = task
+        self.model: ClickModel = task.model
+        self.code, self.cutoff, self.pool = task.code, task.cutoff, task.pool
+        self.round: Any
+        self.next_round: Callable[..., None]
+        n_items, n_positions = self.model.n_items, self.model.n_positions
+        names = self.model.item_parameters()
+        self.items = np.array([getattr(self.model.parameters, name) for name in names]).reshape(len(names), n_items)
+        self.parameters = self.model.parameters._replace(**dict(zip(names, self.items, strict=True)))
+        attraction = self.items[0] if "attraction" in names else np.ones(n_items)
+        best, optimum = np.arange(n_positions), np.zeros(1)
+        if isinstance(task, RoundTask):
+            own = {"attraction": attraction, "others": self.items[1:], "best": best, "optimum": optimum}
+            self.round, self.next_round = task.round._replace(**own), deal_round
+        else:
+            self.round, self.next_round = Unchanged(np.zeros((0, 0)), optimum), same_round
+        self._originals = self.items.copy()
+        if new_items is None:
+            new_items = NewItems(self._originals, True)
+        self.new_items = new_items
+        if reference is not None:
+            best[:] = named_ranking("reference", reference, n_items, n_positions)
+        pick, places, bounds = self._rule(n_available, reference is not None)
+        m, searched = self.cutoff, bool(bounds.any())
+        scanned = n_available if self.model.scan_kernel is not None else 0
+        can_keep = keeps_sets and searched and not isinstance(task, RoundTask) and n_available < n_items <= 62
+        n_kept = min(CACHED, 2**n_items) if can_keep else 0
+        self.choice = Choice(
+            attraction=attraction, best=best, optimum=optimum,
+            candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
+            gain=np.zeros(n_items), continuation=np.zeros(n_items), items=np.zeros(scanned, np.int64),
+            gain_of=np.zeros(scanned), continuation_of=np.zeros(scanned), ratio=np.zeros(scanned),
+            order=np.zeros(scanned, np.int64), values=np.zeros((scanned + 1, m + 1)),
+            head=np.zeros(m, np.int64), found=np.zeros(m, np.int64), choice=np.full(m, -1), used=np.zeros(n_items, np.bool_),
+            keys=np.full(n_kept, -1), lists=np.zeros((n_kept, n_positions), np.int64), optima=np.zeros(n_kept),
+        )  # fmt: skip
+        self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
+        self._keeps_sets = keeps_sets
+        self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
+        self._scratch = np.empty(n_positions + 1)
+
+    def _rule(self, n_available: int, keeps: bool) -> tuple[Any, NDArray[np.int64], NDArray[np.float64]]:
+        """The kernel that picks the best list, None if Python must; the places and the bounds that it needs."""
+        model, m = self.model, self.cutoff
+        places, nothing = model._places(self.code, m), np.zeros((m, m))
+        if keeps or places is not None:
+            return (keep if keeps else match_places), np.arange(m) if places is None else places, nothing
+        if model.scan_kernel is not None:
+            return specialise(_scan_items, weigh=model.scan_kernel), np.full(m, -1), nothing
+        if type(model)._optimal is not ClickModel._optimal:
+            return None, np.full(m, -1), nothing
+        lists = math.perm(n_available, m)
+        if lists > MAX_SEARCH:
+            raise ValueError(
+                f"the best list for reward={REWARDS[self.code]!r} in a {type(model).__name__} is known only by exact search, "
+                f"and {lists:.3g} lists of {m} out of {n_available} available items are more than the limit of "
+                f"{MAX_SEARCH:.0e}; choose another reward kind, a smaller cutoff or fewer available items"
+            )
+        bounds = np.zeros((m, m))
+        for k in range(m):
+            bounds[k, : m - k] = np.sort(model._examination_bounds()[k:m])[::-1]
+        kernels = specialise(_branch_and_bound, expected=model.expected_kernel)
+        return specialise(_search_items, search=kernels), np.full(m, -1), bounds
+
+    @property
+    def optimal_ranking(self) -> NDArray[np.int64]:
+        return self.choice.best
+
+    @property
+    def optimal_reward(self) -> float:
+        return float(self.choice.optimum[0])
+
+    def restore(self) -> None:
+        """Put the original items in the place of all that were replaced."""
+        self.items[:] = self._originals
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the best lists that are kept: an item was replaced."""
+        forget(self.choice)
+        self._kept.clear()
+
+    def find(self, mask: NDArray[np.bool_]) -> None:
+        """Find the best list of the available items, ``(L,)``."""
+        if self.find_kernel is not None:
+            self.find_kernel(self.choice, self.parameters, mask, self.code, self.cutoff, self._scratch)
+            return
+        key = mask.tobytes()
+        if key not in self._kept or not self._keeps_sets:
+            items = np.flatnonzero(mask)
+            names = self.model.item_parameters()
+            model = self.model.with_items(**dict(zip(names, self.items[:, items], strict=True)))
+            reward = REWARDS[self.code]
+            best = items[model.optimal_ranking(reward, self.cutoff)]
+            value = self.model.expected_kernel(self.parameters, best, self.code, self.cutoff, self._scratch)
+            self._kept[key] = best, float(value)
+        self.choice.best[:], self.choice.optimum[0] = self._kept[key]
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Draw the next candidates, where they change; what their best list is, `find` says."""
+        if isinstance(self._task, RoundTask):
+            deal_counted = specialise(_deal_all, deal=deal, counted=True)
+            deal_counted(0, 1, self.pool, self.round, rng, self.items[None], self.round.features[None])
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Nothing: the sessions go on."""
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        """As the task."""
+        return self._task.observe(clicks)
+
+    def batch(self, size: int) -> PresentBatch:
+        """A present for each stream."""
+        return PresentBatch([self], size)
+
+
+@inner
+def bring(shared, items):  # type: ignore[no-untyped-def]
+    """Let the kernels read the items of one stream."""
+    for p in range(shared.shape[0]):
+        for item in range(shared.shape[1]):
+            shared[p, item] = items[p, item]
+
+
+def _play_all(  # type: ignore[no-untyped-def]
+    first, n, shared, items, parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+):
+    """Sessions of every n-th stream, each with items of its own."""
+    for b in range(first, len(rankings), n):
+        bring(shared, items[b])
+        realised[b], expectation[b], _ = play_session(
+            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+        )
+
+
+def _find_all(  # type: ignore[no-untyped-def]
+    first, n, shared, items, choice, parameters, masks, streams, reward, cutoff, scratch, best, optimum
+):
+    """The best lists of some of every n-th stream."""
+    for b in range(first, len(items), n):
+        if streams[b]:
+            bring(shared, items[b])
+            find(choice, parameters, masks[b], reward, cutoff, scratch)
+            for k in range(best.shape[1]):
+                best[b, k] = choice.best[k]
+            optimum[b] = choice.optimum[0]
+
+
+class PresentBatch:
+    """The present items of B streams, dealt to several tasks in turn; a `Batch`.
+
+    Args:
+        presents: stream b has number b mod n.
+        size: B.
+        before: the batch before a change of users; streams whose task has not changed keep their items.
+    """
+
+    ended: NDArray[np.bool_] | None = None
+
+    def __init__(self, presents: Sequence[Present], size: int, before: PresentBatch | None = None) -> None:
+        n = len(presents)
+        self.presents = presents
+        self.items = np.stack([presents[b % n].items for b in range(size)])
+        """``(B, P, L)``"""
+        if before is not None:
+            for i, (present, other) in enumerate(zip(presents, before.presents, strict=True)):
+                if present is other:
+                    self.items[i::n] = before.items[i::n]
+        self._features = np.zeros((size, *presents[0].round.features.shape))
+        self.optimal_ranking = np.zeros((size, presents[0].model.n_positions), np.int64)
+        self.optimal_reward = np.zeros(size)
+
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
+        """Draw the next candidates, where they change."""
+        if self._features.size:
+            deal_all = specialise(_deal_all, deal=deal, counted=True)
+            for i, present in enumerate(self.presents):
+                deal_all(i, len(self.presents), present.pool, present.round, rng, self.items, self._features)
+
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """Nothing: the sessions go on."""
+
+    def replace(self, churn: ChurnState, sessions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Replace items after sessions, perhaps; on which streams one was."""
+        churn.replaced[:] = -1
+        for b in np.flatnonzero(churn.uniforms[:, 0] < churn.rate):
+            replace(churn, b, sessions[b], self.presents[int(b) % len(self.presents)].new_items, self.items[b])
+        return churn.replaced >= 0
+
+    def find(self, masks: NDArray[np.bool_], streams: NDArray[np.bool_]) -> None:
+        """Find the best lists of the available items, ``(B, L)``, on some streams."""
+        if not streams.any():
+            return
+        n = len(self.presents)
+        for i, present in enumerate(self.presents):
+            if present.find_kernel is not None:
+                specialise(_find_all, find=present.find_kernel)(
+                    i, n, present.items, self.items, present.choice, present.parameters, masks, streams,
+                    present.code, present.cutoff, present._scratch, self.optimal_ranking, self.optimal_reward,
+                )  # fmt: skip
+                continue
+            for b in range(i, len(masks), n):
+                if streams[b]:
+                    present.items[:] = self.items[b]
+                    present.find(masks[b])
+                    self.optimal_ranking[b], self.optimal_reward[b] = present.choice.best, present.optimal_reward
+
+    def play(
+        self,
+        rankings: NDArray[np.int64],
+        uniforms: NDArray[np.float64],
+        clicks: NDArray[np.int8],
+        examined: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+    ) -> None:
+        """As `Batch.play`."""
+        n = len(self.presents)
+        for i, present in enumerate(self.presents):
+            specialise(_play_all, play_session=session(present.model))(
+                i, n, present.items, self.items, present.parameters, rankings, uniforms, clicks, examined,
+                present.code, present.cutoff, present._scratch, realised, expectation,
+            )  # fmt: skip
+
+    def observe(self, clicks: NDArray[np.int8]) -> Any:
+        """The clicks, and the features of the candidates, where they change."""
+        return {"clicks": clicks, "features": self._features.copy()} if self._features.size else clicks

@@ -1,0 +1,384 @@
+"""Sessions whose clicks come late, from bots, or on items that come and go: the compiled loop of `clickgym.envs.axes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, StateAgent
+from ..agents.codes import VOID
+from ..core.kernels import inner, kernel, specialise
+from ..envs import ClickEnv, ContextualModel
+from ..envs.arrival import Arrival, ArrivalState, deliver, schedule
+from ..envs.available import AvailableState, draw_available
+from ..envs.bots import Bots, BotsState, paid, report
+from ..envs.churn import ChurnState, NewItems
+from ..envs.churn import replace as replace_item
+from ..envs.click_env import refuse_absent
+from ..envs.guests import clicks_of
+from ..envs.present import forget
+from ..envs.session import is_ranked_list, session
+from .labels import UnsuitedError
+
+__all__ = ["ClicksAsTheyCome", "absent_item", "check_axes", "loop_with_axes"]
+
+# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
+rank: Callable[..., None]
+update: Callable[..., None]
+replace: Callable[..., None]
+play_session: Callable[..., tuple[float, float, int]]
+measure: Callable[..., None]
+sessions: Callable[..., tuple[int, float, int]]
+next_round: Callable[..., None]
+find: Callable[..., None]
+forget_sets: Callable[..., None]
+copy_candidates: Callable[..., None]
+update_late: Callable[..., None]
+
+
+@inner
+def copy_all(arrays, row):  # type: ignore[no-untyped-def]
+    """Write bytes of some arrays into a row, one after the other."""
+    place = 0
+    for array in arrays:
+        for i in range(len(array)):
+            row[place] = array[i]
+            place += 1
+
+
+@inner
+def bring_back(row, arrays):  # type: ignore[no-untyped-def]
+    """Write a row that `copy_all` has written back into the arrays."""
+    place = 0
+    for array in arrays:
+        for i in range(len(array)):
+            array[i] = row[place]
+            place += 1
+
+
+@kernel
+def keep_all(state, rng, item):  # type: ignore[no-untyped-def]
+    pass
+
+
+@kernel
+def find_nothing(choice, parameters, mask, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
+    pass
+
+
+@kernel
+def copy_features(features, kept, slot):  # type: ignore[no-untyped-def]
+    for a in range(features.shape[0]):
+        for j in range(features.shape[1]):
+            kept[slot, a, j] = features[a, j]
+
+
+@kernel
+def copy_no_features(features, kept, slot):  # type: ignore[no-untyped-def]
+    pass
+
+
+@kernel
+def forget_nothing(choice):  # type: ignore[no-untyped-def]
+    pass
+
+
+def _update_blindly(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, ranking, clicks)
+
+
+def _update_with_features(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, kept[slot], ranking, clicks)
+
+
+@kernel
+def never_late(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
+    pass
+
+
+def _rank_blindly(state, rng, features, available, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, ranking)
+
+
+def _rank_available(state, rng, features, available, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, available, ranking)
+
+
+def _rank_features(state, rng, features, available, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, features, ranking)
+
+
+def _update_now(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, ranking, clicks)
+
+
+def _sessions(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals, axes,
+):  # fmt: skip
+    """As `_sessions` of `loop.py`; what happens in a session, and in which order, says `envs/axes.py`."""
+    n_positions = len(ranking)
+    mask = axes.available.mask[0]
+    masked = axes.available.size < len(mask)
+    last = axes.churn.last[0]
+    satisfied, realised, played = -1, 0.0, np.int64(0)
+    while played < n_sessions:
+        number = axes.played[0] + 1
+        rank(state, agent_rng, drawn.features, mask, ranking)
+        if not is_ranked_list(ranking, seen, played):
+            break
+        absent = False
+        if masked:
+            for k in range(n_positions):
+                absent |= not mask[ranking[k]]
+        if absent:
+            break
+        for k in range(n_positions):
+            uniforms[k] = env_rng.random()
+        realised, expectation, satisfied = play_session(
+            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
+        )
+        optimum = drawn.optimum[0]
+        # What is reported of it.
+        paid_for, is_bot = realised, False
+        for k in range(n_positions):
+            axes.reported[k] = clicks[k]
+        if axes.has_bots:
+            for k in range(n_positions + 1):
+                axes.bots.uniforms[0, k] = axes.bots_rng.random()
+            corrupted = report(axes.bots, 0, number, ranking, clicks, axes.reported)
+            paid_for = paid(axes.reported, corrupted, realised, reward, cutoff)
+            is_bot = corrupted and not axes.users_are_real
+        if not is_bot:
+            totals[0] += optimum - expectation
+            totals[1] += realised
+            for k in range(n_positions):
+                totals[2] += clicks[k]
+            measure(contexts, ranking, clicks, expectation, totals, 3)
+        else:
+            realised = 0.0
+        # What arrives.
+        if axes.is_late:
+            arrival = axes.arrival
+            arrival.uniforms[0, 0], arrival.uniforms[0, 1] = axes.arrival_rng.random(), axes.arrival_rng.random()
+            schedule(arrival, 0, number, ranking, axes.reported, paid_for)
+            slot = arrival.displayed[0, 1]
+            if slot >= 0 and arrival.display[0, slot] == number:
+                copy_all(axes.remembered, axes.records[slot])
+                copy_candidates(drawn.features, axes.features, slot)
+            deliver(arrival, 0, number, last)
+            for n in range(arrival.n_arrived[0]):
+                for k in range(n_positions):
+                    axes.codes[k] = arrival.clicks[0, n, k] + VOID * arrival.void[0, n, k]
+                slot = arrival.slots[0, n]
+                bring_back(axes.records[slot], axes.remembered)
+                update_late(state, axes.features, slot, arrival.rankings[0, n], axes.codes)
+        else:
+            update(state, drawn.features, ranking, axes.reported)
+        # Who comes and goes.
+        item = -1
+        if axes.churn.rate > 0.0:
+            for p in range(3):
+                axes.churn.uniforms[0, p] = axes.churn_rng.random()
+            item = replace_item(axes.churn, 0, number, axes.new_items, axes.items)
+            if item >= 0:
+                forget_sets(axes.choice)
+                replace(state, agent_rng, item)
+        next_round(pool, drawn, parameters, env_rng, reward, scratch)
+        if masked:
+            for p in range(len(mask)):
+                axes.available.uniforms[0, p] = axes.available_rng.random()
+            draw_available(axes.available, 0)
+        if masked or item >= 0:
+            find(axes.choice, parameters, mask, reward, cutoff, scratch)
+        axes.played[0] += 1
+        played += 1
+    return played, realised, satisfied
+
+
+def _play(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals, axes,
+):  # fmt: skip
+    return sessions(
+        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+        state, agent_rng, ranking, seen, contexts, n_sessions, totals, axes,
+    )  # fmt: skip
+
+
+class AxesState(NamedTuple):
+    """What the loop knows of the axes, and of the displays that wait for their clicks."""
+
+    is_late: bool
+    has_bots: bool
+    users_are_real: bool
+    played: NDArray[np.int64]  # (1,) sessions of the stream
+    arrival: ArrivalState
+    bots: BotsState
+    churn: ChurnState
+    available: AvailableState
+    arrival_rng: np.random.Generator
+    bots_rng: np.random.Generator
+    churn_rng: np.random.Generator
+    available_rng: np.random.Generator
+    new_items: NewItems
+    items: NDArray[np.float64]  # (P, L)
+    choice: Any
+    reported: NDArray[np.int8]  # (K,)
+    codes: NDArray[np.int8]  # (K,)
+    remembered: tuple[NDArray[np.uint8], ...]  # the bytes of what the agent remembers of a display
+    records: NDArray[np.uint8]  # (C, n) of the displays in the slots of `arrival`
+    features: NDArray[np.float64]  # (C, L, d) their candidates
+
+
+NO_ITEMS: dict[str, Any] = {"new_items": NewItems(np.zeros((1, 1)), True), "items": np.zeros((1, 1)), "choice": 0}
+"""Where items are those of every session."""
+
+
+def loop_with_axes(
+    agent: CompiledAgent, env: ClickEnv, measure: Any, before: AxesState | None
+) -> tuple[Callable[..., Any], AxesState]:
+    """The compiled loop of a pair under the present task, and its last argument; ``before`` is that under the last task."""
+    axes, task = env.axes, env.task
+    assert axes is not None
+    masked, n_positions = axes.available is not None, env.model.n_positions
+    contextual, sees_state = isinstance(agent, ContextualAgent), isinstance(agent, StateAgent)
+    changes = axes.changes_items
+    update_kernel, replace_kernel = agent.update_kernel, agent.replace_kernel
+    rank_kernel: Any = agent.rank_available_kernel if masked else agent.rank_kernel
+    rank_template = _rank_features if contextual or sees_state else _rank_available if masked else _rank_blindly
+    late_template = _update_with_features if contextual else _update_blindly
+    present: Any = task
+    kernels: dict[str, Any] = {
+        "rank": specialise(rank_template, rank=rank_kernel),
+        "update": update_kernel if contextual or sees_state else specialise(_update_now, update=update_kernel),
+        "update_late": specialise(late_template, update=update_kernel) if axes.arrival else never_late,
+        "copy_candidates": copy_features if contextual and axes.arrival else copy_no_features,
+        "replace": keep_all if replace_kernel is None else replace_kernel,
+        "find": present.find_kernel if changes else find_nothing,
+        "forget_sets": forget if changes else forget_nothing,
+        "play_session": session(task.model),
+        "measure": measure,
+        "next_round": task.next_round,
+    }
+    compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+    of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
+    if before is not None:
+        return compiled, before._replace(**of_task)
+    n_slots = 1 if axes.arrival_state is None else axes.arrival_state.due.shape[1]
+    remembered = (
+        [np.zeros(0, np.uint8)]
+        if axes.arrival is None
+        else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
+    )
+    shape = task.round.features.shape if contextual and axes.arrival else (0, 0)
+    generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
+    state = AxesState(
+        is_late=axes.arrival is not None,
+        has_bots=axes.bots is not None,
+        users_are_real=axes.bots is not None and axes.bots.users_are_real,
+        played=np.zeros(1, np.int64),
+        arrival=axes.arrival_state or Arrival("delay:1").state(1, n_positions),
+        bots=axes.bots_state or Bots("random:share=0", 1).state(np.ones((1, 1)), n_positions, np.random.default_rng(0)),
+        churn=axes.churn_state,
+        available=axes.available_state,
+        **generators,
+        **of_task,
+        reported=np.zeros(n_positions, np.int8),
+        codes=np.zeros(n_positions, np.int8),
+        remembered=tuple(remembered),
+        records=np.empty((n_slots, sum(map(len, remembered))), np.uint8),
+        features=np.empty((n_slots, *shape)),
+    )
+    return compiled, state
+
+
+def check_axes(agent: Agent, env: ClickEnv) -> None:
+    """Refuse an agent that cannot play the axes of an environment.
+
+    Raises:
+        UnsuitedError: naming the agent, the axis and what it would need.
+    """
+    axes, name = env.axes, type(agent).__name__
+    if axes is None:
+        return
+    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
+        raise UnsuitedError(
+            f"{name} learns from {LAST_DISPLAY}, and cannot play where clicks come late (arrival={axes.arrival.text!r}); an "
+            f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
+        )
+    if axes.available is not None and not agent.takes_candidates:
+        raise UnsuitedError(f"{name} cannot choose among some of the items only (available={axes.available})")
+    if axes.churn and not agent.can_replace:
+        raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
+
+
+def absent_item(ranking: NDArray[np.int64], env: ClickEnv) -> Exception:
+    """The error of a list with an item that is not available."""
+    assert env.axes is not None
+    try:
+        refuse_absent(ranking, env.axes.mask[0])
+    except ValueError as error:
+        return error
+    return RuntimeError("the loop ended at a good list")  # which cannot be
+
+
+class ClicksAsTheyCome:
+    """What the Python loop tells an agent, session by session, where not all axes are at their defaults.
+
+    Args:
+        agent: whose displays begin behind those that it has made.
+        env: that has been reset.
+    """
+
+    def __init__(self, agent: Agent, env: ClickEnv) -> None:
+        assert env.axes is not None
+        self._agent, self._axes = agent, env.axes
+        self._before = getattr(agent, "display", 0)
+        self._played = 0
+        self._features: dict[int, Any] = {}  # what was observed of the candidates, by display
+        self._is_contextual = isinstance(env.model, ContextualModel)
+
+    def rank(self, observation: Any) -> NDArray[np.int64]:
+        """The agent's list, of the items that are there."""
+        if self._axes.available is None:
+            return self._agent.rank(observation)
+        agent: Any = self._agent
+        return agent.rank(observation, candidates=self._axes.mask[0].copy())
+
+    def update(self, last: Any, ranking: Any, observation: Any, reward: float) -> None:
+        """Tell the agent what has arrived, and which item was replaced.
+
+        Args:
+            last: what the agent saw when it ranked.
+            ranking: what it showed.
+            observation, reward: what came of it.
+        """
+        axes = self._axes
+        self._played += 1
+        agent: Any = self._agent
+        if axes.arrival_state is None:
+            agent.update(last, ranking, clicks_of(observation), reward)
+        else:
+            arrived = axes.arrival_state
+            if self._is_contextual and not axes.is_lost:
+                self._features[self._played] = {"features": last["features"]}
+                if len(self._features) > arrived.due.shape[1]:  # the oldest was given up
+                    del self._features[next(iter(self._features))]
+            for n in range(arrived.n_arrived[0]):
+                number = int(arrived.displays[0, n])
+                void = {"void": arrived.void[0, n].copy()} if axes.churn else {}
+                agent.update(
+                    self._features.pop(number, None), arrived.rankings[0, n].copy(), arrived.clicks[0, n].copy(),
+                    float(arrived.rewards[0, n]), display=self._before + number, **void,
+                )  # fmt: skip
+        if axes.churn and axes.churn_state.replaced[0] >= 0:
+            agent.replace(int(axes.churn_state.replaced[0]))
+
+    def close(self) -> None:
+        """What has not arrived never will."""
+        if isinstance(self._agent, CompiledAgent):
+            self._agent.close_displays()

@@ -1,0 +1,154 @@
+"""What each agent can do with clicks as they come: the table of docs/agents.md, a test for each cell."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from clickgym.agents import AGENTS, ANY_LIST, CONTEXTUAL_AGENTS, ITS_DISPLAYS, LAST_DISPLAY, STATE_AGENTS, CompiledAgent
+from clickgym.runner.describe import abilities
+
+L, K = 6, 3
+OWN = {"horizon": 1000, "n_features": 2, "n_states": 2}
+TOLD = {"examination": [1.0, 0.7, 0.4], "ranking": [0, 1, 2]}
+BROWSING = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.4, 0.5, 0.7]]
+
+ANY, ITS, LAST = ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
+# As the specification says: learns from, candidates, replace.
+TABLE = {
+    "Fixed": (ANY, False, True), "Random": (ANY, True, True), "Oracle": (ANY, False, False), "EpsilonGreedy": (ANY, True, True),
+    "CascadeUCB1": (ANY, True, True), "CascadeKLUCB": (ANY, True, True), "CascadeTS": (ANY, True, True),
+    "DCMKLUCB": (ANY, True, True), "PIE": (ANY, False, True), "CascadeDUCB": (ANY, True, True),
+    "CascadeSWUCB": (ANY, True, True),
+    "GLRCascadeUCB": (ANY, True, True), "GLRCascadeKLUCB": (ANY, True, True), "RankedExp3": (ITS, False, True),
+    "RankedUCB1": (ITS, True, True), "RankedKLUCB": (ITS, True, True), "BatchRank": (ITS, False, True),
+    "MergeRank": (ITS, False, True), "TopRank": (ITS, True, True), "UniRank": (ITS, True, True),
+    "BubbleRank": (ITS, False, True),
+    "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
+    "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
+    **{name: (ANY, False, False) for name in CONTEXTUAL_AGENTS if name != "PDGD"}, "PDGD": (ITS, False, False),
+    "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
+}  # fmt: skip
+EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
+by_name = pytest.mark.parametrize("name", EVERY)
+
+
+def made(name, seed=0):
+    agent_class = EVERY[name]
+    parameters = inspect.signature(agent_class).parameters
+    arguments = {key: value for key, value in (OWN | TOLD).items() if key in parameters}
+    if name == "UBMLinUCB":
+        arguments["examination"] = BROWSING
+    if name == "CascadeVI":
+        arguments |= {"mean_sessions": 5.0, "click_rewards": [[1.0] * L] * 2}
+    return agent_class(L, K, seed=seed, **arguments)
+
+
+def observed(seed=0):
+    return {"features": np.random.default_rng(seed).random((L, 2)), "state": 0}
+
+
+def test_the_table_is_that_of_the_specification():
+    assert {name: (agent.learns_from, *list(abilities(agent).values())[1:]) for name, agent in EVERY.items()} == TABLE
+
+
+@by_name
+def test_clicks_come_late_or_are_refused(name):
+    agent, seen = made(name), [observed(0), observed(1)]
+    first = agent.rank(seen[0])
+    agent.rank(seen[1])
+    late = agent.learns_from != LAST_DISPLAY
+    assert agent.is_open(1) == late
+    if not late:
+        with pytest.raises(ValueError, match=r"display 1 is not open"):
+            agent.update(seen[0], first, [0, 1, 0], display=1)
+        return
+    with pytest.raises(ValueError, match="display 1 had the list"):
+        agent.update(seen[0], first[::-1], [0, 1, 0], display=1)
+    for clicks in ([0, -1, 1], [0, 2, 0], [0, 1], [0, 0.5, 0]):
+        with pytest.raises(ValueError, match=r"clicks are .*; expected 0 or 1 for each of the 3 positions, or -1"):
+            agent.update(seen[0], first, clicks, display=1)
+    agent.update(seen[0], first, [0, 1, -1], display=1, void=np.array([True, False, False]))
+    with pytest.raises(ValueError, match=r"display 1 is not open: its clicks came already, or it was given up"):
+        agent.update(seen[0], first, [0, 1, 0], display=1)
+    with pytest.raises(ValueError, match=r"display 9 was never made \(the last one is 2\)"):
+        agent.update(seen[0], first, [0, 1, 0], display=9)
+    assert agent.n_open == 1
+
+
+@by_name
+def test_lists_of_others_and_logs_are_learned_or_refused(name):
+    agent, twin, seen = made(name), made(name), observed()
+    lists, clicks = np.array([[3, 1, 5], [0, 2, 4], [5, 0, 1]]), np.array([[0, 1, 0], [1, 0, -1], [0, 0, 0]])
+    log = SimpleNamespace(rankings=lists, clicks=clicks, context=np.stack([seen["features"][shown] for shown in lists]))
+    if not abilities(type(agent))["log"]:
+        with pytest.raises(ValueError, match=f"{name} cannot learn from a log: it learns from"):
+            agent.learn(log)
+        with pytest.raises(ValueError, match="update got the list"):
+            agent.update(seen, lists[0], clicks[0])
+        return
+    agent.learn(log)
+    for shown, clicked in zip(lists, clicks, strict=True):
+        twin.update(seen, shown, clicked)
+    assert agent.display == twin.display == 3
+    for one, other in zip(agent.state, twin.state, strict=True):
+        np.testing.assert_array_equal(one, other)
+    bad = SimpleNamespace(rankings=[[0, 1, 1]], clicks=[[0, 0, 0]], context=np.zeros((1, K, 2)))
+    with pytest.raises(ValueError, match="session 0 of the log shows an item twice"):
+        agent.learn(bad)
+
+
+@by_name
+def test_candidates_are_chosen_among_or_refused(name):
+    agent, seen = made(name), observed()
+    mask = np.isin(np.arange(L), [0, 2, 3, 5])
+    if not abilities(type(agent))["candidates"]:
+        with pytest.raises(ValueError, match=f"{name} cannot choose among some of the items only"):
+            agent.rank(seen, candidates=mask)
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        ranking = agent.rank(seen, candidates=mask)
+        assert set(ranking) <= {0, 2, 3, 5}
+        assert len(set(ranking)) == K
+        agent.update(seen, ranking, rng.integers(0, 2, K))
+        agent.update(seen, (ranking := agent.rank(seen)), rng.integers(0, 2, K))
+    with pytest.raises(ValueError, match="candidates has 2 items; expected at least the 3 of a list"):
+        agent.rank(seen, candidates=np.arange(L) < 2)
+    with pytest.raises(ValueError, match=r"candidates is .*; expected 6 booleans"):
+        agent.rank(seen, candidates=[0, 1, 2])
+
+
+@by_name
+def test_a_replaced_item_is_forgotten_or_that_is_refused(name):
+    agent, seen = made(name), observed()
+    if not abilities(type(agent))["replace"]:
+        with pytest.raises(ValueError, match=f"{name} cannot replace an item"):
+            agent.replace(2)
+        return
+    rng, open_displays = np.random.default_rng(0), {}
+    for _ in range(40):
+        ranking = agent.rank(seen)
+        open_displays[agent.display] = ranking
+    agent.replace(2)
+    for display, ranking in open_displays.items():  # clicks on item 2 are of the one that is gone
+        agent.update(seen, ranking, (ranking == 2).astype(int) | rng.integers(0, 2, K), display=display)
+    for row in ("clicks", "examined", "displays", "observed", "shown"):
+        counts = getattr(agent.state, row, None)
+        if isinstance(counts, np.ndarray) and counts.dtype == np.int64 and len(counts) == L:
+            np.testing.assert_array_equal(counts[2], 0)
+    with pytest.raises(ValueError, match="item is 6; expected"):
+        agent.replace(L)
+
+
+def test_the_oldest_display_is_given_up_and_counted():
+    agent = made("CascadeUCB1")
+    agent.max_open = 3
+    lists = [agent.rank() for _ in range(6)]
+    assert (agent.n_open, agent.dropped) == (4, 2)  # the last one is not set aside yet
+    with pytest.raises(ValueError, match="display 2 is not open"):
+        agent.update(None, lists[1], [0, 0, 0], display=2)
+    agent.update(None, lists[2], [0, 0, 1], display=3)

@@ -1,0 +1,215 @@
+"""Agents that remember their displays learn from late clicks as their references in plain Python do, session by session."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, plain
+from reference_agents.late_displays import (
+    LateBatchRank,
+    LateBubbleRank,
+    LateGRAB,
+    LateMergeRank,
+    LateRankedExp3,
+    LateRankedKLUCB,
+    LateRankedUCB1,
+    LateSGRAB,
+    LateTopRank,
+    LateUniRank,
+    at_once,
+    at_random,
+    follow_late,
+    in_batches,
+)
+
+from clickgym.agents import (
+    GRAB,
+    SGRAB,
+    BatchRank,
+    BubbleRank,
+    MergeRank,
+    RankedExp3,
+    RankedKLUCB,
+    RankedUCB1,
+    TopRank,
+    UniRank,
+)
+from clickgym.agents.merge_rank import cut
+from clickgym.envs import PositionBasedModel
+
+L, K = 5, 3
+USERS = MODELS | {"PBM": PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.7, 0.9])}
+INITIAL = [2, 0, 4, 3, 1]
+ARRIVALS = {"at once": at_once, "batch": in_batches(60), "delay": at_random(12)}
+
+
+def top_rank(**reading):
+    return TopRank(L, K, horizon=2, delta=0.9, seed=3), LateTopRank(L, K, 0.9, **reading)
+
+
+def uni_rank(**reading):
+    return UniRank(L, K, seed=3), LateUniRank(L, K, **reading)
+
+
+def batch_rank(**reading):
+    return BatchRank(L, K, horizon=5, seed=3), LateBatchRank(L, K, 5, **reading)
+
+
+def merge_rank(**reading):
+    return MergeRank(L, K, horizon=1000, seed=3), LateMergeRank(L, K, 1000, **reading)
+
+
+def bubble_rank(**reading):
+    reference = LateBubbleRank(INITIAL, K, -math.log(0.4), **reading)
+    return BubbleRank(L, K, initial=INITIAL, delta=0.4, seed=3), reference
+
+
+def doubling_bubble_rank(**reading):
+    reference = LateBubbleRank(INITIAL, K, 4 * math.log(2), doubling=True, **reading)
+    return BubbleRank(L, K, initial=INITIAL, seed=3), reference
+
+
+def grab(**reading):
+    return GRAB(L, K, horizon=1000, seed=3), LateGRAB(L, K, 1000, **reading)
+
+
+def s_grab(**reading):
+    return SGRAB(L, K, seed=3), LateSGRAB(L, K, **reading)
+
+
+def ranked_exp3(**reading):
+    return RankedExp3(L, K, horizon=1000, gamma=0.2, seed=3), LateRankedExp3(L, K, 1000, 0.2, **reading)
+
+
+def ranked_ucb1(**reading):
+    return RankedUCB1(L, K, seed=3), LateRankedUCB1(L, K, **reading)
+
+
+def ranked_klucb(**reading):
+    return RankedKLUCB(L, K, seed=3), LateRankedKLUCB(L, K, **reading)
+
+
+SESSIONS = {
+    top_rank: 400,
+    uni_rank: 400,
+    batch_rank: 1200,
+    merge_rank: 1000,
+    bubble_rank: 800,
+    doubling_bubble_rank: 600,
+    grab: 250,
+    s_grab: 250,
+    ranked_exp3: 300,
+    ranked_ucb1: 300,
+    ranked_klucb: 200,
+}
+READINGS = {
+    top_rank: ["present"],
+    uni_rank: ["present", "led_on_arrival"],
+    batch_rank: ["by_arrivals", "earlier_stages", "all_count"],
+    merge_rank: ["after_clearing", "not_after_halving"],
+    bubble_rank: ["decided_too"],
+    doubling_bubble_rank: [],
+    grab: ["led_on_arrival"],
+    s_grab: ["led_on_arrival"],
+    ranked_exp3: ["present"],
+    ranked_ucb1: ["present"],
+    ranked_klucb: ["present"],
+}
+"""Arguments of the references that make other readings of what to do with late clicks."""
+each_kind = pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
+
+
+def agrees(kind, arrival, model="PBM", share=1.0, readings=(), **chances):
+    """Whether an agent goes on as its reference; of readings by name, which of them it cannot be told from."""
+    agent, reference = kind()
+    references = {"": reference} | {reading: kind(**{reading: True})[1] for reading in readings}
+    return follow_late(agent, references, USERS[model], int(SESSIONS[kind] * share), ARRIVALS[arrival], **chances)
+
+
+@pytest.mark.parametrize("arrival", ["batch", "delay"])
+@each_kind
+def test_clicks_in_batches_or_late_or_lost_cut_off_or_void(kind, arrival):
+    """And each other reading is told apart."""
+    assert agrees(kind, arrival, cut=0.2, void=0.1, readings=READINGS[kind]) == {""}
+
+
+@pytest.mark.parametrize("arrival", ["at once", "delay"])
+@each_kind
+def test_items_that_are_replaced(kind, arrival):
+    assert agrees(kind, arrival, "CM", share=0.5, churn=0.02, cut=0.05) == {""}
+
+
+@pytest.mark.parametrize("kind", [top_rank, uni_rank, ranked_ucb1, ranked_klucb])
+def test_candidates(kind):
+    assert agrees(kind, "delay", "DCM", share=0.6, masked=0.7, churn=0.01) == {""}
+
+
+@pytest.mark.parametrize("kind", [grab, s_grab])
+def test_lists_of_others(kind):
+    assert agrees(kind, "delay", share=0.7, foreign=0.5, churn=0.02) == {""}
+
+
+# ------------------------------------------------------------------------------------------------------------ by hand
+
+
+def test_batches_below_a_cut_keep_their_number():
+    """Batches 0 1 and 2 3 of which the upper one is cut; the lower one was cleared last."""
+    agent = MergeRank(4, 3, horizon=1000, seed=0)
+    state = agent.state
+    state.n_batches[0], state.first[:3], state.epoch[:2] = 2, [0, 2, 4], [3, 5]
+    state.lower[:], state.upper[:] = [0.6, 0.1, 0.0, 0.0], [0.9, 0.4, 0.3, 0.3]
+    assert cut(state, 0) == 2
+    assert state.epoch.tolist()[2] == 5
+
+
+def test_a_pair_that_was_decided_when_it_was_shown_counts_but_not_one_decided_since():
+    """Item 1 is surely better and below, as after a doubling; the first click counts, the exchange follows."""
+    agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=1)
+    for decided_before, n in ((True, 21), (False, 20)):
+        agent.state.base[:], agent.state.t[0], agent.state.s[:], agent.state.n[:] = [0, 1], 0, 0, 0
+        decided = [[0, -20], [20, 0]], [[0, 20], [20, 0]]
+        if decided_before:
+            agent.state.s[:], agent.state.n[:] = decided
+        ranking = agent.rank()
+        agent.state.s[:], agent.state.n[:] = decided
+        agent.update(None, ranking, [1, 0])
+        assert agent.state.n[0, 1] == n
+        assert agent.best().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("replaced", ["hidden", "shown", "neither"])
+def test_a_late_click_counts_against_a_rival_only_while_it_is_there(replaced):
+    agent = BubbleRank(2, 1, initial=[0, 1], seed=2)
+    shown = int(agent.rank()[0])
+    if replaced != "neither":
+        agent.replace(1 - shown if replaced == "hidden" else shown)
+    agent.update(None, [shown], [1], display=1)
+    assert agent.state.n[0, 1] == (replaced == "neither")
+
+
+@pytest.mark.parametrize("kind", [TopRank, BatchRank, MergeRank, BubbleRank, GRAB, RankedExp3])
+def test_a_record_of_a_display_is_small(kind):
+    """A million open displays of ten positions in 500 MB, with what Python needs beside."""
+    agent = kind(10, 10, horizon=1000, seed=0)
+    assert agent.ranking.nbytes + sum(array.nbytes for array in agent.remembered_arrays()) <= 300
+
+
+@pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
+def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(kind, tmp_path):
+    agent, rng = kind()[0], np.random.default_rng(4)
+    for _ in range(60):
+        ranking = agent.rank()
+        if rng.random() < 0.7:
+            agent.update(None, ranking, USERS["PBM"].sample(ranking, rng))
+    waiting = {display: agent._list_of(display) for display in range(1, agent.display) if agent.is_open(display)}
+    agent.save(tmp_path / "agent.npz")
+    copy = type(agent).load(tmp_path / "agent.npz")
+    for display, ranking in reversed(waiting.items()):
+        clicks = USERS["PBM"].sample(ranking, rng)
+        for each in (agent, copy):
+            each.update(None, ranking, clicks, display=display)
+    assert len(waiting) > 5
+    assert plain(agent.state) == plain(copy.state)
+    assert [agent.rank().tolist() for _ in range(5)] == [copy.rank().tolist() for _ in range(5)]
