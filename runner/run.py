@@ -200,8 +200,6 @@ def run(
             check_tensorboard()
             log = check_path("tensorboard", tensorboard)
         _check_sizes(agent, env)
-        if isinstance(agent, Agent) and isinstance(env.unwrapped, ClickEnv):
-            check_axes(agent, env.unwrapped)
         meter = measured.meter(steps, agent, env.unwrapped)
         observation, _ = env.reset(seed=seed)
         measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
@@ -276,7 +274,7 @@ def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, 
         name, pair: what messages call the agent and the pair.
 
     Raises:
-        ValueError: on an unknown engine, or one that cannot serve the pair.
+        ValueError: on an unknown engine, or one that cannot serve the pair; on an agent that cannot play the environment.
     """
     if not isinstance(engine, str) or engine not in ENGINES:
         raise ValueError(unknown("engine", engine, ENGINES))
@@ -285,6 +283,8 @@ def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, 
         if engine != "auto":
             raise ValueError(f"engine={engine!r} cannot serve {name}: {agent.engine} brings its own loop")
         return agent.engine
+    if isinstance(env.unwrapped, ClickEnv):
+        check_axes(agent, env.unwrapped)
     obstacle = why_not_compiled(agent, env)
     if engine == "compiled" and obstacle is not None:
         raise ValueError(f"engine='compiled' cannot serve {pair}: {obstacle}")

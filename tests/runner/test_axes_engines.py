@@ -146,3 +146,9 @@ def test_late_clicks_cost_regret():
         ends = [clickgym.run("CascadeKLUCB", gym.make("CMRank-v0", **axes), 5000, seed=seed).regret[-1] for seed in range(10)]
         means.append(np.mean(ends))
     assert means[1] > 1.2 * means[0]
+
+
+def test_a_sweep_refuses_who_cannot_before_it_writes(tmp_path):
+    with pytest.raises(UnsuitedError, match="BatchRank cannot choose among some of the items only"):
+        clickgym.sweep(["PBMRank-v0:available=7"], ["BatchRank"], 50, 1, out=tmp_path / "out", n_jobs=1)
+    assert not (tmp_path / "out").exists()
