@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import (
-    as_array,
     as_call,
     check_count,
     check_flag,
@@ -61,10 +60,6 @@ def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, ranking)
 
 
-def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, available, ranking)
-
-
 def _learn(state, rankings, clicks):  # type: ignore[no-untyped-def]
     for i in range(len(rankings)):
         count_display(state)
@@ -86,8 +81,8 @@ def _replace(state, rng, item):  # type: ignore[no-untyped-def]
     replace(state, rng, item)
 
 
-def _rank_features(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, features, ranking)
+def _rank_by(state, rng, given, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, given, ranking)
 
 
 class Agent(ABC):
@@ -141,13 +136,13 @@ class Agent(ABC):
             reward: the realised reward.
         """
 
-    @property
-    def takes_candidates(self) -> bool:
+    @classmethod
+    def takes_candidates(cls) -> bool:
         """Whether ``rank(observation, candidates)`` chooses among some of the items, ``(L,)`` booleans."""
-        return "candidates" in inspect.signature(self.rank).parameters
+        return "candidates" in inspect.signature(cls.rank).parameters
 
-    @property
-    def can_replace(self) -> bool:
+    @classmethod
+    def can_replace(cls) -> bool:
         """Whether the agent need not, or can, be told by ``replace(item)`` that an id stands for another item from now on."""
         return True
 
@@ -272,21 +267,28 @@ class CompiledAgent(Agent):
         """As `Agent.rank`; makes a display, whose number is ``self.display``.
 
         Args:
-            observation: unused.
+            observation: what the environment last returned; only agents that see features or a state look at it.
             candidates: ``(L,)`` booleans, which items can be shown; None: all.
 
         Raises:
-            ValueError: there are fewer candidates than positions, or the agent knows no candidates.
+            ValueError: there are fewer candidates than positions, or the agent knows no candidates; or the observation lacks
+                what the agent sees.
         """
-        available = None if candidates is None else self._checked_candidates(candidates)
-        self._begin_display()
-        if available is None:
-            specialise(_rank, rank=self.rank_kernel, counted=True)(self.state, self.rng, self.ranking)
+        rank_kernel: Any = self.rank_kernel
+        given: tuple[NDArray[Any], ...]
+        if candidates is not None:
+            rank_kernel, given = self.rank_available_kernel, (self._checked_candidates(candidates),)
         else:
-            kernel_of_some: Any = self.rank_available_kernel
-            compiled = specialise(_rank_available, rank=kernel_of_some, counted=True)
-            compiled(self.state, self.rng, available, self.ranking)
+            given = self._seen(observation)
+        self.keep_open()
+        self.make_room(1)
+        self.display += 1
+        specialise(_rank_by if given else _rank, rank=rank_kernel, counted=True)(self.state, self.rng, *given, self.ranking)
         return self.ranking.copy()
+
+    def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+        """What the kernels take from an observation, checked."""
+        return ()
 
     def update(
         self,
@@ -301,7 +303,7 @@ class CompiledAgent(Agent):
         """Learn from the clicks on a display, whenever they come.
 
         Args:
-            observation: what `rank` saw.
+            observation: what `rank` saw when it made the display.
             ranking: ``(K,)`` the list that was shown.
             clicks: ``(K,)`` 0 or 1 for each position; -1 from a position on that was not shown.
             reward: unused.
@@ -313,12 +315,7 @@ class CompiledAgent(Agent):
             ValueError: the display is not open or had another list; an agent that does not learn from any list got one that is
                 not its last; clicks that cannot be. Nothing is learned then.
         """
-        codes = self._codes(clicks, void)
-        self._answer(ranking, display, codes, None)
-
-    def _answer(self, ranking: ArrayLike, display: int | None, codes: NDArray[np.int8], features: Any) -> None:
-        """Learn from codes of clicks, once it is clear of which display they are."""
-        arguments = () if features is None else (features,)
+        codes, given = self._codes(clicks, void), self._seen(observation)
         number = self._number(ranking, display)
         if number is None:
             shown = check_ranking(ranking, self.n_items, self.n_positions)
@@ -333,7 +330,7 @@ class CompiledAgent(Agent):
             shown = self._recall(record)
         if number is not None and self._replaced.any():
             codes = with_void(codes, number <= self._replaced[shown])
-        self.update_kernel(self.state, *arguments, shown, codes)
+        self.update_kernel(self.state, *given, shown, codes)
         if shown is self.ranking:
             self.ranking[0] = -1
 
@@ -343,6 +340,7 @@ class CompiledAgent(Agent):
         Args:
             log: anything with ``rankings (n, K)`` and ``clicks (n, K)``, as `clickgym.offline.ClickLog`; they may have fewer
                 columns, and where a list ends before the last one, or was not seen any further, its items or clicks are -1.
+                For agents that rank by features also ``context (n, K, d)``, those of the item at each position.
 
         Raises:
             ValueError: on an agent that learns from its own displays only, and on lists or clicks that cannot be; then nothing
@@ -358,10 +356,14 @@ class CompiledAgent(Agent):
         """
         if self.learns_from != ANY_LIST:
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
-        rankings, codes = codes_of_log(log, self.n_items, self.n_positions)
+        template, arguments = self._sessions_of(log)
         self.keep_open()
-        specialise(_learn, count_display=self.count_kernel, update=self.update_kernel)(self.state, rankings, codes)
-        self.display += len(rankings)
+        specialise(template, count_display=self.count_kernel, update=self.update_kernel)(self.state, *arguments)
+        self.display += len(arguments[-1])
+
+    def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
+        """The template that learns from a log, and its arguments beside the state; the last are the codes of the sessions."""
+        return _learn, codes_of_log(log, self.n_items, self.n_positions)
 
     def replace(self, item: int) -> None:
         """Forget an item, whose id stands for another from now on; clicks on it of displays made before will be void.
@@ -373,19 +375,20 @@ class CompiledAgent(Agent):
             ValueError: there is no such item, or the agent cannot.
         """
         item = check_within("item", item, 0, self.n_items - 1, "n_items - 1 = ")
-        if self.replace_kernel is None:
+        kernel_of_item: Any = self.replace_kernel
+        if kernel_of_item is None:
             raise ValueError(f"{type(self).__name__} cannot replace an item")
         self.keep_open()
-        specialise(_replace, replace=self.replace_kernel, counted=True)(self.state, self.rng, item)
+        specialise(_replace, replace=kernel_of_item, counted=True)(self.state, self.rng, item)
         self._replaced[item] = self.display
 
-    @property
-    def takes_candidates(self) -> bool:
-        return self.rank_available_kernel is not None
+    @classmethod
+    def takes_candidates(cls) -> bool:
+        return cls.rank_available_kernel is not None
 
-    @property
-    def can_replace(self) -> bool:
-        return self.replace_kernel is not None
+    @classmethod
+    def can_replace(cls) -> bool:
+        return cls.replace_kernel is not None
 
     def close_displays(self) -> None:
         """Give up all displays that wait for their clicks."""
@@ -418,11 +421,6 @@ class CompiledAgent(Agent):
             self.display -= 1
             if self._counts_displays:
                 self.state.t[0] -= 1
-
-    def _begin_display(self) -> None:
-        self.keep_open()
-        self.make_room(1)
-        self.display += 1
 
     def remembered_arrays(self) -> list[NDArray[Any]]:
         """The state arrays that hold what must be known of the last display."""
@@ -624,23 +622,13 @@ class ContextualAgent(CompiledAgent):
         """d, the number of features of a candidate."""
         return self.hyperparameters["n_features"]
 
-    def learn(self, log: Any) -> None:
-        """As `CompiledAgent.learn`.
-
-        Args:
-            log: as there, with ``context (n, K, d)``, the features of the items at each position.
-        """
-        if self.learns_from != ANY_LIST:
-            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
-        clicks = as_array("clicks", log.clicks)
-        if getattr(log, "context", None) is None:
+    def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
+        context = getattr(log, "context", None)
+        if context is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
-        context = _features(np.reshape(log.context, (-1, np.shape(log.context)[-1])), (None, self.n_features))
-        _, codes = codes_of_log(log, None, self.n_positions)
-        template = specialise(_learn_features, count_display=self.count_kernel, update=self.update_kernel)
-        self.keep_open()
-        template(self.state, context.reshape(*clicks.shape, self.n_features), np.arange(self.n_positions), codes)
-        self.display += len(codes)
+        features = _features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
+        lists, codes = codes_of_log(log, None, self.n_positions)
+        return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), codes)
 
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
@@ -657,38 +645,15 @@ class ContextualAgent(CompiledAgent):
         given = _features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
-    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
-        """As `Agent.rank`; refuses an observation without ``(L, d)`` finite features, and candidates beside them."""
-        if candidates is not None:
-            self._checked_candidates(candidates)
-        features = self._checked_features(observation)
-        self._begin_display()
-        specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, features, self.ranking)
-        return self.ranking.copy()
-
-    def update(
-        self,
-        observation: Any,
-        ranking: ArrayLike,
-        clicks: ArrayLike,
-        reward: float = 0.0,
-        *,
-        display: int | None = None,
-        void: ArrayLike | None = None,
-    ) -> None:
-        """As `CompiledAgent.update`; ``observation`` is what `rank` saw when it made the display."""
-        codes = self._codes(clicks, void)
-        self._answer(ranking, display, codes, self._checked_features(observation))
-
-    def _checked_features(self, observation: Any) -> NDArray[np.float64]:
+    def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(observation, Mapping) or "features" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
         given, shape = observation["features"], (self.n_items, self.n_features)
         if type(given) is np.ndarray and given.dtype.kind in "iuf" and given.shape == shape:
             features = np.array(given, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
-                return features
-        return _features(given, shape)
+                return (features,)
+        return (_features(given, shape),)
 
 
 class StateAgent(CompiledAgent):
@@ -716,35 +681,16 @@ class StateAgent(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         raise ValueError(f"{type(self).__name__} has no best list: it has one for each state of the user")
 
-    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
-        """As `Agent.rank`; refuses an observation without a state in ``0..S-1``."""
-        if candidates is not None:
-            self._checked_candidates(candidates)
-        user = self._checked_user(observation)
-        self._begin_display()
-        specialise(_rank_features, rank=self.rank_kernel, counted=True)(self.state, self.rng, user, self.ranking)
-        return self.ranking.copy()
-
-    def update(
-        self,
-        observation: Any,
-        ranking: ArrayLike,
-        clicks: ArrayLike,
-        reward: float = 0.0,
-        *,
-        display: int | None = None,
-        void: ArrayLike | None = None,
-    ) -> None:
-        """As `CompiledAgent.update`; ``observation`` is what `rank` saw."""
-        codes = self._codes(clicks, void)
-        self._answer(ranking, display, codes, self._checked_user(observation))
+    def update(self, *arguments: Any, **keywords: Any) -> None:
+        """As `CompiledAgent.update`."""
+        super().update(*arguments, **keywords)
         self._is_first = False
 
-    def _checked_user(self, observation: Any) -> NDArray[np.int64]:
+    def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(observation, Mapping) or "state" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
-        return np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64)
+        return (np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64),)
 
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:

@@ -158,7 +158,33 @@ class Axes:
         self.churn_state = churn_state(self._n_streams, n_items, self.churn)
         self.draw_available()
 
-    def report(
+    def settle(
+        self,
+        task: AnyTask,
+        sessions: NDArray[np.int64],
+        rankings: NDArray[np.int64],
+        clicks: NDArray[np.int8],
+        realised: NDArray[np.float64],
+        expectation: NDArray[np.float64],
+        optimum: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, NDArray[Any]]]:
+        """What is reported of sessions ``(S, K)``, the rewards that arrive ``(S,)``, and what infos say besides.
+
+        The expectation and the optimum of bots become 0.
+        """
+        reported, rewards, of_bots = self._report(sessions, rankings, clicks, realised, task.code, task.cutoff)
+        for value in (realised := realised.copy(), expectation, optimum):
+            value[of_bots] = 0
+        beside: dict[str, NDArray[Any]] = {
+            "display": sessions.copy(),
+            "realised_reward": realised,
+            "true_clicks": clicks.copy(),
+        }
+        if self.bots is not None:
+            beside["bot"] = of_bots
+        return reported, self._arrive(sessions, rankings, reported, rewards), beside
+
+    def _report(
         self,
         sessions: NDArray[np.int64],
         rankings: NDArray[np.int64],
@@ -175,7 +201,7 @@ class Axes:
         reports(self.bots_state, sessions, rankings, clicks, realised, reward, cutoff, reported, rewards, corrupted)
         return reported, rewards, corrupted & (not self.bots.users_are_real)
 
-    def arrive(
+    def _arrive(
         self,
         sessions: NDArray[np.int64],
         rankings: NDArray[np.int64],

@@ -287,26 +287,22 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """What follows a session where not all axes are at their defaults; the task has drawn what the next one brings."""
         task, session = self.task, np.array([self._steps + 1])
-        rankings, rewards = ranking[None], np.array([realised])
-        reported, rewards, of_bots = axes.report(session, rankings, clicks[None], rewards, task.code, task.cutoff)
-        is_bot = bool(of_bots[0])
-        if is_bot:
-            realised = expectation = optimum = 0.0
-        regret = optimum - expectation
-        info: dict[str, Any] = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
-        info |= {"display": self._steps + 1, "realised_reward": realised, "true_clicks": clicks.copy()}
-        if axes.bots is not None:
-            info["bot"] = is_bot
-        reward = float(axes.arrive(session, rankings, reported, rewards)[0])
+        expected, best = np.array([expectation]), np.array([optimum])
+        reported, rewards, beside = axes.settle(
+            task, session, ranking[None], clicks[None], np.array([realised]), expected, best
+        )
+        regret = float(best[0] - expected[0])
+        info: dict[str, Any] = {"expected_reward": float(expected[0]), "regret": regret, "optimal_reward": float(best[0])}
+        info |= {name: values[0] if values.ndim > 1 else values[0].item() for name, values in beside.items()}
         replaced = axes.replace(session, task)
         axes.draw_available()
-        self._notes = axes.notes(is_bot)
-        self._record(1, regret, ranking, reported[0], examined, satisfied, realised)
+        self._notes = axes.notes(info.get("bot", False))
+        self._record(1, regret, ranking, reported[0], examined, satisfied, info["realised_reward"])
         if self.task is task and (axes.available is not None or replaced):
             axes.find(task)
         if self.render_mode == HUMAN:
             self.render()
-        return self._observe(task.observe(reported[0])), reward, task.ended, False, info
+        return self._observe(task.observe(reported[0])), float(rewards[0]), task.ended, False, info
 
     def _observe(self, observation: Any, first: bool = False) -> Any:
         """What is observed, from what is without the axes."""
@@ -751,14 +747,9 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """What follows the sessions where not all axes are at their defaults: what is reported, the rewards, what the infos say
         besides, and the streams whose best lists change. Expectation and optimum of bots become 0."""
         self._displays += played
-        task = self._tasks[0]
-        reported, rewards, of_bots = axes.report(self._displays, rankings, clicks, realised, task.code, task.cutoff)
-        for value in (realised := realised.copy(), expectation, optimum):
-            value[of_bots] = 0
-        beside: dict[str, Any] = {"display": self._displays.copy(), "realised_reward": realised, "true_clicks": clicks.copy()}
-        if axes.bots is not None:
-            beside["bot"] = of_bots
-        rewards = axes.arrive(self._displays, rankings, reported, rewards)
+        reported, rewards, beside = axes.settle(
+            self._tasks[0], self._displays, rankings, clicks, realised, expectation, optimum
+        )
         replaced = axes.replace_all(self._displays, self._batch)
         axes.draw_available()
         return reported, rewards, beside, replaced | (axes.available is not None)

@@ -23,7 +23,7 @@ from ..envs.present import forget
 from ..envs.session import is_ranked_list, session
 from .labels import UnsuitedError
 
-__all__ = ["ClicksAsTheyCome", "absent_item", "check_axes", "loop_with_axes"]
+__all__ = ["ClicksAsTheyCome", "absent_item", "check_axes", "loop_with_axes", "update_blindly"]
 
 # Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
 rank: Callable[..., None]
@@ -86,11 +86,11 @@ def forget_nothing(choice):  # type: ignore[no-untyped-def]
     pass
 
 
-def _update_blindly(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
+def _update_late(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, ranking, clicks)
 
 
-def _update_with_features(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
+def _update_late_with_features(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, kept[slot], ranking, clicks)
 
 
@@ -111,7 +111,8 @@ def _rank_features(state, rng, features, available, ranking):  # type: ignore[no
     rank(state, rng, features, ranking)
 
 
-def _update_now(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    """The update of an agent that reads no features."""
     update(state, ranking, clicks)
 
 
@@ -151,7 +152,7 @@ def _sessions(  # type: ignore[no-untyped-def]
                 axes.bots.uniforms[0, k] = axes.bots_rng.random()
             corrupted = report(axes.bots, 0, number, ranking, clicks, axes.reported)
             paid_for = paid(axes.reported, corrupted, realised, reward, cutoff)
-            is_bot = corrupted and not axes.users_are_real
+            is_bot = corrupted and not axes.bots.real
         if not is_bot:
             totals[0] += optimum - expectation
             totals[1] += realised
@@ -214,7 +215,6 @@ class AxesState(NamedTuple):
 
     is_late: bool
     has_bots: bool
-    users_are_real: bool
     played: NDArray[np.int64]  # (1,) sessions of the stream
     arrival: ArrivalState
     bots: BotsState
@@ -250,11 +250,11 @@ def loop_with_axes(
     update_kernel, replace_kernel = agent.update_kernel, agent.replace_kernel
     rank_kernel: Any = agent.rank_available_kernel if masked else agent.rank_kernel
     rank_template = _rank_features if contextual or sees_state else _rank_available if masked else _rank_blindly
-    late_template = _update_with_features if contextual else _update_blindly
+    late_template = _update_late_with_features if contextual else _update_late
     present: Any = task
     kernels: dict[str, Any] = {
         "rank": specialise(rank_template, rank=rank_kernel),
-        "update": update_kernel if contextual or sees_state else specialise(_update_now, update=update_kernel),
+        "update": update_kernel if contextual or sees_state else specialise(update_blindly, update=update_kernel),
         "update_late": specialise(late_template, update=update_kernel) if axes.arrival else never_late,
         "copy_candidates": copy_features if contextual and axes.arrival else copy_no_features,
         "replace": keep_all if replace_kernel is None else replace_kernel,
@@ -279,7 +279,6 @@ def loop_with_axes(
     state = AxesState(
         is_late=axes.arrival is not None,
         has_bots=axes.bots is not None,
-        users_are_real=axes.bots is not None and axes.bots.users_are_real,
         played=np.zeros(1, np.int64),
         arrival=axes.arrival_state or Arrival("delay:1").state(1, n_positions),
         bots=axes.bots_state or Bots("random:share=0", 1).state(np.ones((1, 1)), n_positions, np.random.default_rng(0)),
@@ -310,9 +309,9 @@ def check_axes(agent: Agent, env: ClickEnv) -> None:
             f"{name} learns from {LAST_DISPLAY}, and cannot play where clicks come late (arrival={axes.arrival.text!r}); an "
             f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
         )
-    if axes.available is not None and not agent.takes_candidates:
+    if axes.available is not None and not agent.takes_candidates():
         raise UnsuitedError(f"{name} cannot choose among some of the items only (available={axes.available})")
-    if axes.churn and not agent.can_replace:
+    if axes.churn and not agent.can_replace():
         raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
 
 

@@ -60,8 +60,8 @@ def abilities(agent: Any) -> dict[str, bool]:
     """
     return {
         "log": agent.learns_from == ANY_LIST,
-        "candidates": agent.rank_available_kernel is not None,
-        "replace": agent.replace_kernel is not None,
+        "candidates": agent.takes_candidates(),
+        "replace": agent.can_replace(),
     }
 
 

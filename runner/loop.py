@@ -19,7 +19,7 @@ from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.registration import is_limit_of_id
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
-from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes
+from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes, update_blindly
 from .labels import UnsuitedError
 from .metrics import Metrics
 
@@ -117,10 +117,6 @@ def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def
     rank(state, rng, ranking)
 
 
-def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    update(state, ranking, clicks)
-
-
 def why_not_compiled(agent: object, env: gym.Env) -> str | None:
     """Why a pair cannot run in the compiled loop; None if it can."""
     if not isinstance(agent, CompiledAgent):
@@ -195,7 +191,7 @@ def loop(
     kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
     if not isinstance(agent, (ContextualAgent, StateAgent)):
         kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
-        kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
+        kernels["update"] = specialise(update_blindly, update=agent.update_kernel)
     kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
     return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
 
