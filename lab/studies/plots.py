@@ -37,6 +37,11 @@ _OVERRIDES: dict[Look, str] = {
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
     (SKY, DASHED): "SGRAB",
+    (GREEN, DASHED): "CascadeTS",
+    (GREY, DASHED): "EpsilonGreedy",
+    (GREY, DOTTED): "RankedUCB1",
+    (ORANGE, DOTTED): "DCMKLUCB",
+    (BLUE, DOTTED): "PIE",
 }
 LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
 """Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
