@@ -1,4 +1,4 @@
-"""What the studies of clicks as they come share: environments that differ in one argument, compared at the end of the horizon."""
+"""What the studies of clicks as they come share: environments that differ in one argument, compared at the end of a run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .plots import look_of
-from .study import Curves, Finding, PaperTable, Values, estimate, number, ratio
+from .study import Curves, Finding, PaperTable, Values, estimate, number, ratio, versus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RANDOM", "left", "lines", "name_of_agent", "share_of_random", "table_of", "times"]
+__all__ = ["RANDOM", "left", "less_at_last", "lines", "name_of_agent", "share_of_random", "table_of", "times"]
 
 RANDOM = "Random"
 
@@ -42,6 +42,13 @@ def left(curves: Curves, agent: str, env: str, low: float, high: float) -> Findi
     """Regret per session in the last hundredth of the horizon, as a share of that of random lists in the same sessions."""
     share = ratio(curves.final_units(env, agent), curves.final_units(env, RANDOM))
     return Finding(f"{share} of random lists’ {curves.units_of_ends}", share.within(low, high))
+
+
+def less_at_last(curves: Curves, env: str, better: str, worse: str) -> Finding:
+    """`less_in_the_end`, with both in percent of random lists' regret in the same sessions."""
+    random = curves.final_units(env, RANDOM).mean()
+    low, high = (100 * curves.final_units(env, agent) / random for agent in (better, worse))
+    return versus(low, high, " % of random lists’", curves.units_of_ends)
 
 
 def share_of_random(curves: Curves, env: str, agent: str, base: str) -> Values:

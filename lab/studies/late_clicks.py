@@ -15,7 +15,7 @@ from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estima
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
+__all__ = ["STUDIES", "left", "times"]
 
 EVERY, MANY = "late-clicks", "late-clicks-models"
 """All agents on the shipped queries; some agents in two click models on all queries."""
