@@ -13,9 +13,10 @@ from .study import Curves, Finding, PaperTable, Values, estimate, number, ratio,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RANDOM", "left", "less_at_last", "lines", "name_of_agent", "share_of_random", "table_of", "times"]
+__all__ = ["BARS", "RANDOM", "left", "less_at_last", "lines", "name_of_agent", "share_of_random", "table_of", "times"]
 
 RANDOM = "Random"
+BARS = "bars: 95 % intervals of the mean over queries"
 
 
 def name_of_agent(label: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .axes import RANDOM, left, less_at_last, lines, table_of, times
+from .axes import BARS, RANDOM, left, less_at_last, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
 from .study import CM, PBM, Evidence, PaperTable, Study
@@ -63,7 +63,7 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions of a farm")
     for axes in panels[::3]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
-    return finish(figure, panels[:1], evidence, "Regret by what bots click")
+    return finish(figure, panels[:1], evidence, "Regret by what bots click", BARS)
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

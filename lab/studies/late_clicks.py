@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import kendalltau
 
-from .axes import RANDOM, left, lines, table_of, times
+from .axes import BARS, RANDOM, left, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate
@@ -62,7 +62,7 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions in a batch")
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
-    return finish(figure, panels[:1], evidence, "Regret by when clicks arrive")
+    return finish(figure, panels[:1], evidence, "Regret by when clicks arrive", BARS)
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())
