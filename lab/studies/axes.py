@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .plots import look_of
-from .study import Curves, Finding, PaperTable, Values, estimate, number, ratio, versus
+from .study import Curves, Finding, PaperTable, estimate, number, ratio, versus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BARS", "RANDOM", "left", "less_at_last", "lines", "name_of_agent", "share_of_random", "table_of", "times"]
+__all__ = ["BARS", "RANDOM", "in_envs", "left", "less_at_last", "lines", "name_of_agent", "table_of", "times"]
 
 RANDOM = "Random"
 BARS = "bars: 95 % intervals of the mean over queries"
@@ -52,38 +52,40 @@ def less_at_last(curves: Curves, env: str, better: str, worse: str) -> Finding:
     return versus(low, high, " % of random lists’", curves.units_of_ends)
 
 
-def share_of_random(curves: Curves, env: str, agent: str, base: str) -> Values:
-    """``(n,)`` regret at the end, in percent of the mean regret of random lists in the environment ``base``."""
-    return 100 * curves.end_units(env, agent) / curves.end_units(base, RANDOM).mean()
-
-
-def lines(axes: Axes, curves: Curves, envs: Mapping[str, str], agents: Sequence[str], base: str) -> None:
-    """For each agent `share_of_random` in several environments side by side, with its interval.
+def lines(
+    axes: Axes, curves: Curves, columns: Sequence[str], series: Mapping[str, Sequence[tuple[str, str]]], base: str
+) -> None:
+    """Lines of regret at the end, in percent of the mean regret of random lists in the environment ``base``, with intervals.
 
     Args:
         axes: to draw into.
         curves: of the part.
-        envs: environments by what is written below them.
-        agents: whose lines are drawn.
-        base: whose random lists are 100 %.
+        columns: what stands below them, one for each point of a line.
+        series: of each line, by the agent whose look it has, environment and agent of each point.
+        base: an environment.
     """
-    for agent in agents:
-        results = [estimate(share_of_random(curves, env, agent, base)) for env in envs.values()]
-        colour, dashes = look_of(agent, axes)
-        means, halves = np.transpose(results)
-        places = np.arange(len(envs)) + 0.02 * (list(agents).index(agent) - len(agents) / 2)
-        axes.plot(places, means, color=colour, linestyle=dashes, linewidth=1.4, label=name_of_agent(agent))
+    random = curves.end_units(base, RANDOM).mean()
+    for number_of_line, (name, points) in enumerate(series.items()):
+        means, halves = np.transpose([estimate(100 * curves.end_units(*point) / random) for point in points])
+        places = np.arange(len(points)) + 0.02 * (number_of_line - len(series) / 2)
+        colour, dashes = look_of(name, axes)
+        axes.plot(places, means, color=colour, linestyle=dashes, linewidth=1.4, label=name_of_agent(name))
         if np.isfinite(halves).all():
             axes.errorbar(places, means, halves, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.5)
-    axes.set_xticks(range(len(envs)), list(envs), fontsize=8)
+    axes.set_xticks(range(len(columns)), columns, fontsize=8)
     axes.set_yscale("log")
     axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
     axes.minorticks_off()
 
 
-def table_of(curves: Curves, envs: Mapping[str, str], agents: Sequence[str], title: str) -> PaperTable:
-    """Mean regret of each agent in each environment, the least in the first environment first."""
-    rows = [["agent", *(name.replace("\n", " ") for name in envs)]]
-    for agent in sorted(agents, key=lambda agent: curves.end_units(next(iter(envs.values())), agent).mean()):
-        rows.append([name_of_agent(agent), *(number(curves.end_units(env, agent).mean()) for env in envs.values())])
+def in_envs(envs: Mapping[str, str], agents: Sequence[str]) -> tuple[list[str], dict[str, list[tuple[str, str]]]]:
+    """Columns and series of `lines` for several agents, each in several environments, which go by what is written below."""
+    return list(envs), {agent: [(env, agent) for env in envs.values()] for agent in agents}
+
+
+def table_of(curves: Curves, columns: Sequence[str], series: Mapping[str, Sequence[tuple[str, str]]], title: str) -> PaperTable:
+    """Mean regret at the points of several lines, the line with the least regret at its first point first."""
+    means = {name: [curves.end_units(*point).mean() for point in points] for name, points in series.items()}
+    rows = [["agent", *(column.replace("\n", " ") for column in columns)]]
+    rows += [[name_of_agent(name), *map(number, means[name])] for name in sorted(means, key=lambda name: means[name][0])]
     return title, rows

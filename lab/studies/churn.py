@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, TopRank, UniRank
 from ...agents.baselines import nothing_to_forget
-from .axes import BARS, RANDOM, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
 from .study import CM, PBM, Evidence, PaperTable, Study
@@ -74,7 +74,7 @@ def regret(evidence: Evidence) -> PaperTable:
     title = (
         f"Regret in the CM, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions (Untold: not told who came)"
     )
-    return table_of(curves, envs, curves.agents, title)
+    return table_of(curves, *in_envs(envs, curves.agents), title)
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -86,12 +86,12 @@ def draw(evidence: Evidence) -> Figure:
         (panels[0], ("CascadeTS", "CascadeKLUCB", "TopRank", "PBMHB", "UniRank"), ()),
         (panels[1], ("CascadeTS", "GLRCascadeKLUCB", "CascadeSWUCB"), ("CascadeDUCB", "BubbleRank", "MergeRank", "GRAB")),
     ):
-        lines(axes, curves, rates, [*names, *(f"{__name__}:Untold{name}" for name in names), *others], CM)
+        lines(axes, curves, *in_envs(rates, [*names, *(f"{__name__}:Untold{name}" for name in names), *others]), CM)
         axes.set(title="CM, shipped queries", xlabel="items replaced a session")
     curves = evidence[MANY]
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
         agents = [agent for agent in curves.agents if agent != RANDOM]
-        lines(axes, curves, {"0": env, "1e-4": f"{env}:churn=1e-4"}, agents, env)
+        lines(axes, curves, *in_envs({"0": env, "1e-4": f"{env}:churn=1e-4"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="items replaced a session")
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .axes import BARS, RANDOM, left, less_at_last, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, left, less_at_last, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
 from .study import CM, PBM, Evidence, PaperTable, Study
@@ -40,7 +40,7 @@ def regret(evidence: Evidence) -> PaperTable:
     curves = evidence[EVERY]
     envs = {name: f"{CM}{argument}" for name, argument in ATTACKS.items()}
     title = f"Regret of real users in the CM, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions"
-    return table_of(curves, envs, curves.agents, title)
+    return table_of(curves, *in_envs(envs, curves.agents), title)
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -53,13 +53,13 @@ def draw(evidence: Evidence) -> Figure:
         (panels[2], QUIT_FIRST, "so many first sessions report one item"),
         (panels[3], OTHERS, "other bots"),
     ):
-        lines(axes, curves, {name: f"{CM}{argument}" for name, argument in attacks.items()}, DRAWN, CM)
+        lines(axes, curves, *in_envs({name: f"{CM}{argument}" for name, argument in attacks.items()}, DRAWN), CM)
         axes.set(title="CM, shipped queries", xlabel=label)
     curves = evidence[MANY]
     agents = [agent for agent in DRAWN if agent in curves.agents]
     for axes, env in zip(panels[4:], (CM, PBM), strict=True):
         attacks = {"0": "", "0.25 %": FARM["0.25"], "first 1,000": FARM_FIRST["1,000"]}
-        lines(axes, curves, {name: f"{env}{argument}" for name, argument in attacks.items()}, agents, env)
+        lines(axes, curves, *in_envs({name: f"{env}{argument}" for name, argument in attacks.items()}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions of a farm")
     for axes in panels[::3]:
         axes.set_ylabel(f"regret, % of {RANDOM}")

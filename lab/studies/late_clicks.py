@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import kendalltau
 
-from .axes import BARS, RANDOM, left, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate
@@ -44,21 +44,21 @@ def regret(evidence: Evidence) -> PaperTable:
     batches = {f"batches of {size:,}": f"{CM}{argument}" for size, argument in BATCHES.items() if argument}
     others = {name: f"{CM}{argument}" for name, argument in ARRIVALS.items() if argument}
     title = f"Regret in the CM, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions"
-    return table_of(curves, {"at once": CM} | batches | others, curves.agents, title)
+    return table_of(curves, *in_envs({"at once": CM} | batches | others, curves.agents), title)
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by batch size and by delay; and in two click models on all queries."""
     figure, panels = grid(2, 2)
     curves = evidence[EVERY]
-    lines(panels[0], curves, {f"{size:,}": f"{CM}{argument}" for size, argument in BATCHES.items()}, DRAWN, CM)
+    lines(panels[0], curves, *in_envs({f"{size:,}": f"{CM}{argument}" for size, argument in BATCHES.items()}, DRAWN), CM)
     panels[0].set(title="CM, shipped queries", xlabel="sessions in a batch")
-    lines(panels[1], curves, {name: f"{CM}{argument}" for name, argument in ARRIVALS.items()}, DRAWN, CM)
+    lines(panels[1], curves, *in_envs({name: f"{CM}{argument}" for name, argument in ARRIVALS.items()}, DRAWN), CM)
     panels[1].set(title="CM, shipped queries", xlabel="clicks arrive")
     curves = evidence[MANY]
     agents = [agent for agent in DRAWN if agent in curves.agents]
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
-        lines(axes, curves, {"1": env, "5,000": f"{env}{BATCHES[5000]}"}, agents, env)
+        lines(axes, curves, *in_envs({"1": env, "5,000": f"{env}{BATCHES[5000]}"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions in a batch")
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")

@@ -39,7 +39,7 @@ _OVERRIDES: dict[Look, str] = {
     (SKY, DASHED): "SGRAB",
     (SKY, (0, (6, 1.5, 1, 1.5))): "CascadeTS",
     (GREY, DASHED): "EpsilonGreedy",
-    (GREY, DOTTED): "RankedUCB1",
+    (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
     (ORANGE, DOTTED): "DCMKLUCB",
     (BLUE, DOTTED): "PIE",
 }
