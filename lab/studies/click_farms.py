@@ -58,9 +58,9 @@ def draw(evidence: Evidence) -> Figure:
     curves = evidence[MANY]
     agents = [agent for agent in DRAWN if agent in curves.agents]
     for axes, env in zip(panels[4:], (CM, PBM), strict=True):
-        attacks = {"0": "", "0.25 %": FARM["0.25"], "first 1,000": FARM_FIRST["1,000"]}
+        attacks = {"0": "", "0.25": FARM["0.25"]}
         lines(axes, curves, *in_envs({name: f"{env}{argument}" for name, argument in attacks.items()}, agents), env)
-        axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions of a farm")
+        axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="% of the sessions are of a farm")
     for axes in panels[::3]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by what bots click", BARS)
