@@ -64,6 +64,8 @@ def lines(
         series: of each line, by the agent whose look it has, environment and agent of each point.
         base: an environment.
     """
+    from matplotlib.ticker import LogLocator  # slow to load
+
     random = curves.end_units(base, RANDOM).mean()
     for number_of_line, (name, points) in enumerate(series.items()):
         means, halves = np.transpose([estimate(100 * curves.end_units(*point) / random) for point in points])
@@ -74,7 +76,8 @@ def lines(
             axes.errorbar(places, means, halves, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.5)
     axes.set_xticks(range(len(columns)), columns, fontsize=8)
     axes.set_yscale("log")
-    axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
 
 
