@@ -9,7 +9,7 @@ from ...agents.baselines import nothing_to_forget
 from .axes import BARS, RANDOM, in_envs, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
-from .study import CM, PBM, Evidence, PaperTable, Study
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, less_regret
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ __all__ = [
 
 EVERY, MANY = "churn", "churn-models"
 """All rates on the shipped queries; one rate in two click models on all queries."""
-RATES = {"0": "", "1e-5": ":churn=1e-5", "1e-4": ":churn=1e-4", "1e-3": ":churn=1e-3", "1e-2": ":churn=1e-2"}
+RATES = {"0": "", "1e-5": ":churn=1e-05", "1e-4": ":churn=0.0001", "1e-3": ":churn=0.001", "1e-2": ":churn=0.01"}
 ENVS = tuple(f"{CM}{argument}" for argument in RATES.values())
 
 
@@ -67,6 +67,11 @@ class UntoldCascadeSWUCB(CascadeSWUCB):
     replace_kernel: ClassVar = nothing_to_forget
 
 
+def less_untold(curves: Curves, env: str, better: str, worse: str) -> Finding:
+    """Whether one agent has less regret at the end than another, neither of which is told."""
+    return less_regret(curves, env, f"{__name__}:Untold{better}", f"{__name__}:Untold{worse}")
+
+
 def regret(evidence: Evidence) -> PaperTable:
     """Regret of all agents at all rates."""
     curves = evidence[EVERY]
@@ -91,7 +96,7 @@ def draw(evidence: Evidence) -> Figure:
     curves = evidence[MANY]
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
         agents = [agent for agent in curves.agents if agent != RANDOM]
-        lines(axes, curves, *in_envs({"0": env, "1e-4": f"{env}:churn=1e-4"}, agents), env)
+        lines(axes, curves, *in_envs({"0": env, "1e-4": f"{env}:churn=0.0001"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="items replaced a session")
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
