@@ -29,6 +29,8 @@ from clickgym.lab.pages.environments import page
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym.lab.studies.play import page as study_page
+from clickgym.lab.studies.study import CM, number
+from clickgym.lab.studies.warm_start import warm
 from clickgym.runner.describe import abilities
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
@@ -65,7 +67,7 @@ def pages() -> dict[Path, str]:
     }
     made[named] = _fill(made[named], "late", ("name", "learns from", "log", "candidates", "replace"), late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
-    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _leaderboard()
+    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard()
 
 
 @cache
@@ -172,6 +174,44 @@ def _when_rl_pays() -> dict[Path, str]:
         ((_, (header, *rows)),) = (setting.table for setting in settings()["when-rl-pays"] if setting.table is not None)
         text = _fill(text, "regret", header, rows)
     return {DOCS / "when_rl_pays.md": text}
+
+
+PRACTICE = (
+    ("at once", "late-clicks", ""),
+    ("batches of 1,000", "late-clicks", ":arrival=batch:1000"),
+    ("batches of 5,000", "late-clicks", ":arrival=batch:5000"),
+    ("half of the clicks lost", "late-clicks", ":arrival=immediate:lost=0.5"),
+    ("farm in 0.25 %", "click-farms", ":bots=farm:share=0.0025"),
+    ("farm in the first 1,000", "click-farms", ":bots=farm:first=1000"),
+    ("a new item every 10,000", "churn", ":churn=0.0001"),
+    ("every 1,000", "churn", ":churn=0.001"),
+)
+"""What users do in the table of the page for practice, each with a part of a study and arguments of its environment."""
+IN_PRACTICE = (
+    "PBMHB", "CascadeTS", "PBMTS", "GRAB", "CascadeKLUCB", "GLRCascadeKLUCB", "UniRank", "TopRank", "EpsilonGreedy",
+    "MergeRank", "BatchRank", "CascadeSWUCB", "CascadeDUCB", "RankedExp3", "BubbleRank", "Fixed",
+)  # fmt: skip
+
+
+def _practice() -> dict[Path, str]:
+    """The page for practice, with what agents lose when clicks come late, are lost or false, when items change, after a log."""
+    names = ("late-clicks", "click-farms", "churn", "warm-start")
+    curves = {part: each for name in names for part, each in settings()[name][0].evidence.items()}
+
+    def share(part: str, env: str, agent: str) -> str:
+        """In percent of what random lists lose there; empty where the agent does not play."""
+        if agent not in curves[part].agents:
+            return ""
+        means = [curves[part].end_units(env, label).mean() for label in (agent, "Random")]
+        return number(100 * means[0] / means[1], 2)
+
+    rows = []
+    for agent in IN_PRACTICE:
+        log = " → ".join(filter(None, (share("warm-start", CM, label) for label in (agent, warm(agent, 100_000)))))
+        rows.append((f"`{agent}`", *(share(part, f"{CM}{arguments}", agent) for _, part, arguments in PRACTICE), log))
+    header = ("agent", *(head for head, *_ in PRACTICE), "no log → a log of 100,000")
+    path = DOCS / "practice.md"
+    return {path: _fill(path.read_text(encoding="utf-8"), "practice", header, rows)}
 
 
 def _leaderboard() -> dict[Path, str]:

@@ -29,7 +29,8 @@ from clickgym.lab.bench.score import APART, anchors, interquartile_mean, tasks
 from clickgym.lab.bench.tasks import ABILITIES, candidates
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES
-from clickgym.lab.studies.study import CM, PBM, Curves, estimate
+from clickgym.lab.studies.study import CM, PBM, Curves, estimate, number
+from clickgym.lab.studies.warm_start import EXCHANGED, warm
 from clickgym.runner.sweep_results import Results
 from clickgym.runner.theory.assumptions import MAX_LISTS
 
@@ -168,13 +169,13 @@ def test_sizes_of_the_package(says):
     (n_items,) = {load_instance(name).n_items for name in instances}
     n_published = len(curves("unknown-examination", "yandex60")["unknown-examination-pbm"].instances)
     of_papers = [study.paper for study in STUDIES.values() if re.match(r"(?!on ).*, (figure|table|section) ", study.paper)]
-    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (10, 5, 10 + 12)
+    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (10, 5, 10 + 13)
     assert (len(LEARNERS), sum(not name.startswith("NonStationary") for name in ENVIRONMENTS)) == (7, 7)
     assert says == {
         f"{n_agents} bandit algorithms and baselines",
         f"{n_queries} real queries",
         f"{n_agents} under their papers' symbols, seven of generic RL",
-        "ten experiments of five papers at full size and twelve further studies",
+        "ten experiments of five papers at full size and thirteen further studies",
         "Seven click models",
         f"{n_queries} real search queries, `yandex-…`: {n_items} documents each",
         f"{n_published} further queries whose parameters others have published",
@@ -508,6 +509,167 @@ def test_agents_that_sample_beside_pbm_ucb(says):
     )
     assert high < 1
     assert says == {f"[{low:.2f} to {high:.2f} times that of PBM-UCB](studies/pbm-synthetic.md)"}
+
+
+# ---------------------------------------------------------------------------------------------------- clicks as they come
+
+
+def lost(study: Curves, env: str, agent: str) -> float:
+    """The mean regret at the end, over the queries."""
+    return float(study.end_units(env, agent).mean())
+
+
+def span(values, digits=2) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def test_late_clicks_in_practice(says):
+    study, many = curves("late-clicks", "yandex").values()
+    assert (study.horizon, many.horizon, len(study.instances), len(many.instances)) == (40_000, 40_000, 16, 76)
+    batch, blind = f"{CM}:arrival=batch:5000", lost(study, CM, "Random") * 5000 / study.horizon
+    learns = [agent for agent in study.agents if agent not in ("Random", "Fixed")]
+    good = [agent for agent in learns if lost(study, CM, agent) < 0.05 * lost(study, CM, "Random")]
+    small = [lost(study, f"{CM}:arrival=batch:100", agent) / lost(study, CM, agent) for agent in good]
+    extra = [(lost(study, batch, agent) - lost(study, CM, agent)) / blind for agent in good]
+    left = max(study.final_units(batch, agent).mean() for agent in good) / study.final_units(batch, "Random").mean()
+    beside = lost(many, batch, "CascadeTS") / lost(many, batch, "CascadeKLUCB")
+    bubble = lost(many, batch, "BubbleRank") / lost(many, CM, "BubbleRank")
+    first = []
+    for env in (batch, batch.replace(CM, PBM)):
+        others = [many.end_units(env, agent) for agent in many.agents if agent not in ("Random", "Fixed", "BubbleRank")]
+        assert len(others) == 7
+        first.append(f"{100 * (many.end_units(env, 'BubbleRank') < np.min(others, axis=0)).mean():.0f} %")
+        assert lost(many, env, "BubbleRank") > lost(many, env, "CascadeTS")
+    window, discount = (
+        lost(study, f"{CM}:arrival=batch:1000", agent) / lost(study, CM, agent) for agent in ("CascadeSWUCB", "CascadeDUCB")
+    )
+    delays = [lost(study, f"{CM}:arrival=delay:{delay}", "CascadeTS") for delay in ("1000", "geometric:1000")]
+    half = [lost(study, f"{CM}:arrival=immediate:lost=0.5", agent) / lost(study, CM, agent) for agent in learns]
+    assert says == {
+        f"the {len(good)} that lose less than 5 % of what random lists lose when clicks come at once",
+        f"In batches of 100 the mean regret of the good agents is {span(small)} times that with clicks at once",
+        f"In batches of 5,000 the good agents lose {span(extra)} times as much more as random lists lose in 5,000 sessions, "
+        f"and when seven batches have arrived at most {100 * left:.1f} % per session of what random lists lose",
+        f"`CascadeTS` has {beside:.2f} times the regret of `CascadeKLUCB`, over {len(many.instances)} queries",
+        f"batches of 5,000 cost `BubbleRank` {bubble:.2f} times its regret",
+        f"than the seven other agents that learn on {first[0]} of the {len(many.instances)} queries, in the PBM on {first[1]}",
+        f"With batches of 1,000 the window is over before its clicks have come: its regret is {window:.0f} times that with "
+        f"clicks at once. `CascadeDUCB` has {discount:.1f} times its regret",
+        f"Of 1,000 sessions on average, some clicks come early: `CascadeTS` has {delays[0] / delays[1]:.1f} times as much "
+        "regret if all clicks come exactly 1,000 sessions late",
+        f"If half of the sessions never report their clicks, every agent that learns has {span(half, 1)} times its regret",
+    }
+
+
+def test_bots_in_practice(says):
+    study, _ = curves("click-farms", "yandex").values()
+    assert (study.horizon, len(study.instances)) == (50_000, 16)
+
+    def share(agent: str, bots: str = "") -> float:
+        env = f"{CM}:bots={bots}" if bots else CM
+        return 100 * lost(study, env, agent) / lost(study, env, "Random")
+
+    def left(agent: str, bots: str) -> float:
+        env = f"{CM}:bots={bots}"
+        return 100 * study.final_units(env, agent).mean() / study.final_units(env, "Random").mean()
+
+    def percent(agent: str, bots: str = "") -> str:
+        return f"{number(share(agent, bots), 2)} %"
+
+    first = "farm:first=1000"
+    spread = [f"{percent(agent, 'farm:share=0.0025')} ({percent(agent)}" for agent in ("CascadeTS", "TopRank", "PBMHB")]
+    good = [agent for agent in study.agents if share(agent) < 5]
+    much = [share(agent, "farm:share=0.05") for agent in good]
+    early = [f"`{agent}` {percent(agent, first)}" for agent in ("PBMTS", "TopRank", "CascadeTS", "CascadeKLUCB", "GRAB")]
+    ruined = [f"{left(agent, 'farm:first=300'):.0f}" for agent in ("TopRank", "MergeRank", "BatchRank")]
+    slowly = [number(left(agent, first), 2) for agent in ("CascadeTS", "CascadeKLUCB", "PBMHB")]
+    (detects,) = {percent("GLRCascadeKLUCB", f"farm:first={size}") for size in (300, 1000, 10_000)}
+    forget = [number(share(agent), 2) for agent in ("CascadeSWUCB", "CascadeDUCB")]
+    alike = [percent(agent, "random:share=0.05") for agent in ("CascadeTS", "CascadeKLUCB", "TopRank")]
+    assert (len(good), 1000 / study.horizon) == (8, 0.02)
+    assert all(share(agent, first) < 1.1 * share(agent) for agent in ("CascadeSWUCB", "CascadeDUCB"))
+    assert says == {
+        f"a farm in 0.25 % of the sessions changes little: `CascadeTS` loses {spread[0]} without bots), "
+        f"`TopRank` {spread[1]}), `PBMHB` {spread[2]})",
+        "A farm in 5 % of them costs everybody: the eight agents that lose less than 5 % without bots lose "
+        f"{min(much):.0f} to {max(much):.0f} % then",
+        f"If the first 1,000 sessions are of a farm, 2 % of all, `PBMHB` loses {percent('PBMHB', first)}, "
+        f"{', '.join(early[:-1])} and {early[-1]}. 300 such sessions are enough for "
+        f"`TopRank` to lose {percent('TopRank', 'farm:first=300')}",
+        f"After a farm in the first 300 sessions `TopRank`, `MergeRank` and `BatchRank` still lose {ruined[0]}, {ruined[1]} "
+        f"and {ruined[2]} % per session when the run ends",
+        f"after 1,000 sessions of a farm `CascadeTS` and `CascadeKLUCB` lose {slowly[0]} and {slowly[1]} % per session when "
+        f"the run ends, `PBMHB` {slowly[2]} %",
+        f"it loses {detects} whether the first 300, 1,000 or 10,000 sessions are of a farm, and {percent('GLRCascadeKLUCB')} "
+        f"without bots. `CascadeSWUCB` and `CascadeDUCB` forget the attack, too, but lose {forget[0]} and {forget[1]} % "
+        "without bots",
+        f"With random clicks in 5 % of the sessions `CascadeTS` loses {alike[0]}, `CascadeKLUCB` {alike[1]} and "
+        f"`TopRank` {alike[2]}",
+    }
+
+
+def test_churn_in_practice(says):
+    study, _ = curves("churn", "yandex").values()
+    assert (study.horizon, len(study.instances)) == (50_000, 16)
+
+    def share(agent: str, rate: str, told: bool = True) -> float:
+        env, label = f"{CM}:churn={rate}", agent if told else f"clickgym.lab.studies.churn:Untold{agent}"
+        return 100 * lost(study, env, label) / lost(study, env, "Random")
+
+    def both(agent: str) -> str:
+        return " and ".join(number(share(agent, "0.001", told), 2) for told in (True, False)) + " %"
+
+    agents = ("CascadeTS", "CascadeKLUCB", "PBMHB", "UniRank", "TopRank")
+    ratios = {rate: [share(each, rate, False) / share(each, rate) for each in agents] for rate in ("0.0001", "1e-05")}
+    often = [number(share(agent, "0.001", False), 2) for agent in ("GLRCascadeKLUCB", "CascadeSWUCB")]
+    seldom = [f"{share(agent, '0.0001', False):.1f} %" for agent in ("GLRCascadeKLUCB", "CascadeSWUCB", "CascadeTS")]
+    anew = [f"{share(agent, '0.001'):.0f}" for agent in ("BatchRank", "MergeRank", "BubbleRank")]
+    assert all(share("CascadeTS", rate) < share("GLRCascadeKLUCB", rate) for rate in ("0.0001", "0.001", "0.01"))
+    assert max(ratios["1e-05"]) < 1.5
+    first, second = number(share("CascadeTS", "0.001"), 2), number(share("CascadeTS", "0.001", False), 2)
+    assert says == {
+        f"With a new item every 1,000 sessions `CascadeTS` loses {first} % if it is told and {second} % if it is not; "
+        + ", ".join(f"`{agent}` {both(agent)}" for agent in agents[1:]),
+        f"With one every 10,000 those that are not told have {min(ratios['0.0001']):.1f} to {max(ratios['0.0001']):.0f} times "
+        "the regret of those that are",
+        f"with a new item every 1,000 sessions, `GLRCascadeKLUCB` loses {often[0]} % and `CascadeSWUCB` {often[1]} %; with one "
+        f"every 10,000 `GLRCascadeKLUCB` {seldom[0]}, `CascadeSWUCB` {seldom[1]} and `CascadeTS` {seldom[2]}",
+        f"With a new item every 1,000 sessions they lose {anew[0]}, {anew[1]} and {anew[2]} %",
+        f"lose no more than {max(share(agent, '0.01') for agent in ('CascadeTS', 'PBMHB', 'GRAB')):.1f} %",
+    }
+
+
+def test_a_log_in_practice(says):
+    study, many = curves("warm-start", "yandex").values()
+    assert (study.horizon, len(study.instances), len(many.instances)) == (20_000, 16, 76)
+    size = 100_000
+
+    def kept(of: Curves, env: str, agent: str, sessions: int = size, exchanged: float = EXCHANGED) -> float:
+        return lost(of, env, warm(agent, sessions, exchanged)) / lost(of, env, agent)
+
+    three = ("CascadeTS", "PBMHB", "CascadeKLUCB")
+    ts, hb, kl = (f"{kept(many, CM, agent):.2f} (`{agent}`)" for agent in three)
+    optimistic = [f"{kept(study, CM, agent, exchanged=0):.1f} times (`{agent}`)" for agent in ("CascadeKLUCB", "CascadeUCB1")]
+    wrong = [f"{kept(many, PBM, agent, 10_000):.1f} times" for agent in ("CascadeKLUCB", "EpsilonGreedy")]
+    greedy = [f"{kept(study, env, 'EpsilonGreedy:epsilon=0'):.2f}" for env in (CM, PBM)]
+    ends = [lost(many, CM, agent) for agent in (warm("CascadeTS", size), "Fixed", "BubbleRank")]
+    others = [[many.end_units(PBM, agent).mean() for agent in (warm("PBMHB", size), each)] for each in ("Fixed", "BubbleRank")]
+    assert all(low < high for low, high in others)
+    assert says == {
+        "in a fifth of the sessions",
+        f"{size:,} sessions of it leave {ts}, {hb} and {kl} of the regret in the CM, and "
+        f"{kept(many, PBM, 'PBMHB'):.2f} (`PBMHB`) in the PBM, means over {len(many.instances)} queries. 1,000 sessions leave "
+        f"{span([kept(study, CM, agent, 1000) for agent in three])} of these three's regret in the CM, over the 16 "
+        "shipped queries",
+        f"with {size:,} sessions {ends[0]:.1f} (`CascadeTS`, CM) against {ends[1]:.0f} and {ends[2]:.0f}",
+        f"A log of {size:,} sessions of nothing but the production list leaves optimistic agents with *more* regret than no "
+        f"log: {optimistic[0]} and {optimistic[1]} in the CM",
+        f"is left with {kept(study, CM, 'CascadeTS', exchanged=0):.2f}",
+        f"In the PBM 10,000 sessions leave `CascadeKLUCB` {wrong[0]} and `EpsilonGreedy` {wrong[1]} the regret without a log",
+        f"keeps {greedy[0]} of its regret in the CM, and {greedy[1]} in the PBM, with {size:,} sessions",
+        f"`CascadeSWUCB` has {kept(study, CM, 'CascadeSWUCB'):.2f} times the regret that it has without a log",
+    }
+    assert EXCHANGED == 1 / 5
 
 
 def test_rules_of_the_studies(says):

@@ -165,6 +165,7 @@ def test_documentation_pages_are_up_to_date():
         docs / "environments.md",
         docs / "studies.md",
         docs / "when_rl_pays.md",
+        docs / "practice.md",
         docs / "leaderboard.md",
         docs / "tasks.md",
         docs / "leaderboard.html",

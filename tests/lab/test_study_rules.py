@@ -101,6 +101,8 @@ SIZES = {
     "when-rl-pays-others": (1, 3, 100_000, 5, 1),
     "late-clicks": (9, 27, 40_000, 1, 16),
     "late-clicks-models": (4, 10, 40_000, 1, 76),
+    "click-farms": (13, 17, 50_000, 1, 16),
+    "click-farms-models": (4, 7, 30_000, 1, 76),
     "churn": (5, 21, 50_000, 1, 16),
     "churn-models": (4, 10, 30_000, 1, 76),
     "warm-start": (2, 63, 20_000, 1, 16),
@@ -121,6 +123,7 @@ LEAST = {
     **{f"pdgd-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
     **{f"when-rl-pays-{who}": (20_000, 2) for who in ("bandits", "ppo", "others")},
     **{f"late-clicks{of}": (40_000, 1) for of in ("", "-models")},
+    "click-farms": (50_000, 1), "click-farms-models": (30_000, 1),
     "churn": (50_000, 1), "churn-models": (30_000, 1),
     **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")},
 }  # fmt: skip
