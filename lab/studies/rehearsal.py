@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import polars
 
+from ...runner.labels import by_label
 from ...runner.metrics import Metrics
 from ..shipped import compact
 from .study import Curves, Part, Study
@@ -30,7 +31,8 @@ def invented(
         runs: of each pair.
         rng: draws the rates.
     """
-    keys = product(part.envs, instances, part.agents, range(runs))
+    # By the labels of a sweep, which writes numbers in one way: churn=1e-05 for churn=1e-5.
+    keys = product(by_label("environment", part.envs), instances, by_label("agent", part.agents), range(runs))
     pairs = polars.DataFrame(list(keys), ["env", "instance", "agent", "run"], orient="row")
     table = pairs.join(polars.DataFrame({"step": steps}), how="cross")
     for column in ("regret", "reward", "clicks", *part.metrics):
