@@ -200,8 +200,8 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
         progress: of its sessions, if it plays any.
         out: the folder of its results.
     """
-    going_on = progress is not None and progress.started
     kept = "" if progress is None else f"; {progress.kept(out)}"
+    going_on = _plays(progress)
     resumed = f"{kept}, and the same command goes on from there" if going_on else ""
     match error:
         case SessionError():
@@ -214,11 +214,21 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
         case ValueError() | KernelError():
             return str(error), BAD_INPUT
         case TypeError() | OSError() | ImportError():
-            # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
-            # are, no word becomes the argument of a class that might not take it.
-            unexpected = isinstance(error, TypeError) if progress is None else going_on
-            return None if unexpected or _is_of_output(error) else (str(error), BAD_INPUT)
+            return None if _is_of_code(error, progress) or _is_of_output(error) else (str(error), BAD_INPUT)
     return None
+
+
+def _plays(progress: Progress | None) -> bool:
+    return progress is not None and progress.started
+
+
+def _is_of_code(error: TypeError | OSError | ImportError, progress: Progress | None) -> bool:
+    """Whether it is no fault of the input.
+
+    Once sessions are played it is not: whoever wrote the agent wants to see where. And where none are, no word becomes the
+    argument of a class that might not take it.
+    """
+    return isinstance(error, TypeError) if progress is None else progress.started
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
