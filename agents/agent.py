@@ -436,18 +436,10 @@ class CompiledAgent(Agent):
 
     def _number(self, ranking: ArrayLike, display: int | None) -> int | None:
         """The number of the display with this list; None for a foreign list."""
-        waiting = self.ranking[0] >= 0
         if display is None:
-            last = self.ranking if waiting else self._list_of(self.display)
-            if last is not None and _are_equal(ranking, last):
-                return self.display
-            if self.learns_from == ANY_LIST:
-                return None
-            if last is None:
-                raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
-            raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
+            return self._last_number(ranking)
         number = check_count("display", display)
-        shown = self.ranking if waiting and number == self.display else self._list_of(number)
+        shown = self._list_of(number)
         if shown is None:
             why = "was never made" if number > self.display else "is not open: its clicks came already, or it was given up"
             raise ValueError(f"display {number} {why} (the last one is {self.display})")
@@ -455,7 +447,21 @@ class CompiledAgent(Agent):
             raise ValueError(f"display {number} had the list {shown!r}, not {ranking!r}")
         return number
 
+    def _last_number(self, ranking: ArrayLike) -> int | None:
+        """The number of the last display, if it had this list."""
+        last = self._list_of(self.display)
+        if last is not None and _are_equal(ranking, last):
+            return self.display
+        if self.learns_from == ANY_LIST:
+            return None
+        if last is None:
+            raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
+        raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
+
     def _list_of(self, display: int) -> NDArray[np.int64] | None:
+        """The list of a display that waits for clicks."""
+        if display == self.display and self.ranking[0] >= 0:
+            return self.ranking
         record = self._open.get(display)
         return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
 

@@ -126,10 +126,13 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
         return f"{type(agent).__name__} overrides rank or update in Python"
     if env.render_mode == "human":
         return "render_mode='human' shows every session"
-    while isinstance(env, gym.Wrapper):
-        if not _is_harmless(env):
-            return f"the wrapper {type(env).__name__} must see every step"
-        env = env.env
+    env = _within_harmless(env)
+    if isinstance(env, gym.Wrapper):
+        return f"the wrapper {type(env).__name__} must see every step"
+    return _why_env_not_compiled(env)
+
+
+def _why_env_not_compiled(env: gym.Env) -> str | None:
     if not isinstance(env, ClickEnv):
         return f"{type(env).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(env).step is not ClickEnv.step:
@@ -144,28 +147,36 @@ def _is_harmless(env: gym.Env) -> bool:
     return type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env)
 
 
+def _within_harmless(env: gym.Env) -> gym.Env:
+    """The environment, or the outermost wrapper that is not harmless."""
+    while _is_harmless(env):
+        env = env.env  # type: ignore[attr-defined]
+    return env
+
+
 def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     """The environment within harmless wrappers, if a learner can play on streams of its own instead.
 
     Raises:
         UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
     """
-    layer = env
-    while _is_harmless(layer):
-        layer = layer.env  # type: ignore[attr-defined]
-    if isinstance(layer, ClickEnv) and layer.axes is not None:
+    layer = _within_harmless(env)
+    bypass = f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}"
+    if not isinstance(layer, ClickEnv):
+        raise UnsuitedError(bypass)
+    if layer.axes is not None:
         given = ", ".join(f"{name}={value!r}" for name, value in layer.axes_arguments.items())
         raise UnsuitedError(
             f"{type(agent).__name__} cannot face an environment with {given} by name: its streams have none of that; wrap the "
             "environment in RecordRegret and let the library's own algorithm step it"
         )
-    if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
+    if isinstance(layer.model, ContextualModel):
         raise UnsuitedError(
             f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
             "in RecordRegret and let the library's own algorithm step it"
         )
-    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise UnsuitedError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
+    if type(layer).step is not ClickEnv.step:
+        raise UnsuitedError(bypass)
     if layer.task.model is not layer.model:
         raise UnsuitedError(
             f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "

@@ -201,34 +201,41 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
         out: the folder of its results.
     """
     kept = "" if progress is None else f"; {progress.kept(out)}"
-    going_on = _plays(progress)
-    resumed = f"{kept}, and the same command goes on from there" if going_on else ""
+    if progress is not None and progress.started:
+        return _fault_in_mid_run(error, kept)
     match error:
         case SessionError():
             return f"{error}{kept}", FAULT
         case FileError() | WorkerError():
-            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            return f"{error}{resumed}", FAULT if going_on or full else BAD_INPUT
+            return str(error), FAULT if getattr(error, "errno", None) in FULL else BAD_INPUT
         case KeyboardInterrupt():
-            return f"stopped{resumed}" if going_on else None, INTERRUPTED
+            return None, INTERRUPTED
         case ValueError() | KernelError():
             return str(error), BAD_INPUT
-        case TypeError() | OSError() | ImportError():
-            return None if _is_of_code(error, progress) or _is_of_output(error) else (str(error), BAD_INPUT)
+        case TypeError() if progress is None:
+            return None  # no word becomes the argument of a class that might not take it
+        case TypeError() | OSError() | ImportError() if not _is_of_output(error):
+            return str(error), BAD_INPUT
     return None
 
 
-def _plays(progress: Progress | None) -> bool:
-    return progress is not None and progress.started
+def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
+    """The same once sessions are played: it is not the input any more, and whoever wrote the agent wants to see where."""
+    resumed = f"{kept}, and the same command goes on from there"
+    match error:
+        case SessionError():
+            return f"{error}{kept}", FAULT
+        case FileError() | WorkerError():
+            return f"{error}{resumed}", FAULT
+        case KeyboardInterrupt():
+            return f"stopped{resumed}", INTERRUPTED
+        case ValueError() | KernelError():
+            return str(error), BAD_INPUT
+    return None
 
 
-def _is_of_code(error: TypeError | OSError | ImportError, progress: Progress | None) -> bool:
-    """Whether it is no fault of the input.
-
-    Once sessions are played it is not: whoever wrote the agent wants to see where. And where none are, no word becomes the
-    argument of a class that might not take it.
-    """
-    return isinstance(error, TypeError) if progress is None else progress.started
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""How the system says that no more can be written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -241,22 +242,30 @@ def _has_flags(values: list[Any] | tuple[Any, ...]) -> bool:
 def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
     """An array of integers or floats, or one of Python's numbers where lists were given: NumPy alone would read True as 1 and
     0.5 as 0."""
-    array = values if isinstance(values, list | tuple) else as_array(name, values)
-    if isinstance(array, np.ndarray) and array.dtype.kind in "iuf":
-        return array
+    if not isinstance(values, list | tuple):
+        array = as_array(name, values)
+        if array.dtype.kind in "iuf":
+            return array
     message = f"{name} must be an array of {what}"
     try:
         array = np.array(values, dtype=object)
         kinds = set(map(type, array.flat))
     except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
         raise ValueError(f"{message}, got {short(values)}") from None
-    wrong = {kind for kind in kinds if kind in (bool, np.timedelta64) or not issubclass(kind, NUMBER)}
+    wrong = set(itertools.filterfalse(_is_kind_of_number, kinds))
     if wrong:
         place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
-        if not place or isinstance(entry, list | tuple | np.ndarray):
-            raise ValueError(f"{message}, got {short(values)}")
-        raise ValueError(f"{name}[{', '.join(map(str, place))}] is {short(entry)}; {message}")
+        nested = not place or isinstance(entry, list | tuple | np.ndarray)
+        raise ValueError(f"{message}, got {short(values)}" if nested else f"{_entry(name, place, entry)}; {message}")
     return array
+
+
+def _is_kind_of_number(kind: type) -> bool:
+    return issubclass(kind, NUMBER) and kind not in (bool, np.timedelta64)
+
+
+def _entry(name: str, place: Iterable[int], value: Any) -> str:
+    return f"{name}[{', '.join(map(str, place))}] is {short(value)}"
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, ...], empty: bool) -> None:
@@ -271,8 +280,7 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, 
 
 def _refuse(name: str, array: NDArray[Any], place: NDArray[Any], expected: str) -> None:
     entry = array[tuple(place)]
-    value = short(entry.item() if isinstance(entry, np.generic) else entry)
-    raise ValueError(f"{name}[{', '.join(map(str, place))}] is {value}; expected {expected}")
+    raise ValueError(f"{_entry(name, place, entry.item() if isinstance(entry, np.generic) else entry)}; expected {expected}")
 
 
 def _are_integers(array: NDArray[Any], whole: bool) -> NDArray[np.bool_] | np.bool_:
