@@ -66,6 +66,8 @@ def begins_as_table(line: bytes) -> bool:
 def _headers(line: bytes) -> dict[str, list[str]]:
     """The names of the columns, by each separator; ``{}`` stands for JSON lines."""
     text = line.decode("utf-8-sig")
+    if "\r" in text:
+        raise ValueError("it has a carriage return before its end")
     if text.startswith("{"):
         first = parse_json(text)
         return {"{}": list(first) if isinstance(first, dict) else []}
