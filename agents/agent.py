@@ -320,6 +320,7 @@ class CompiledAgent(Agent):
         if number is None:
             shown = check_ranking(ranking, self.n_items, self.n_positions)
             self.keep_open()
+            self.make_room(1)
             self.display += 1
             self.count_kernel(self.state)
         elif number == self.display and self.ranking[0] >= 0:
@@ -358,6 +359,7 @@ class CompiledAgent(Agent):
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
         template, arguments = self._sessions_of(log)
         self.keep_open()
+        self.make_room(len(arguments[-1]))
         specialise(template, count_display=self.count_kernel, update=self.update_kernel)(self.state, *arguments)
         self.display += len(arguments[-1])
 
