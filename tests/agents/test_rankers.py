@@ -256,6 +256,16 @@ def test_the_fit_is_the_minimum(loss, clicks):
     assert objective(agent.state.weights) <= best.fun + 1e-12
 
 
+def test_the_fit_comes_back_from_afar():
+    """Where the loss is straight a whole step of Newton's is far too long; of a pair and its opposite, w = 0 is best."""
+    agent, seen = PairRank(2, 2, n_features=1, l2=1e-6, seed=0), {"features": [[0.0], [1.0]]}
+    agent.update(seen, [0, 1], [0, 1])
+    agent.state.weights[0] = 50.0
+    agent.update(seen, [1, 0], [0, 1])
+    assert agent.state.pairs[:2].tolist() == [[1.0], [-1.0]]
+    assert abs(agent.state.weights[0]) < 1e-6
+
+
 def test_pairs_have_room():
     """Of displays that wait for their clicks, of lists of others, and of a log; there are six in a session, for 64 at first."""
     agent, seen = PairRank(5, 5, n_features=5, disjoint=False, growth=1e9, seed=0), {"features": np.eye(5)}
