@@ -257,10 +257,10 @@ class CompiledAgent(Agent):
         return ranking
 
     def make_room(self, n_sessions: int) -> None:
-        """Called before sessions are played, for states that grow; kernels themselves allocate nothing.
+        """Called before sessions are played, or those of others learned, for states that grow; kernels allocate nothing.
 
         Args:
-            n_sessions: how many will be played at most before it is called again.
+            n_sessions: how many there will be at most before it is called again.
         """
 
     def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
