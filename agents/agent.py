@@ -257,10 +257,10 @@ class CompiledAgent(Agent):
         return ranking
 
     def make_room(self, n_sessions: int) -> None:
-        """Called before sessions are played, for states that grow; kernels themselves allocate nothing.
+        """Called before sessions are played, or those of others learned, for states that grow; kernels allocate nothing.
 
         Args:
-            n_sessions: how many will be played at most before it is called again.
+            n_sessions: how many there will be at most before it is called again.
         """
 
     def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -320,6 +320,7 @@ class CompiledAgent(Agent):
         if number is None:
             shown = check_ranking(ranking, self.n_items, self.n_positions)
             self.keep_open()
+            self.make_room(1)
             self.display += 1
             self.count_kernel(self.state)
         elif number == self.display and self.ranking[0] >= 0:
@@ -358,6 +359,7 @@ class CompiledAgent(Agent):
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
         template, arguments = self._sessions_of(log)
         self.keep_open()
+        self.make_room(len(arguments[-1]))
         specialise(template, count_display=self.count_kernel, update=self.update_kernel)(self.state, *arguments)
         self.display += len(arguments[-1])
 

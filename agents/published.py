@@ -13,6 +13,9 @@ from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
 from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
+from .coltr import COLTR as COLTR
+from .dueling import DBGD as DBGD
+from .dueling import MGD as MGD
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
 from .generic_rl import PPO as PPO
@@ -33,6 +36,7 @@ from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
 from .merge_rank import MergeRank as MergeRank
+from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
 from .pie import PIE as PIE
@@ -82,7 +86,21 @@ AGENTS: dict[str, type[CompiledAgent]] = {
 """The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
+    agent.__name__: agent
+    for agent in (
+        UBMLinUCB,
+        C2UCB,
+        CMLinUCB,
+        DCMLinUCB,
+        PBMLinUCB,
+        LinearEpsilonGreedy,
+        LinearTS,
+        PDGD,
+        PairRank,
+        DBGD,
+        MGD,
+        COLTR,
+    )
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 

@@ -55,6 +55,7 @@ from .indices import (
 from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
+from .rankers import COLTRReference, DuelingReference, PairRankReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
@@ -65,8 +66,10 @@ __all__ = [
     "REFERENCES",
     "BatchRankReference",
     "BubbleRankReference",
+    "COLTRReference",
     "CascadeReference",
     "DiscountedReference",
+    "DuelingReference",
     "GLRReference",
     "GRABReference",
     "GreedyReference",
@@ -75,6 +78,7 @@ __all__ = [
     "PBMHBReference",
     "PBMUCBReference",
     "PDGDReference",
+    "PairRankReference",
     "Reference",
     "SGRABReference",
     "TopRankReference",
@@ -205,17 +209,23 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
     "PDGD": PDGDReference,
+    "PairRank": PairRankReference,
+    "DBGD": DuelingReference,
+    "MGD": DuelingReference,
+    "COLTR": COLTRReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
 
 
 def plain(state: Any) -> dict[str, Any]:
-    """A state as lists, comparable with ==; of the tables of leaders, whose size is a matter of memory, what is filled."""
+    """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what is filled."""
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
         filled = arrays["n_leaders"][0]
         del arrays["slots"]
         arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
+    if "n_pairs" in arrays:
+        arrays["pairs"] = arrays["pairs"][: arrays["n_pairs"][0]]
     return arrays
 
 

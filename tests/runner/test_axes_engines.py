@@ -24,11 +24,14 @@ CASES = [
     ("PDGD", "ContextualCMRank-v0", {"arrival": "batch:25", "bots": "random:share=0.1"}),
     ("PerState", "CascadeMDPRank-v0", {"bots": "quit:share=0.1"}),
 ]
+RANKERS = [(name, "ContextualCMRank-v0", {"arrival": "delay:geometric:20"}) for name in ("DBGD", "MGD", "COLTR")]
 DELAY = {"arrival": "delay:geometric:20", "bots": "farm:share=0.1"}
 OTHERS = [(name, *pair) for name in AGENTS for pair in (("CMRank-v0", LATE), ("PBMRank-v0", CHURN), ("DCMRank-v0", DELAY))]
 
 
-@pytest.mark.parametrize(("name", "env_id", "axes"), [*CASES, *slow(*(case for case in OTHERS if case[0] != "Oracle"))])
+@pytest.mark.parametrize(
+    ("name", "env_id", "axes"), [*CASES, *slow(*RANKERS, *(case for case in OTHERS if case[0] != "Oracle"))]
+)
 def test_both_engines_play_alike(name, env_id, axes):
     results, agents = [], []
     for engine in ("compiled", "python"):
