@@ -120,7 +120,6 @@ class Plain(Agent):
         (Plain, {"available": 7}, r"Plain cannot choose among some of the items only \(available=7\)"),
         ("BatchRank", {"available": 7}, r"BatchRank cannot choose among some of the items only"),
         ("Oracle", {"churn": 0.1}, r"Oracle cannot replace an item \(churn=0.1\)"),
-        ("PPO", {"arrival": "batch:10"}, r"PPO cannot face an environment with arrival='batch:10' by name"),
     ],
 )
 def test_who_cannot_is_refused_before_any_work(agent, axes, message):
