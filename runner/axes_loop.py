@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, StateAgent
 from ..agents.codes import VOID
+from ..core.files import check_memory
 from ..core.kernels import inner, kernel, specialise
 from ..envs import ClickEnv, ContextualModel
 from ..envs.arrival import Arrival, ArrivalState, deliver, schedule
@@ -275,6 +276,7 @@ def loop_with_axes(
         else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
     )
     shape = task.round.features.shape if contextual and axes.arrival else (0, 0)
+    check_memory(f"{n_slots:,} open displays with features", 8 * n_slots * shape[0] * shape[1])
     generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
     state = AxesState(
         is_late=axes.arrival is not None,
