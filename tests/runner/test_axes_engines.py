@@ -153,6 +153,24 @@ def test_a_sweep_refuses_who_cannot_before_it_writes(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("axes", [{"available": 6, "churn": 0.02}, {"churn": 0.02, "bots": "farm:share=0.3"}])
+def test_optimal_lists_are_counted_by_the_optimum_of_the_session(axes):
+    """Sessions of real users without regret, in both engines."""
+    counts = []
+    for engine in ("compiled", "python"):
+        env = gym.make("CMRank-v0", instance="uniform:n_items=7,n_positions=2", **axes)
+        result = clickgym.run(
+            "CascadeTS", env, 500, seed=1, engine=engine, checkpoints=range(1, 501), metrics=["optimal_lists"]
+        )
+        counts.append(result.metrics["optimal_lists"])
+        without_regret = np.diff(result.regret, prepend=0) < 1e-12
+        assert 20 < counts[-1][-1] <= without_regret.sum() < 480
+        assert (np.diff(counts[-1], prepend=0) <= without_regret).all()
+        if "bots" not in axes:
+            assert counts[-1][-1] == without_regret.sum()
+    np.testing.assert_array_equal(*counts)
+
+
 def test_features_of_open_displays_have_their_share_of_memory(monkeypatch):
     """By default as many displays are open as the features of which fit; a display more or fewer would show."""
     linear = {"instance": "linear:n_items=6,n_positions=3,n_features=4"}
