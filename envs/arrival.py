@@ -213,9 +213,12 @@ def schedule(arrival, stream, session, ranking, clicks, reward):  # type: ignore
     """
     if arrival.uniforms[stream, 1] < arrival.lost:
         return
-    due = session
+    due, latest = session, arrival.displayed[stream, 1]
     if arrival.kind == BATCH:
-        due += -session % arrival.size
+        if latest >= 0 and arrival.due[stream, latest] >= session:  # of the same batch: spares a division
+            due = arrival.due[stream, latest]
+        else:
+            due += -session % arrival.size
     elif arrival.kind == DELAY:
         due += arrival.size
     elif arrival.kind == GEOMETRIC:
