@@ -243,3 +243,14 @@ def test_the_first_sessions_are_of_a_click_farm():
             agent.update(None, ranking, clicks.astype(int))
         lost[corruption] = agent.state.examined.min()
     assert lost[50] > 2 * lost[0]
+
+
+@pytest.mark.parametrize("agent_class", [*ROBUST, TSCascade])
+def test_lists_of_others_raise_the_clock_and_a_replaced_item_is_as_new(agent_class):
+    agent, new = agent_class(5, 3, seed=8), agent_class(5, 3, seed=8).state._asdict()
+    for _ in range(20):
+        agent.update(None, [0, 1, 2], [0, 1, 0])
+    assert agent.state.t[0] == agent.display == 20
+    agent.replace(1)
+    for field in {"clicks", "examined", "mean", "width", "deviation", "share", "peak"} & new.keys():
+        assert getattr(agent.state, field)[1] == new[field][1], field
