@@ -123,9 +123,12 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
         order: ``(L,)`` receives the choice in ``order[:count]``; the rest is of no use.
     """
     if choose_largest(index, order, count):
+        last, n = index[order[count - 1]], 0
         for item in range(len(order)):
-            order[item] = item
-        rank_by_index(index, order, rng, count)
+            if index[item] >= last:
+                order[n] = item
+                n += 1
+        rank_by_index(index, order[:n], rng, count)
     else:
         shuffle_ties(index, order[:count], rng, count)
 

@@ -461,7 +461,7 @@ class CascadeKLUCB(CascadeAgent):
         n_positions: K.
         feedback: as in `CascadeUCB1`.
         c: ≥ 0. The paper has 3; 0 is the level log t of the code that the authors of BatchRank compared theirs with.
-        corruption: as in `CascadeUCB1`; above 0, a session takes several times as long, for all indices are solved for.
+        corruption: as in `CascadeUCB1`; above 0 all L indices are solved for in every session, 0.1 to 0.2 µs for each.
         seed: seeds the agent's own generator.
 
     Raises:
