@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
-from .kernels import FEEDBACK, count_session, examined_positions, rank_available, rank_by_draw, rank_by_index, show
+from .kernels import (
+    FEEDBACK,
+    count_session,
+    examined_positions,
+    rank_available,
+    rank_by_draw,
+    rank_by_index,
+    rank_by_tied_draw,
+    show,
+)
 from .search_space import Range
 
 __all__ = ["CascadeTS", "CascadeUCB1", "CascadeUCBV", "TSCascade"]
@@ -416,7 +425,7 @@ def draw_together(state, rng):  # type: ignore[no-untyped-def]
 @kernel
 def rank_one_draw(state, rng, ranking):  # type: ignore[no-untyped-def]
     draw_together(state, rng)
-    rank_by_draw(state.draws, state.order, rng, len(ranking))
+    rank_by_tied_draw(state.draws, state.order, rng, len(ranking))
     show(state.order, ranking)
 
 
