@@ -83,6 +83,9 @@ OF_AGENTS: dict[str, Any] = {
     "tau": 10,
     "alpha": 0.5,
     "ridge": 1.5,
+    "variance": 2.5,
+    "bias": 0.5,
+    "corruption": 3.0,
 }
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],
