@@ -9,6 +9,8 @@ from .batch_rank import BatchRank as BatchRank
 from .bubble_rank import BubbleRank as BubbleRank
 from .cascade import CascadeTS as CascadeTS
 from .cascade import CascadeUCB1 as CascadeUCB1
+from .cascade import CascadeUCBV as CascadeUCBV
+from .cascade import TSCascade as TSCascade
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
@@ -59,7 +61,9 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         EpsilonGreedy,
         CascadeUCB1,
         CascadeKLUCB,
+        CascadeUCBV,
         CascadeTS,
+        TSCascade,
         DCMKLUCB,
         PIE,
         RankedExp3,

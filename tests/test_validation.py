@@ -93,6 +93,9 @@ OF_AGENTS: dict[str, Any] = {
     "leaving": "team",
     "n_candidates": 2,
     "variance_weight": 0.5,
+    "variance": 2.5,
+    "bias": 0.5,
+    "corruption": 3.0,
 }
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],

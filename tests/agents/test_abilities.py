@@ -21,6 +21,7 @@ ANY, ITS, LAST = ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
 TABLE = {
     "Fixed": (ANY, False, True), "Random": (ANY, True, True), "Oracle": (ANY, False, False), "EpsilonGreedy": (ANY, True, True),
     "CascadeUCB1": (ANY, True, True), "CascadeKLUCB": (ANY, True, True), "CascadeTS": (ANY, True, True),
+    "CascadeUCBV": (ANY, True, True), "TSCascade": (ANY, True, True),
     "DCMKLUCB": (ANY, True, True), "PIE": (ANY, False, True), "CascadeDUCB": (ANY, True, True),
     "CascadeSWUCB": (ANY, True, True),
     "GLRCascadeUCB": (ANY, True, True), "GLRCascadeKLUCB": (ANY, True, True), "RankedExp3": (ITS, False, True),

@@ -39,6 +39,7 @@ from .draws import (
     RankedExp3Reference,
     RankedKLUCBReference,
     RankedUCB1Reference,
+    TSCascadeReference,
 )
 from .graded_users import GRADED_USERS
 from .indices import (
@@ -49,6 +50,7 @@ from .indices import (
     PBMPIEReference,
     PBMUCBReference,
     PIEReference,
+    UCBVReference,
     WindowReference,
     doubled,
 )
@@ -81,7 +83,9 @@ __all__ = [
     "PairRankReference",
     "Reference",
     "SGRABReference",
+    "TSCascadeReference",
     "TopRankReference",
+    "UCBVReference",
     "UniRankReference",
     "WindowReference",
     "bernoulli_kl",
@@ -177,9 +181,11 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "Oracle": Told,
     "Random": Reference,
     "EpsilonGreedy": GreedyReference,
-    "CascadeUCB1": lambda L, K, feedback: CascadeReference(L, K, "UCB1", feedback),
-    "CascadeKLUCB": lambda L, K, feedback, c: CascadeReference(L, K, "KL", feedback, c),
+    "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
+    "CascadeKLUCB": lambda L, K, **given: CascadeReference(L, K, "KL", **given),
+    "CascadeUCBV": UCBVReference,
     "CascadeTS": CascadeTSReference,
+    "TSCascade": TSCascadeReference,
     "DCMKLUCB": DCMReference,
     "PIE": PIEReference,
     "RankedExp3": RankedExp3Reference,
