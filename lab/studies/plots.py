@@ -96,13 +96,13 @@ def bands(
         band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
 
 
-def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str) -> Figure:
-    """Legend, title, and what was averaged."""
+def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, over: str = "") -> Figure:
+    """Legend, title, and what was averaged, or other words for it."""
     handles, labels = next(iter(panels)).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
     sizes = []
     for curves in evidence.values():
         several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
         sizes.append(f"{several}{curves.n_runs} runs")
-    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
+    figure.suptitle(f"{title}\n({over or ', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
     return figure
