@@ -92,15 +92,15 @@ def single_less(curves: Curves, better: str, worse: str) -> Finding:
 def draw_single(evidence: Evidence) -> Figure:
     """A panel for each query."""
     curves = evidence["nonstat-fig2"]
-    figure, panels = grid(4, math.ceil(len(curves.instances) / 4))
+    figure, panels = grid(4, math.ceil(len(curves.instances) / 4), 2.0, 1.7)
     for axes, query in zip(panels, curves.instances, strict=False):
         for agent in SINGLE:
-            band(axes, curves.steps, curves.units(CHANGING, agent, instance=query), agent)
-        axes.set_title(query.partition("query=")[2].partition(",")[0] or query, fontsize=9)
-        axes.ticklabel_format(style="sci", scilimits=(0, 3), useMathText=True)
+            band(axes, curves.steps / 1000, curves.units(CHANGING, agent, instance=query) / 1000, agent)
+        axes.set_title(query.partition("query=")[2].partition(",")[0] or query, fontsize=8)
+        axes.tick_params(labelsize=7)
     for axes in panels[len(curves.instances) :]:
         axes.remove()
-    return finish(figure, panels, evidence, "Cumulative regret on single queries, over sessions")
+    return finish(figure, panels, evidence, "Cumulative regret on single queries over sessions, both in thousands")
 
 
 # ------------------------------------------------------------------------------------------------------------- theorem 3
