@@ -51,11 +51,11 @@ COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PUR
 """For curves of one comparison on several kinds of users."""
 
 
-def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row."""
+def grid(columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row, each of so many inches."""
     from matplotlib.figure import Figure  # slow to load
 
-    figure = Figure(figsize=(max(3.3 * columns + 2.2, 6.5), 2.9 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.grid(color="0.9", linewidth=0.6)
@@ -79,7 +79,7 @@ def colour_of(label: str, axes: Axes) -> str:
     return look_of(label, axes)[0]
 
 
-def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look: Look | None = None) -> None:
+def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None) -> None:
     """The mean of ``(units, steps)`` values with its interval."""
     colour, dashes = look_of(label, axes) if look is None else look
     axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
@@ -96,13 +96,13 @@ def bands(
         band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
 
 
-def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str) -> Figure:
-    """Legend, title, and what was averaged."""
+def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, over: str = "") -> Figure:
+    """Legend, title, and what was averaged, or other words for it."""
     handles, labels = next(iter(panels)).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
     sizes = []
     for curves in evidence.values():
         several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
         sizes.append(f"{several}{curves.n_runs} runs")
-    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
+    figure.suptitle(f"{title}\n({over or ', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
     return figure

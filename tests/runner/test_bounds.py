@@ -15,12 +15,15 @@ import clickgym
 from clickgym.agents.batch_rank import BatchRank
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
+from clickgym.agents.linear import UBMLinUCB
 from clickgym.agents.position_based import PBMUCB
 from clickgym.agents.top_rank import TopRank
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
+    ContextualClickEnv,
     DependentClickModel,
+    LinearModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
     UserBrowsingModel,
@@ -31,10 +34,12 @@ from clickgym.runner.theory.bounds import (
     bubble_rank_upper,
     cascade_ducb_upper,
     cascade_lower,
+    cascade_switching_lower,
     cascade_swucb_upper,
     pbm_lower,
     pbm_ucb_upper,
     top_rank_upper,
+    ubm_linucb_upper,
 )
 
 E = math.e
@@ -43,7 +48,13 @@ PBM = PositionBasedModel([0.3, 0.5, 0.1, 0.4], [0.4, 0.8])
 FULL = PositionBasedModel([0.5, 0.4, 0.1], [0.9, 0.6, 0.3])
 SORTED = PositionBasedModel([0.5, 0.4, 0.2, 0.1], [1.0, 0.5, 0.4])
 CHANGING = PiecewiseStationaryModel([CascadeModel([0.5, 0.4, 0.2], 1), CascadeModel([0.1, 0.4, 0.2], 1)], [0, 100])
-AGENTS = {agent.__name__: agent for agent in (BatchRank, BubbleRank, CascadeDUCB, CascadeSWUCB, PBMUCB, TopRank)}
+SWITCHING = PiecewiseStationaryModel(
+    [CascadeModel(attraction, 2) for attraction in ([0.5, 0.5, 0.2, 0.2], [0.2, 0.2, 0.5, 0.5], [0.5, 0.2, 0.2, 0.5])],
+    [0, 9, 20],
+)
+BROWSING = [[1.0, 0.0], [0.5, 0.8]]
+FILMS = LinearModel(UserBrowsingModel([0, 0, 0], BROWSING), [0.6, 0.8], [[0.6, 0.6], [0.5, 0.1], [0.3, 0.9]])
+AGENTS = {agent.__name__: agent for agent in (BatchRank, BubbleRank, CascadeDUCB, CascadeSWUCB, PBMUCB, TopRank, UBMLinUCB)}
 
 
 def kl(p, q):
@@ -310,6 +321,54 @@ def test_the_nearest_order_of_the_best_list_exchanges_neighbours(seed):
     assert pbm_ucb_upper(model, E) == pytest.approx(16 * spread * 4 / gap, rel=1e-6)
 
 
+def test_cascade_switching_lower_by_hand():
+    # L = 4, K = 2, p = 1/2, Δ = 0.3: 4 · 0.3 · (1 - 1/2) · sqrt(2n / (3 KL(0.2, 0.5)))
+    divergence = 0.2 * math.log(0.2 / 0.5) + 0.8 * math.log(0.8 / 0.5)
+    assert cascade_switching_lower(SWITCHING, 900) == near(0.6 * math.sqrt(600 / divergence))
+
+
+@pytest.mark.parametrize(
+    ("attractions", "n_positions", "words"),
+    [
+        ([[0.5, 0.2]] * 2, 1, "1 changes"),
+        ([[0.5, 0.2, 0.2]] * 3, 1, "L = 3, K = 1"),
+        ([[0.5, 0.2], [0.2, 0.5], [0.5, 0.3]], 1, "3 attractions"),
+        ([[0.5, 0.2], [0.5, 0.5], [0.2, 0.5]], 1, r"K = 1 best items in every epoch, but there are \[1, 2, 1\]"),
+    ],
+)
+def test_the_lower_bound_of_changes_is_about_two_changes_between_two_attractions(attractions, n_positions, words):
+    epochs = [CascadeModel(attraction, n_positions) for attraction in attractions]
+    with pytest.raises(ValueError, match=words):
+        cascade_switching_lower(PiecewiseStationaryModel(epochs, [0, 10, 20][: len(epochs)]), 100)
+
+
+def test_ubm_linucb_upper_by_hand():
+    # d = 2, K = 2, φ' = 1² + 0.8² = λ; θ* has the length 1, and the agent's α the length 2 under the last root.
+    growth = 2 * math.log(1 + 1000 / 2)
+    radius = growth + 2 * math.log(2000)
+    bound = 2 * (math.sqrt(radius) + math.sqrt(1.64 * 2)) * math.sqrt(2 * 1000 * 2 * growth) + 1
+    assert ubm_linucb_upper(FILMS, 1000) == near(bound)
+    least = math.sqrt(radius) + math.sqrt(1.64)
+    assert ubm_linucb_upper(FILMS, 1000, alpha=least) == near(2 * least * math.sqrt(4000 * growth) + 1)
+    assert ubm_linucb_upper(FILMS, 1000, alpha=0.999 * least) == math.inf
+    assert ubm_linucb_upper(FILMS, 1000, ridge=1.6) == math.inf, "λ must be φ' or more"
+
+
+@pytest.mark.parametrize(
+    ("examination", "words"),
+    [
+        ([[0.5, 0.0], [0.6, 0.8]], r"examination\[1, 0\] does"),
+        ([[1.0, 0.0], [0.5, 0.4]], r"examination\[1, 1\] is 0.4 and examination\[1, 0\] is 0.5"),
+    ],
+)
+def test_ubm_linucb_upper_refuses_users_that_the_proof_is_not_about(examination, words):
+    users = LinearModel(UserBrowsingModel([0, 0, 0], examination), FILMS.theta, FILMS.items)
+    with pytest.raises(ValueError, match=words):
+        ubm_linucb_upper(users, 100)
+    with pytest.raises(ValueError, match="LinearModel of a UserBrowsingModel"):
+        ubm_linucb_upper(CM, 100)
+
+
 # ------------------------------------------------------------------------------------------------------------- registry
 
 
@@ -332,7 +391,8 @@ def test_every_bound_has_one_signature(name):
 def test_every_bound_takes_arrays_and_environments(name):
     bound = BOUNDS[name]
     options = {"epsilon": 0.75} if name.startswith("cascade_") and bound.kind == "upper" else {}
-    for model in (CM.with_positions(4), FULL) if name == "bubble_rank_upper" else (CM, SORTED, CHANGING):
+    models = {"bubble_rank_upper": (CM.with_positions(4), FULL), "cascade_switching_lower": (SWITCHING,)}
+    for model in models.get(name, (CM, SORTED, CHANGING, FILMS)):
         if model.kind not in bound.models:
             continue
         steps = np.array([[10, 100, 1000], [20, 200, 2000]])
@@ -342,7 +402,7 @@ def test_every_bound_takes_arrays_and_environments(name):
         assert (np.diff(values, axis=1) > 0).all()
         for at in np.ndindex(steps.shape):
             assert values[at] == near(float(bound.value(model, float(steps[at]), **options))), "each step is its own horizon"
-        env = gym.wrappers.TimeLimit(ClickEnv(model), 10)
+        env = gym.wrappers.TimeLimit((ContextualClickEnv if model is FILMS else ClickEnv)(model), 10)
         assert np.array_equal(bound.value(env, steps, **options), values)
 
 
