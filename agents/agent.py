@@ -181,7 +181,8 @@ class CompiledAgent(Agent):
     """The click models it is made for."""
     told: ClassVar[Mapping[str, str]] = {}
     """Hyper-parameters that the paper assumes known, each with what ``make_agent`` fills in from the environment:
-    ``"initial_ranking"``, ``"optimal_ranking"`` or ``"examination"``."""
+    ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``, the click model itself, for agents of
+    experiments that draw from it what they begin with."""
 
     renewed: ClassVar[frozenset[str]] = frozenset()
     """State arrays that files of version 0.1 lack, or that must not be taken from them: they stay as in a new agent."""

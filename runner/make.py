@@ -261,7 +261,7 @@ def make_agent(
 
     Sizes and the number of features come from the environment, and so does what a paper assumes known, unless it is given:
     PBM-UCB's examination probabilities, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
-    stays hidden.
+    stays hidden, but from an agent whose class asks for it by ``told = {...: "users"}``, to draw a log that it begins with.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a class, of
@@ -386,6 +386,8 @@ def _of_candidates(source: str, model: ContextualModel) -> Any:
 def _of_items(source: str, env: Any) -> Any:
     """A fact of a model of items that stay, as it was known when the agent was built."""
     users = env.model.epochs[0]
+    if source == "users":
+        return users
     if source == "browsing":
         return users.browsing_weights()
     if source != "examination":

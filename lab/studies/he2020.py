@@ -253,7 +253,7 @@ def draw_fig3(evidence: Evidence) -> Figure:
     panels[0].bar(positions, mean, yerr=half, color=look_of(OURS, panels[0])[0], label="web search")
     panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
     panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
-    return finish(figure, panels, evidence, "Where users click last", "over the queries")
+    return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")
 
 
 # --------------------------------------------------------------------------------------------------------- theorem 3

@@ -37,6 +37,7 @@ from ...runner.results import read_results
 from ...runner.run import instance_of, run
 from ...runner.sweep import sweep
 from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
+from .axes import name_of_agent
 from .page import figure_name, page, study_html
 from .registry import STUDIES
 from .rehearsal import rehearse
@@ -78,7 +79,7 @@ class Plan:
         part = self.part
         queries = f"{len(self.queries)} of {part.queries} queries, " if part.queries > 1 else ""
         return (
-            f"{', '.join(part.envs)}; {', '.join(part.agents)}; {queries}"
+            f"{', '.join(part.envs)}; {', '.join(map(name_of_agent, part.agents))}; {queries}"
             f"{self.runs} of {part.runs} runs, {self.horizon:,} of {part.horizon:,} sessions"
         )
 

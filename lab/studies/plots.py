@@ -37,8 +37,17 @@ _OVERRIDES: dict[Look, str] = {
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
     (SKY, DASHED): "SGRAB",
+    (SKY, (0, (6, 1.5, 1, 1.5))): "CascadeTS",
+    (GREY, DASHED): "EpsilonGreedy",
+    (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
+    (ORANGE, DOTTED): "DCMKLUCB",
+    (BLUE, DOTTED): "PIE",
 }
 LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
+LOOKS |= {
+    f"clickgym.lab.studies.churn:Untold{agent}": (LOOKS[agent][0], DOTTED)
+    for agent in ("CascadeKLUCB", "CascadeTS", "TopRank", "UniRank", "PBMHB", "GLRCascadeKLUCB", "CascadeSWUCB")
+}
 """Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
 _AUTOMATIC: list[Look] = [
     (colour, dashes)
@@ -96,13 +105,18 @@ def bands(
         band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
 
 
-def finish(figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, over: str = "") -> Figure:
-    """Legend, title, and what was averaged, or other words for it."""
-    handles, labels = next(iter(panels)).get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
+def finish(
+    figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, intervals: str = "bands: 95 % intervals of the mean"
+) -> Figure:
+    """Legend of the curves in some panels, title, and what was averaged."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside right center", frameon=False, fontsize=8)
     sizes = []
     for curves in evidence.values():
         several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
-        sizes.append(f"{several}{curves.n_runs} runs")
-    figure.suptitle(f"{title}\n({over or ', '.join(dict.fromkeys(sizes))}; bands: 95 % intervals of the mean)", fontsize=10)
+        sizes.append(f"{several}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
+    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)
     return figure

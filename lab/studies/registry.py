@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from . import (
+    churn,
     he2020,
     lagree2016,
+    late_clicks,
     li2019_bubble,
     li2019_cascade,
     nonstat_detect,
     pdgd,
     unknown_examination,
+    warm_start,
     when_rl_pays,
     why_change,
     why_early_regret,
@@ -25,8 +28,8 @@ __all__ = ["STUDIES"]
 PAPERS = (zoghi2017, li2019_bubble, li2019_cascade, lagree2016, he2020)
 WHY = (why_ubm_lead, why_violations, why_exp3, why_early_regret, why_change)
 """Not of a paper: why some of its statements are contradicted."""
-FURTHER = (unknown_examination, nonstat_detect, pdgd, when_rl_pays)
-"""Of ours, on what later papers say of their algorithms."""
+FURTHER = (unknown_examination, nonstat_detect, pdgd, when_rl_pays, late_clicks, churn, warm_start)
+"""Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 
 STUDIES: dict[str, Study] = {name: study for module in (*PAPERS, *WHY, *FURTHER) for name, study in module.STUDIES.items()}
 """The studies by name."""

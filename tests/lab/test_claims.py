@@ -168,13 +168,13 @@ def test_sizes_of_the_package(says):
     (n_items,) = {load_instance(name).n_items for name in instances}
     n_published = len(curves("unknown-examination", "yandex60")["unknown-examination-pbm"].instances)
     of_papers = [study.paper for study in STUDIES.values() if re.match(r"(?!on ).*, (figure|table|section) ", study.paper)]
-    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (10, 5, 10 + 9)
+    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (10, 5, 10 + 12)
     assert (len(LEARNERS), sum(not name.startswith("NonStationary") for name in ENVIRONMENTS)) == (7, 7)
     assert says == {
         f"{n_agents} bandit algorithms and baselines",
         f"{n_queries} real queries",
         f"{n_agents} under their papers' symbols, seven of generic RL",
-        "ten experiments of five papers at full size and nine further studies",
+        "ten experiments of five papers at full size and twelve further studies",
         "Seven click models",
         f"{n_queries} real search queries, `yandex-…`: {n_items} documents each",
         f"{n_published} further queries whose parameters others have published",

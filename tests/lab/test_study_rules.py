@@ -104,6 +104,12 @@ SIZES = {
     "when-rl-pays-bandits": (1, 3, 1_000_000, 5, 1),
     "when-rl-pays-ppo": (1, 1, 1_000_000, 5, 1),
     "when-rl-pays-others": (1, 3, 100_000, 5, 1),
+    "late-clicks": (9, 27, 40_000, 1, 16),
+    "late-clicks-models": (4, 10, 40_000, 1, 76),
+    "churn": (5, 21, 50_000, 1, 16),
+    "churn-models": (4, 10, 30_000, 1, 76),
+    "warm-start": (2, 63, 20_000, 1, 16),
+    "warm-start-many": (2, 18, 20_000, 1, 76),
 }
 # Below them the experiment shows nothing.
 LEAST = {
@@ -119,6 +125,9 @@ LEAST = {
     "nonstat-detect-fast": (100_000, 4), "nonstat-detect-slow": (1_000_000, 4),
     **{f"pdgd-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
     **{f"when-rl-pays-{who}": (20_000, 2) for who in ("bandits", "ppo", "others")},
+    **{f"late-clicks{of}": (40_000, 1) for of in ("", "-models")},
+    "churn": (50_000, 1), "churn-models": (30_000, 1),
+    **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")},
 }  # fmt: skip
 
 
