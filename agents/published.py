@@ -32,6 +32,9 @@ from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
+from .linear_ts import CascadeLinTS as CascadeLinTS
+from .linear_ts import PBMLinTS as PBMLinTS
+from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
@@ -82,7 +85,20 @@ AGENTS: dict[str, type[CompiledAgent]] = {
 """The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
+    agent.__name__: agent
+    for agent in (
+        UBMLinUCB,
+        C2UCB,
+        CMLinUCB,
+        DCMLinUCB,
+        PBMLinUCB,
+        LinearEpsilonGreedy,
+        LinearTS,
+        CascadeLinTS,
+        CascadeWOFUL,
+        PBMLinTS,
+        PDGD,
+    )
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 

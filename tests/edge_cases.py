@@ -199,6 +199,10 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "n_segments": lambda: int(rng.choice([1, 4, 10**6])),
         "exploration": lambda: float(rng.choice(PROBABILITIES)),
         "n_vertices": lambda: 1000,  # fewer may miss a change
+        "sigma": lambda: float(rng.choice([1e-3, 0.5, 1.0, 1e3, 1e50])),
+        "inflation": lambda: float(rng.choice(SCALES)),
+        "bonus": lambda: float(rng.choice([0.0, *SCALES])),
+        "scale": lambda: float(rng.choice([0.0, *SCALES])),
         "learning_rate": lambda: float(rng.choice([1e-12, 0.1, 1.0, 1e3])),
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }

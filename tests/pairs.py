@@ -59,6 +59,9 @@ BY_FEATURES = {
     "PBMLinUCB": "PBM TPBM",
     "LinearEpsilonGreedy": "PBM CM DBN",
     "LinearTS": "PBM CM",
+    "CascadeLinTS": "PBM CM",
+    "CascadeWOFUL": "PBM CM",
+    "PBMLinTS": "PBM CM",
     "PDGD": "PBM CM",
 }
 

@@ -83,6 +83,10 @@ OF_AGENTS: dict[str, Any] = {
     "tau": 10,
     "alpha": 0.5,
     "ridge": 1.5,
+    "sigma": 0.5,
+    "inflation": 0.5,
+    "bonus": 0.5,
+    "scale": 0.5,
 }
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],

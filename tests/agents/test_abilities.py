@@ -29,7 +29,8 @@ TABLE = {
     "BubbleRank": (ITS, False, True),
     "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
     "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
-    **{name: (ANY, False, False) for name in CONTEXTUAL_AGENTS if name != "PDGD"}, "PDGD": (ITS, False, False),
+    **dict.fromkeys(CONTEXTUAL_AGENTS, (ANY, False, False)),
+    **dict.fromkeys(("CascadeWOFUL", "PDGD"), (ITS, False, False)),
     "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
 }  # fmt: skip
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}

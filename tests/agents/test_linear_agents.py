@@ -22,14 +22,19 @@ from clickgym.agents import (
     PBMLinUCB,
     UBMLinUCB,
 )
+from clickgym.agents.linear import _RidgeAgent
 from clickgym.envs import ContextualClickEnv, LinearModel, UserBrowsingModel, load_instance
 
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
 KAPPA = np.array([0.9, 0.7, 0.5, 0.3])
-TOLD = {"UBMLinUCB": {"examination": WEIGHTS}, "PBMLinUCB": {"examination": KAPPA}}
+TOLD = {
+    "UBMLinUCB": {"examination": WEIGHTS},
+    "PBMLinUCB": {"examination": KAPPA},
+    "PBMLinTS": {"examination": KAPPA},
+}
 OPTIMISTIC = [name for name in CONTEXTUAL_AGENTS if name.endswith("UCB")]
-REGRESSIONS = [name for name in CONTEXTUAL_AGENTS if name != "PDGD"]
+REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, _RidgeAgent)]
 by_name = pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
 by_regression = pytest.mark.parametrize("name", REGRESSIONS)
 by_optimistic = pytest.mark.parametrize("name", OPTIMISTIC)
@@ -177,12 +182,18 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
     rng = np.random.default_rng(1)
     features = rng.normal(size=(4, 6))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
-    told = {"UBMLinUCB": {"examination": WEIGHTS[:2, :2]}, "PBMLinUCB": {"examination": KAPPA[:2]}}.get(name, {})
+    told = {**TOLD.get(name, {})}
+    if "examination" in told:
+        told["examination"] = told["examination"][(slice(2),) * told["examination"].ndim]
     shown = []
     for seed in range(1200):
         agent = CONTEXTUAL_AGENTS[name](4, 2, n_features=6, seed=seed, **told)
         shown.append(tuple(agent.rank({"features": features}).tolist()))
-    if name == "LinearTS":  # one draw of θ̃ for all: equally likely only on average over features, so over signs of them
+    if name in (
+        "LinearTS",
+        "CascadeLinTS",
+        "PBMLinTS",
+    ):  # one draw of θ̃ for all: equally likely only on average over features, so over signs of them
         assert len(set(shown)) == 12
         return
     assert_sampled_from({(i, j): 1 / 12 for i in range(4) for j in range(4) if i != j}, shown)

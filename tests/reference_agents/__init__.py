@@ -52,7 +52,14 @@ from .indices import (
     WindowReference,
     doubled,
 )
-from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
+from .linear import (
+    CascadeLinTSReference,
+    CascadeWOFULReference,
+    LinearGreedyReference,
+    LinearTSReference,
+    LinUCBReference,
+    PBMLinTSReference,
+)
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told
@@ -204,6 +211,9 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMLinUCB": _lin_ucb(),
     "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
+    "CascadeLinTS": CascadeLinTSReference,
+    "CascadeWOFUL": CascadeWOFULReference,
+    "PBMLinTS": PBMLinTSReference,
     "PDGD": PDGDReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
