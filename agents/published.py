@@ -46,6 +46,7 @@ from .position_based_ts import PBMTS as PBMTS
 from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
+from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
 from .uni_rank import UniRank as UniRank
 
@@ -97,6 +98,7 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         CascadeLinTS,
         CascadeWOFUL,
         PBMLinTS,
+        RecurRank,
         PDGD,
     )
 }

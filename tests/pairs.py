@@ -62,6 +62,7 @@ BY_FEATURES = {
     "CascadeLinTS": "PBM CM",
     "CascadeWOFUL": "PBM CM",
     "PBMLinTS": "PBM CM",
+    "RecurRank": "PBM CM",
     "PDGD": "PBM CM",
 }
 

@@ -32,6 +32,7 @@ TOLD = {
     "UBMLinUCB": {"examination": WEIGHTS},
     "PBMLinUCB": {"examination": KAPPA},
     "PBMLinTS": {"examination": KAPPA},
+    "RecurRank": {"horizon": 1000},
 }
 OPTIMISTIC = [name for name in CONTEXTUAL_AGENTS if name.endswith("UCB")]
 REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, _RidgeAgent)]

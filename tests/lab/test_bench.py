@@ -127,6 +127,7 @@ def test_agents_play_what_they_are_made_for():
 
     assert played("TopRank") == set(ABILITIES) - {"contextual"}
     assert played("LinearTS") == {"contextual"}
+    assert played("RecurRank") == set()
     assert played("CascadeVI") == {"memory"}
     assert played("Random") == played(Random) == set(ABILITIES)
     assert "change" not in played("PPO")

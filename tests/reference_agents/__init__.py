@@ -62,6 +62,7 @@ from .linear import (
 )
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
+from .recur_rank import RecurRankReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
@@ -214,6 +215,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "CascadeLinTS": CascadeLinTSReference,
     "CascadeWOFUL": CascadeWOFULReference,
     "PBMLinTS": PBMLinTSReference,
+    "RecurRank": RecurRankReference,
     "PDGD": PDGDReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
