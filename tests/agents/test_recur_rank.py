@@ -107,6 +107,17 @@ def test_designs_are_g_optimal(n_items, n_features):
         assert agent.state.rank[0] == np.linalg.matrix_rank(features)
 
 
+def test_weights_that_only_rounding_leaves_are_dropped():
+    """Steps away from a point leave 1e-16 of its weight here, and a sample of it would be one too many."""
+    features = np.random.default_rng(29).normal(size=(5, 2))
+    agent = RecurRank(5, 1, n_features=2, horizon=100, seed=0)
+    agent.rank({"features": features})
+    weights = agent.state.weights
+    assert weights.sum() == pytest.approx(1)
+    assert weights[weights > 0].min() > 1e-4 / 5
+    assert ((weights > 0) == (agent.state.targets > 0)).all()
+
+
 def test_all_features_zero_leave_nothing_to_learn():
     agent, references = made(sizes=(4, 2, 3))
     assert follow(agent, references, PositionBasedModel([0.5] * 4, [1, 0.5]), np.zeros((4, 3)), 50) == {""}
