@@ -440,7 +440,7 @@ class RecurRank(ContextualAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         horizon: T, on which the lengths of the phases rest.
-        scale: > 0, what they are multiplied with; 0.5 are those of the paper, as far as we know.
+        scale: > 0, what the lengths of the phases are multiplied with; 0.5 gives those of the paper, as far as we know.
         seed: seeds the agent's own generator.
 
     Raises:

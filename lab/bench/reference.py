@@ -34,8 +34,11 @@ __all__ = ["RESULTS", "machine", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
-PLAYERS = [name for name in PUBLISHED if name not in ("SAC", "TD3")]
-"""All agents but the generic RL that would cost as much as all others together."""
+PLAYERS = [
+    name for name, agent in PUBLISHED.items() if name not in ("SAC", "TD3") and not getattr(agent, "same_candidates", False)
+]
+"""All agents but the generic RL that would cost as much as all others together, and agents for the same candidates in every
+session, which no task has."""
 COMMAND = "python -m clickgym.lab.bench.reference results/reference"
 
 

@@ -300,6 +300,9 @@ def test_weights_of_examination_pay_where_positions_matter():
         ("ContextualCMRank-v0", "CMLinUCB"),
         ("ContextualDCMRank-v0", "DCMLinUCB"),
         ("ContextualCMRank-v0", "LinearTS"),
+        ("ContextualCMRank-v0", "CascadeLinTS"),
+        ("ContextualCMRank-v0", "CascadeWOFUL"),
+        ("ContextualPBMRank-v0", "PBMLinTS"),
         ("ContextualCMRank-v0", "LinearEpsilonGreedy"),
     ],
 )

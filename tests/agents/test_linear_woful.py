@@ -25,8 +25,12 @@ def test_each_other_reading_is_told_apart(bonus):
     arguments = {"bonus": bonus, "feedback": "last_click"}
     agent = CascadeWOFUL(L, K, n_features=D, seed=1, **arguments)
     references = {name: CascadeWOFULReference(L, K, D, **(arguments | reading)) for name, reading in READINGS.items()}
-    references[""] = CascadeWOFULReference(L, K, D, **arguments)
+    plain = references[""] = CascadeWOFULReference(L, K, D, **arguments)
     assert follow(agent, references, MODELS["DCM"], 250, n_features=D) == {""}
+    state = agent.state  # past two factorisations
+    np.testing.assert_allclose(state.theta, np.linalg.solve(plain.h, plain.g), rtol=1e-9)
+    np.testing.assert_allclose(state.plain_theta, np.linalg.solve(plain.a, plain.b), rtol=1e-9)
+    np.testing.assert_allclose(state.inverse, np.linalg.inv(plain.h), rtol=1e-9, atol=1e-12)
 
 
 def test_the_first_session_by_hand():

@@ -76,6 +76,32 @@ def test_late_clicks_count_in_the_phase_of_their_display(seed):
     assert plain.n_cuts > 0
 
 
+def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(tmp_path):
+    agent, rng = made()[0], np.random.default_rng(5)
+    observation = {"features": FEATURES}
+    lists = []
+    for session in range(300):
+        lists.append(agent.rank(observation))
+        if session % 3:
+            agent.update(observation, lists[-1], users().sample(lists[-1], rng))
+    agent.save(tmp_path / "agent.npz")
+    copy = RecurRank.load(tmp_path / "agent.npz")
+    for display in range(300, 0, -1):
+        if agent.is_open(display):
+            clicks = users().sample(lists[display - 1], rng)
+            for each in (agent, copy):
+                each.update(observation, lists[display - 1], clicks, display=display)
+    for _ in range(100):
+        ranking = agent.rank(observation)
+        assert copy.rank(observation).tolist() == ranking.tolist()
+        clicks = users().sample(ranking, rng)
+        for each in (agent, copy):
+            each.update(observation, ranking, clicks)
+    assert agent.state.n_parts[0] > 1
+    for field, one, other in zip(agent.state._fields, agent.state, copy.state, strict=True):
+        np.testing.assert_array_equal(one, other, field)
+
+
 def test_a_relabelling_of_candidates_relabels_the_lists():
     """One seed, candidates in two orders: the same candidates are shown in every session."""
     agents, rng = [made()[0] for _ in range(2)], np.random.default_rng(3)

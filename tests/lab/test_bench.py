@@ -272,7 +272,7 @@ def test_the_results_that_ship_are_those_of_this_version():
 
 
 def test_every_agent_of_the_package_has_results():
-    assert {*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS} <= set(reference()["agent"])
+    assert {*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS} - {"RecurRank"} <= set(reference()["agent"])  # it has no task
     assert {place.agent for place in leaderboard()} == set(reference()["agent"])
 
 
