@@ -283,8 +283,8 @@ class CompiledAgent(Agent):
             given = self._seen(observation)
         self.keep_open()
         self.make_room(1)
-        self.display += 1
         specialise(_rank_by if given else _rank, rank=rank_kernel, counted=True)(self.state, self.rng, *given, self.ranking)
+        self.display += 1  # unless the kernel refused
         return self.ranking.copy()
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
@@ -635,12 +635,15 @@ class ContextualAgent(CompiledAgent):
         context = getattr(log, "context", None)
         if context is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
-        features = _features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
+        features = checked_features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
         lists, codes = codes_of_log(log, None, self.n_positions)
         return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), codes)
 
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
+
+    same_candidates: ClassVar[bool] = False
+    """Whether it ranks only candidates that are the same in every session, in any order."""
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
@@ -651,7 +654,7 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` their rows, the largest score first; equal ones in their order.
         """
-        given = _features(features, (None, self.n_features))
+        given = checked_features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
@@ -662,7 +665,7 @@ class ContextualAgent(CompiledAgent):
             features = np.array(given, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
                 return (features,)
-        return (_features(given, shape),)
+        return (checked_features(given, shape),)
 
 
 class StateAgent(CompiledAgent):
@@ -713,7 +716,7 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
-def _features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
+def checked_features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 

@@ -37,6 +37,9 @@ from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
+from .linear_ts import CascadeLinTS as CascadeLinTS
+from .linear_ts import PBMLinTS as PBMLinTS
+from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
 from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
@@ -49,6 +52,7 @@ from .position_based_ts import PBMTS as PBMTS
 from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
+from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
 from .uni_rank import UniRank as UniRank
 
@@ -99,6 +103,10 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         PBMLinUCB,
         LinearEpsilonGreedy,
         LinearTS,
+        CascadeLinTS,
+        CascadeWOFUL,
+        PBMLinTS,
+        RecurRank,
         PDGD,
         PairRank,
         DBGD,

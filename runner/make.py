@@ -329,6 +329,12 @@ def _filled_in(
             yield key, _fact(agent, key, source, click_env)
     for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
         yield key, _size(agent, key, getattr(sizes, key))
+    users = getattr(click_env, "model", None)
+    if getattr(maker, "same_candidates", False) and isinstance(users, ContextualModel) and not users.same_candidates:
+        raise UnsuitedError(
+            f"{agent} ranks the same candidates in every session, and those of this {users.kind} change; an instance in which "
+            "they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
+        )
     if "horizon" in parameters:
         yield from _horizon(agent, parameters["horizon"], horizon)
 

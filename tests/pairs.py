@@ -61,6 +61,10 @@ BY_FEATURES = {
     "PBMLinUCB": "PBM TPBM",
     "LinearEpsilonGreedy": "PBM CM DBN",
     "LinearTS": "PBM CM",
+    "CascadeLinTS": "PBM CM",
+    "CascadeWOFUL": "PBM CM",
+    "PBMLinTS": "PBM CM",
+    "RecurRank": "PBM CM",
     "PDGD": "PBM CM",
 }
 

@@ -96,6 +96,10 @@ OF_AGENTS: dict[str, Any] = {
     "variance": 2.5,
     "bias": 0.5,
     "corruption": 3.0,
+    "sigma": 0.5,
+    "inflation": 0.5,
+    "bonus": 0.5,
+    "scale": 0.5,
 }
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],

@@ -35,8 +35,10 @@ __all__ = ["RESULTS", "machine", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
-PLAYERS = [name for name in PUBLISHED if name not in ("SAC", "TD3", "PairRank")]
-"""All agents but those that would cost as much as all others together: generic RL, and a fit to all pairs in every session."""
+TOO_DEAR = ("SAC", "TD3", "PairRank")
+"""Generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
+PLAYERS = [name for name, agent in PUBLISHED.items() if name not in TOO_DEAR and not getattr(agent, "same_candidates", False)]
+"""All other agents but those for the same candidates in every session, which no task has."""
 COMMAND = "python -m clickgym.lab.bench.reference results/reference"
 
 

@@ -31,7 +31,7 @@ TABLE = {
     "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
     "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
     **dict.fromkeys(CONTEXTUAL_AGENTS, (ANY, False, False)),
-    **dict.fromkeys(("PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
+    **dict.fromkeys(("CascadeWOFUL", "RecurRank", "PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
     "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
 }  # fmt: skip
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
@@ -49,8 +49,10 @@ def made(name, seed=0):
     return agent_class(L, K, seed=seed, **arguments)
 
 
-def observed(seed=0):
-    return {"features": np.random.default_rng(seed).random((L, 2)), "state": 0}
+def observed(seed=0, same=False):
+    """What is seen in a session, or of candidates that stay the same, in another order."""
+    features = np.random.default_rng(0 if same else seed).random((L, 2))
+    return {"features": np.roll(features, seed, axis=0) if same else features, "state": 0}
 
 
 def test_the_table_is_that_of_the_specification():
@@ -59,7 +61,8 @@ def test_the_table_is_that_of_the_specification():
 
 @by_name
 def test_clicks_come_late_or_are_refused(name):
-    agent, seen = made(name), [observed(0), observed(1)]
+    agent = made(name)
+    seen = [observed(number, same=getattr(agent, "same_candidates", False)) for number in (0, 1)]
     first = agent.rank(seen[0])
     agent.rank(seen[1])
     late = agent.learns_from != LAST_DISPLAY

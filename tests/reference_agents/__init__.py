@@ -54,10 +54,18 @@ from .indices import (
     WindowReference,
     doubled,
 )
-from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
+from .linear import (
+    CascadeLinTSReference,
+    CascadeWOFULReference,
+    LinearGreedyReference,
+    LinearTSReference,
+    LinUCBReference,
+    PBMLinTSReference,
+)
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .rankers import COLTRReference, DuelingReference, PairRankReference
+from .recur_rank import RecurRankReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
@@ -214,6 +222,10 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMLinUCB": _lin_ucb(),
     "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
+    "CascadeLinTS": CascadeLinTSReference,
+    "CascadeWOFUL": CascadeWOFULReference,
+    "PBMLinTS": PBMLinTSReference,
+    "RecurRank": RecurRankReference,
     "PDGD": PDGDReference,
     "PairRank": PairRankReference,
     "DBGD": DuelingReference,

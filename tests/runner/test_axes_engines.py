@@ -26,11 +26,17 @@ CASES = [
 ]
 RANKERS = [(name, "ContextualCMRank-v0", {"arrival": "delay:geometric:20"}) for name in ("DBGD", "MGD", "COLTR")]
 DELAY = {"arrival": "delay:geometric:20", "bots": "farm:share=0.1"}
+SAME = {"instance": "linear:n_items=8,n_pool=8,n_users=1,n_positions=3"}
+BY_FEATURES = [
+    ("CascadeWOFUL", "ContextualCMRank-v0", LATE),
+    ("CascadeLinTS", "ContextualCMRank-v0", LATE),
+    ("RecurRank", "ContextualPBMRank-v0", {"arrival": "delay:geometric:20:lost=0.1", "bots": "random:share=0.1"} | SAME),
+]
 OTHERS = [(name, *pair) for name in AGENTS for pair in (("CMRank-v0", LATE), ("PBMRank-v0", CHURN), ("DCMRank-v0", DELAY))]
 
 
 @pytest.mark.parametrize(
-    ("name", "env_id", "axes"), [*CASES, *slow(*RANKERS, *(case for case in OTHERS if case[0] != "Oracle"))]
+    ("name", "env_id", "axes"), [*CASES, *slow(*RANKERS, *BY_FEATURES, *(case for case in OTHERS if case[0] != "Oracle"))]
 )
 def test_both_engines_play_alike(name, env_id, axes):
     results, agents = [], []
