@@ -26,6 +26,10 @@ run: $(INSTALLED)  ## compare algorithms on real search queries; results and fig
 	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents BatchRank TopRank CascadeKLUCB CascadeKLUCB:feedback=first_click \
 		PBMUCB EpsilonGreedy Fixed Random PPO --horizon 1e5 --runs 5 --out results/first
 
+# Bytecode is kept beside the sources, also where the shell says no: the tests are many processes, and each would compile and
+# rewrite all of them again.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The workers share the cache of kernels. Each takes whole files, so that fixtures are made once, and hardly two compile the same at
 # the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile

@@ -258,10 +258,10 @@ class CompiledAgent(Agent):
         return ranking
 
     def make_room(self, n_sessions: int) -> None:
-        """Called before sessions are played, for states that grow; kernels themselves allocate nothing.
+        """Called before sessions are played, or those of others learned, for states that grow; kernels allocate nothing.
 
         Args:
-            n_sessions: how many will be played at most before it is called again.
+            n_sessions: how many there will be at most before it is called again.
         """
 
     def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -283,8 +283,8 @@ class CompiledAgent(Agent):
             given = self._seen(observation)
         self.keep_open()
         self.make_room(1)
-        self.display += 1
         specialise(_rank_by if given else _rank, rank=rank_kernel, counted=True)(self.state, self.rng, *given, self.ranking)
+        self.display += 1  # unless the kernel refused
         return self.ranking.copy()
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
@@ -321,6 +321,7 @@ class CompiledAgent(Agent):
         if number is None:
             shown = check_ranking(ranking, self.n_items, self.n_positions)
             self.keep_open()
+            self.make_room(1)
             self.display += 1
             self.count_kernel(self.state)
         elif number == self.display and self.ranking[0] >= 0:
@@ -359,6 +360,7 @@ class CompiledAgent(Agent):
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
         template, arguments = self._sessions_of(log)
         self.keep_open()
+        self.make_room(len(arguments[-1]))
         specialise(template, count_display=self.count_kernel, update=self.update_kernel)(self.state, *arguments)
         self.display += len(arguments[-1])
 
@@ -437,18 +439,10 @@ class CompiledAgent(Agent):
 
     def _number(self, ranking: ArrayLike, display: int | None) -> int | None:
         """The number of the display with this list; None for a foreign list."""
-        waiting = self.ranking[0] >= 0
         if display is None:
-            last = self.ranking if waiting else self._list_of(self.display)
-            if last is not None and _are_equal(ranking, last):
-                return self.display
-            if self.learns_from == ANY_LIST:
-                return None
-            if last is None:
-                raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
-            raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
+            return self._last_number(ranking)
         number = check_count("display", display)
-        shown = self.ranking if waiting and number == self.display else self._list_of(number)
+        shown = self._list_of(number)
         if shown is None:
             why = "was never made" if number > self.display else "is not open: its clicks came already, or it was given up"
             raise ValueError(f"display {number} {why} (the last one is {self.display})")
@@ -456,7 +450,21 @@ class CompiledAgent(Agent):
             raise ValueError(f"display {number} had the list {shown!r}, not {ranking!r}")
         return number
 
+    def _last_number(self, ranking: ArrayLike) -> int | None:
+        """The number of the last display, if it had this list."""
+        last = self._list_of(self.display)
+        if last is not None and _are_equal(ranking, last):
+            return self.display
+        if self.learns_from == ANY_LIST:
+            return None
+        if last is None:
+            raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
+        raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
+
     def _list_of(self, display: int) -> NDArray[np.int64] | None:
+        """The list of a display that waits for clicks."""
+        if display == self.display and self.ranking[0] >= 0:
+            return self.ranking
         record = self._open.get(display)
         return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
 
@@ -627,12 +635,15 @@ class ContextualAgent(CompiledAgent):
         context = getattr(log, "context", None)
         if context is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
-        features = _features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
+        features = checked_features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
         lists, codes = codes_of_log(log, None, self.n_positions)
         return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), codes)
 
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
+
+    same_candidates: ClassVar[bool] = False
+    """Whether it ranks only candidates that are the same in every session, in any order."""
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
@@ -643,7 +654,7 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` their rows, the largest score first; equal ones in their order.
         """
-        given = _features(features, (None, self.n_features))
+        given = checked_features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
@@ -654,7 +665,7 @@ class ContextualAgent(CompiledAgent):
             features = np.array(given, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
                 return (features,)
-        return (_features(given, shape),)
+        return (checked_features(given, shape),)
 
 
 class StateAgent(CompiledAgent):
@@ -705,7 +716,7 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
-def _features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
+def checked_features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 

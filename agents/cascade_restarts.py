@@ -390,6 +390,7 @@ class GLRCascadeUCB(_RestartingAgent):
             order=np.arange(n),
             t=np.zeros(1, np.int64),
             feedback=self._feedback,
+            corruption=0.0,
         )
         return RestartingUCB1State(*base, *self._detection())
 

@@ -17,6 +17,7 @@ __all__ = [
     "rank_available",
     "rank_by_draw",
     "rank_by_index",
+    "rank_by_tied_draw",
     "shuffle_front",
     "shuffle_ties",
     "sort_by_index",
@@ -128,6 +129,18 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
         rank_by_index(index, order, rng, count)
     else:
         shuffle_ties(index, order[:count], rng, count)
+
+
+@inner
+def rank_by_tied_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
+    """`rank_by_draw` for indices of which many tie: only the chosen items, and those equal to the last of them, are sorted."""
+    choose_largest(index, order, count)
+    last, n = index[order[count - 1]], 0
+    for item in range(len(order)):
+        if index[item] >= last:
+            order[n] = item
+            n += 1
+    rank_by_index(index, order[:n], rng, count)
 
 
 @inner

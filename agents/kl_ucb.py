@@ -5,6 +5,9 @@ What matters is the order of the indices, not their values. An index ``kl_upper(
 ("fences"), and indices are solved for only where that fails, of the items in front of a fence further down (the "floor").
 Items of equal counts tie whatever the bound, which certifies the order where there are no fences, as at the beginning. The
 lists are those of the plain definition, bit for bit.
+
+No fence stands between indices that grow by C / N, each by its own amount: with corruption, and where only some items can be
+shown, all indices are solved for in every session (`show_by_all`).
 """
 
 from __future__ import annotations
@@ -51,6 +54,7 @@ class KLUCBState(NamedTuple):
     positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
     feedback: int
     c: float  # of the exploration term
+    corruption: float  # C
     # What certifies the order without solving for an index (see `order_is_certain`): values x between neighbouring indices.
     fenced: NDArray[np.bool_]  # (1,) whether there are all fences
     floored: NDArray[np.bool_]  # (1,) whether there is the last one
@@ -68,7 +72,9 @@ class KLUCBState(NamedTuple):
 RENEWED = frozenset({"front", "tied", "floor"})
 
 
-def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str, c: float = C) -> KLUCBState:
+def initial_state(
+    n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str, c: float = C, corruption: float = 0.0
+) -> KLUCBState:
     """The state before the first session."""
     return KLUCBState(
         clicks=np.zeros(n_items, np.int64),
@@ -79,6 +85,7 @@ def initial_state(n_items: int, n_positions: int, positions: NDArray[np.int64], 
         positions=positions,
         feedback=FEEDBACK.index(feedback),
         c=c,
+        corruption=corruption,
         fenced=np.zeros(1, np.bool_),
         floored=np.zeros(1, np.bool_),
         fence=np.zeros(n_positions),
@@ -354,12 +361,6 @@ def show_by_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[state.positions[k]] = state.order[k]
 
 
-@kernel
-def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    show_by_klucb(state, rng, ranking)
-
-
 @inner
 def doubt_order(state):  # type: ignore[no-untyped-def]
     """Let the order be found anew, for what certifies it reckons with clicks on the items of the present list only."""
@@ -374,28 +375,28 @@ def doubt_order(state):  # type: ignore[no-untyped-def]
 def is_close(state, n_items):  # type: ignore[no-untyped-def]
     """Whether the order of the first indices is in doubt, of so many items that are sorted."""
     for k in range(min(len(state.fence), n_items - 1)):
-        if not state.indices[state.order[k]] - state.indices[state.order[k + 1]] >= DOUBT:  # two may be infinite
+        upper, lower = state.indices[state.order[k]], state.indices[state.order[k + 1]]
+        if not upper - lower >= DOUBT * max(upper, 1.0):  # two may be infinite
             return True
     return False
 
 
-@kernel
-def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    bound, n_available, last = exploration(state.t[0], state.c), 0, len(state.order) - 1
-    for item in range(len(state.order)):
-        if available[item]:
-            state.order[n_available] = item
-            n_available += 1
-        else:
-            state.order[last - item + n_available] = item
+@inner
+def show_by_all(state, rng, n_available, ranking):  # type: ignore[no-untyped-def]
+    """Write the list of the present session from all indices of the items that can be shown, which stand first in `order`."""
+    bound = exploration(state.t[0], state.c)
     for attempt in range(2):  # from the last indices, and exactly where that leaves doubt
         for i in range(n_available):
             item = state.order[i]
             n = state.examined[item]
-            index = refine(state, item, bound) if attempt == 0 else np.nan
-            if not index > 0.0:
-                index = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+            index = np.inf
+            if n > 0:
+                extra = state.corruption / n
+                state.indices[item] -= extra
+                index = refine(state, item, bound) if attempt == 0 else np.nan
+                if not index > 0.0:
+                    index = kl_upper(state.clicks[item] / n, bound / n)
+                index += extra
             state.indices[item] = index
         sort_by_index(state.indices, state.order[:n_available])
         if not is_close(state, n_available):
@@ -403,6 +404,28 @@ def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-unt
     shuffle_ties(state.indices, state.order[:n_available], rng, len(ranking))
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.order[k]
+
+
+@kernel
+def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    if state.corruption > 0.0:
+        show_by_all(state, rng, len(state.order), ranking)
+    else:
+        show_by_klucb(state, rng, ranking)
+
+
+@kernel
+def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    count_session(state)
+    n_available, last = 0, len(state.order) - 1
+    for item in range(len(state.order)):
+        if available[item]:
+            state.order[n_available] = item
+            n_available += 1
+        else:
+            state.order[last - item + n_available] = item
+    show_by_all(state, rng, n_available, ranking)
     doubt_order(state)
 
 
@@ -438,17 +461,18 @@ class CascadeKLUCB(CascadeAgent):
         n_positions: K.
         feedback: as in `CascadeUCB1`.
         c: ≥ 0. The paper has 3; 0 is the level log t of the code that the authors of BatchRank compared theirs with.
+        corruption: as in `CascadeUCB1`; above 0 all L indices are solved for in every session, 0.1 to 0.2 µs for each.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an unknown feedback rule, or a bad c.
+        ValueError: on an unknown feedback rule, or a bad c or corruption.
 
     Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
-    with eq. 6.
+    with eq. 6; corruption as for `CascadeUCB1`.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
-        2. ⚠ Several clicks: as in `CascadeUCB1`.
+        2. ⚠ Several clicks, and corruption: as in `CascadeUCB1`.
         3. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
 
     Example:
@@ -466,14 +490,20 @@ class CascadeKLUCB(CascadeAgent):
     search_space: ClassVar = CascadeAgent.search_space | {"c": Range(0.0, 6.0)}
 
     def __init__(
-        self, n_items: int, n_positions: int, *, feedback: str = "last_click", c: float = C, seed: Seed = None
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        feedback: str = "last_click",
+        c: float = C,
+        corruption: float = 0.0,
+        seed: Seed = None,
     ) -> None:
-        super().__init__(n_items, n_positions, seed, feedback=feedback, c=check_at_least("c", c, 0))
+        c, corruption = check_at_least("c", c, 0), check_at_least("corruption", corruption, 0)
+        super().__init__(n_items, n_positions, seed, feedback=feedback, c=c, corruption=corruption)
 
     def _initial_state(self) -> KLUCBState:
-        positions = np.arange(self.n_positions)
-        feedback, c = self.hyperparameters["feedback"], self.hyperparameters["c"]
-        return initial_state(self.n_items, self.n_positions, positions, feedback, c)
+        return initial_state(self.n_items, self.n_positions, np.arange(self.n_positions), **self.hyperparameters)
 
 
 class DCMKLUCB(CompiledAgent):

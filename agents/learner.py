@@ -54,6 +54,8 @@ class Learner(ABC):
 
     engine: ClassVar[str]
     """The library whose loop it is."""
+    learns_from: ClassVar[str] = "the rewards that arrive"
+    """As of `clickgym.agents.Agent`."""
     search_space: ClassVar[SearchSpace] = {}
     """What `clickgym.tune` may search, as of `clickgym.agents.Agent`."""
 
@@ -66,6 +68,16 @@ class Learner(ABC):
     discount: float | None = None
     model: Any = None
     rng: np.random.Generator
+
+    @classmethod
+    def takes_candidates(cls) -> bool:
+        """Whether it can choose among some of the items: whether it honours masks."""
+        return False
+
+    @classmethod
+    def can_replace(cls) -> bool:
+        """Whether it can play where items are replaced: it observes which."""
+        return True
 
     @abstractmethod
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:

@@ -9,10 +9,15 @@ from .batch_rank import BatchRank as BatchRank
 from .bubble_rank import BubbleRank as BubbleRank
 from .cascade import CascadeTS as CascadeTS
 from .cascade import CascadeUCB1 as CascadeUCB1
+from .cascade import CascadeUCBV as CascadeUCBV
+from .cascade import TSCascade as TSCascade
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
 from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
+from .coltr import COLTR as COLTR
+from .dueling import DBGD as DBGD
+from .dueling import MGD as MGD
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
 from .generic_rl import PPO as PPO
@@ -32,7 +37,11 @@ from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
+from .linear_ts import CascadeLinTS as CascadeLinTS
+from .linear_ts import PBMLinTS as PBMLinTS
+from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
+from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
 from .pie import PIE as PIE
@@ -43,6 +52,7 @@ from .position_based_ts import PBMTS as PBMTS
 from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
+from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
 from .uni_rank import UniRank as UniRank
 
@@ -55,7 +65,9 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         EpsilonGreedy,
         CascadeUCB1,
         CascadeKLUCB,
+        CascadeUCBV,
         CascadeTS,
+        TSCascade,
         DCMKLUCB,
         PIE,
         RankedExp3,
@@ -82,7 +94,25 @@ AGENTS: dict[str, type[CompiledAgent]] = {
 """The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
-    agent.__name__: agent for agent in (UBMLinUCB, C2UCB, CMLinUCB, DCMLinUCB, PBMLinUCB, LinearEpsilonGreedy, LinearTS, PDGD)
+    agent.__name__: agent
+    for agent in (
+        UBMLinUCB,
+        C2UCB,
+        CMLinUCB,
+        DCMLinUCB,
+        PBMLinUCB,
+        LinearEpsilonGreedy,
+        LinearTS,
+        CascadeLinTS,
+        CascadeWOFUL,
+        PBMLinTS,
+        RecurRank,
+        PDGD,
+        PairRank,
+        DBGD,
+        MGD,
+        COLTR,
+    )
 }
 """The published algorithms that rank by features, by name; they need a contextual environment."""
 

@@ -386,6 +386,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
         state.positions,
         0,
         C,
+        0.0,
         state.fenced[k],
         state.floored[k],
         state.fence[k],

@@ -57,7 +57,7 @@ def pages() -> dict[Path, str]:
     ]
     late = [
         (f"`{name}`", agent.learns_from, *("yes" if can else "–" for can in abilities(agent).values()))
-        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS).items()
+        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | LEARNERS).items()
     ]
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {

@@ -23,6 +23,8 @@ __all__ = ["Arrival", "ArrivalState", "arrive", "arrive_all", "deliver", "schedu
 
 IMMEDIATE, BATCH, DELAY, GEOMETRIC = range(4)
 MAX_OPEN, MAX_ARRIVALS = 1_000_000, 64
+MAX_BYTES = 500_000_000
+"""Of the features of open displays, where ``max_open`` is not given."""
 EXPECTED = "immediate, batch:B, delay:D or delay:geometric:m, each with :lost=q if wanted"
 
 
@@ -60,7 +62,8 @@ class Arrival:
     Args:
         value: ``"immediate"``, ``"batch:B"`` (with the next session whose number is a multiple of B), ``"delay:D"`` (D sessions
             later), or ``"delay:geometric:m"`` (m sessions later on average); each with ``:lost=q``, a share that never arrives,
-            and ``:max_open=n``, beyond which the oldest is given up (default 1,000,000, of all streams together). Geometric
+            and ``:max_open=n``, beyond which the oldest is given up (of all streams together; default 1,000,000, or, where the
+            features of candidates are kept for each display, what 500 MB of them hold if that is less). Geometric
             delays take ``:max_arrivals=n``: at most so many arrive with one session, and the others with the next (64).
 
     Attributes:
@@ -99,7 +102,7 @@ class Arrival:
         checks: dict[str, Any] = {"lost": check_share, "max_open": check_count}
         given = options.read(**checks, **({"max_arrivals": check_count} if geometric else {}))
         self.lost = given.get("lost", 0.0)
-        self.max_open = given.get("max_open", MAX_OPEN)
+        self.max_open = given.get("max_open")
         self.max_arrivals = given.get("max_arrivals", self.max_arrivals)
 
     @property
@@ -124,10 +127,11 @@ class Arrival:
             "clicks": Box(-1, 1, (m, n_positions), np.int8),
         }
 
-    def state(self, n_streams: int, n_positions: int) -> ArrivalState:
-        """The state at the start of S streams."""
-        needed = {IMMEDIATE: 1, BATCH: self.size, DELAY: self.size + 1}.get(self.kind, self.max_open)
-        slots = (n_streams, max(1, min(needed, self.max_open // n_streams)))
+    def state(self, n_streams: int, n_positions: int, n_features: int = 0) -> ArrivalState:
+        """The state at the start of S streams; ``n_features`` numbers are kept for each display beside its list."""
+        max_open = self.max_open or min(MAX_OPEN, MAX_BYTES // max(1, 8 * n_features))
+        needed = {IMMEDIATE: 1, BATCH: self.size, DELAY: self.size + 1}.get(self.kind, max_open)
+        slots = (n_streams, max(1, min(needed, max_open // n_streams)))
         rows = (n_streams, self.max_arrivals)
         longest = needed if self.kind != GEOMETRIC else 4 * self.mean
         turns = 1 << max(0, math.ceil(math.log2(max(1.0, min(longest, MAX_OPEN / n_streams)))))
@@ -209,9 +213,12 @@ def schedule(arrival, stream, session, ranking, clicks, reward):  # type: ignore
     """
     if arrival.uniforms[stream, 1] < arrival.lost:
         return
-    due = session
+    due, latest = session, arrival.displayed[stream, 1]
     if arrival.kind == BATCH:
-        due += -session % arrival.size
+        if latest >= 0 and arrival.due[stream, latest] >= session:  # of the same batch: spares a division
+            due = arrival.due[stream, latest]
+        else:
+            due += -session % arrival.size
     elif arrival.kind == DELAY:
         due += arrival.size
     elif arrival.kind == GEOMETRIC:

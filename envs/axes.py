@@ -152,7 +152,8 @@ class Axes:
             self.generators[name] = np.random.Generator(np.random.PCG64(child))
         n_items, n_positions = self._model.n_items, self._model.n_positions
         if self.arrival:
-            self.arrival_state = self.arrival.state(self._n_streams, n_positions)
+            n_features = n_items * self._model.n_features if isinstance(self._model, ContextualModel) else 0
+            self.arrival_state = self.arrival.state(self._n_streams, n_positions, n_features)
         if self.bots:
             self.bots_state = self.bots.state(attractions, n_positions, self.generators["bots"])
         self.churn_state = churn_state(self._n_streams, n_items, self.churn)

@@ -116,19 +116,18 @@ def report(bots, stream, session, ranking, clicks, reported):  # type: ignore[no
 
     ``bots.uniforms[stream]`` holds the session's 1 + K uniforms.
     """
-    corrupted = session <= bots.first or bots.uniforms[stream, 0] < bots.share
+    if session > bots.first and bots.uniforms[stream, 0] >= bots.share:
+        for k in range(len(ranking)):
+            reported[k] = clicks[k] != 0
+        return False
     differs = False
     for k in range(len(ranking)):
-        click = clicks[k] != 0
-        if corrupted and bots.kind == RANDOM:
-            click = bots.uniforms[stream, 1 + k] < bots.rate
-        elif corrupted:
-            click = bots.targets[stream, ranking[k]]
+        click = bots.uniforms[stream, 1 + k] < bots.rate if bots.kind == RANDOM else bots.targets[stream, ranking[k]]
         differs = differs or click != (clicks[k] != 0)
         reported[k] = click
     if differs:
         bots.cost[stream] += 1
-    return corrupted
+    return True
 
 
 @kernel

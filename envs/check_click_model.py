@@ -80,10 +80,7 @@ class _Trial:
         """A model of random parameters; with those that have defaults left out where the class refuses them."""
         rng = np.random.default_rng(seed)
         arguments = inspect.signature(self.model_class).parameters
-        drawn: dict[str, Any] = {}
-        for name, shape in self.model_class.shapes.items():
-            values = rng.uniform(0.1, 0.9, [{"L": n_items, "K": n_positions}[letter] for letter in shape])
-            drawn[name] = np.tril(values) if shape == "KK" else values if shape else float(values)
+        drawn = {name: _uniform(rng, shape, n_items, n_positions) for name, shape in self.model_class.shapes.items()}
         sizes = {"n_items": n_items, "n_positions": n_positions}
         sizes = {name: size for name, size in sizes.items() if name in arguments}
         try:
@@ -261,6 +258,12 @@ class _Trial:
                     raise
                 except Exception as error:
                     raise Fault(f"{which}: {type(error).__name__}: {error}") from error
+
+
+def _uniform(rng: np.random.Generator, shape: str, n_items: int, n_positions: int) -> Any:
+    """Random probabilities of a shape that a class of click models names."""
+    values = rng.uniform(0.1, 0.9, [{"L": n_items, "K": n_positions}[letter] for letter in shape])
+    return np.tril(values) if shape == "KK" else values if shape else float(values)
 
 
 def _expect_drawn(what: str, exact: NDArray[np.float64], drawn: NDArray[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium as gym
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
@@ -39,7 +39,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     if isinstance(env.unwrapped, ClickEnv):
         env = env.unwrapped
     lists = env.action_space
-    if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or lists.start.any() or set(lists.nvec) != {lists.nvec[0]}:
+    if not _has_lists(lists):
         raise ValueError(
             f"the action space of {env} is {lists}; expected an environment of clickgym, or another whose actions are ranked "
             "lists: clickgym.envs.RankedList(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
@@ -53,6 +53,13 @@ def sizes_of(env: gym.Env) -> Sizes:
     features, state = seen.get("features"), seen.get("state")
     n_features = 0 if features is None or features.shape is None else features.shape[-1]
     return Sizes(n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0)
+
+
+def _has_lists(space: gym.Space[Any]) -> TypeGuard[MultiDiscrete]:
+    """Whether it has ranked lists: each position one of the same items, which are counted from 0."""
+    if not isinstance(space, MultiDiscrete) or space.nvec.ndim != 1:
+        return False
+    return not space.start.any() and set(space.nvec) == {space.nvec[0]}
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> None:

@@ -22,7 +22,7 @@ from .users import REWARDS
 __all__ = ["Choice", "Present", "PresentBatch"]
 
 CACHED = 16_381
-"""Of so many sets of items, where they are searched, the best lists are kept."""
+"""Of so many sets of items at most the best lists are kept."""
 
 
 class Choice(NamedTuple):
@@ -137,7 +137,7 @@ def _find(choice, parameters, mask, reward, cutoff, scratch):  # type: ignore[no
     if n_kept > 0:
         for item in range(len(mask)):
             bits = 2 * bits + mask[item]
-        place = bits % n_kept
+        place = bits if bits < n_kept else bits % n_kept
         if choice.keys[place] == bits:
             for k in range(len(choice.best)):
                 choice.best[k] = choice.lists[place, k]
@@ -232,7 +232,8 @@ class Present:
         pick, places, bounds = self._rule(n_available, reference is not None)
         m, searched = self.cutoff, bool(bounds.any())
         scanned = n_available if self.model.scan_kernel is not None else 0
-        can_keep = keeps_sets and searched and not isinstance(task, RoundTask) and n_available < n_items <= 62
+        pays = n_items <= 62 if searched else 2**n_items <= CACHED  # few sets come again: that is faster than to sort
+        can_keep = keeps_sets and pays and not isinstance(task, RoundTask) and n_available < n_items
         n_kept = min(CACHED, 2**n_items) if can_keep else 0
         self.choice = Choice(
             attraction=attraction, best=best, optimum=optimum,

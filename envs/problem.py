@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -67,16 +68,10 @@ class Problem(NamedTuple):
         """
         check_choice("form", form, FORMS)
         if isinstance(model, Users):
-            if form or instance is not None or parameters:
-                given = ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters)
+            if given := ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters):
                 raise TypeError(f"the model is given, so {', '.join(given)} cannot be; or name the model, as {model.kind!r}")
             return cls(model if n_positions is None else model.with_positions(n_positions))
-        if not isinstance(model, str):
-            raise TypeError(f"model must be a ClickModel or the name of one, got {type(model).__name__}")
-        click_model: type[ClickModel] = users_class(model)  # type: ignore[assignment]
-        if hasattr(click_model, "short") and form not in forms_of(click_model):
-            why = "its items have no attraction" if click_model.environments else "it is only fitted to logs"
-            raise ValueError(f"a {click_model.__name__} has no {form or 'such'} environments: {why}")
+        click_model = _click_model(model, form)
         kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {
             click_model.name(): click_model
         }
@@ -86,12 +81,13 @@ class Problem(NamedTuple):
             return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
         if isinstance(instance, list | tuple):
             raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")
+        first = next(iter(kinds))
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:
-            names = ", ".join(name for name in _parameters(next(iter(kinds.values()))) if name != "n_positions")
+            names = ", ".join(name for name in _parameters(kinds[first]) if name != "n_positions")
             raise ValueError(f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}")
         chosen = load_instance(name)
-        kind = next((kind for kind in kinds if kind in chosen.models), next(iter(kinds)))
+        kind = next(filter(chosen.models.__contains__, kinds), first)
         initial_ranking = chosen.initial_ranking if form != "Contextual" else None
         return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking, chosen.law)
 
@@ -121,13 +117,10 @@ class Problem(NamedTuple):
                 raise type(error)(f"instance[{number}]: {error}") from None
         if not problems:
             raise ValueError("instance is an empty list; expected at least one instance")
-        sizes = [(problem.model.n_items, problem.model.n_positions) for problem in problems]
+        sizes = [f"{each.model.n_items} items and {each.model.n_positions} positions" for each in problems]
         for problem, size in zip(problems, sizes, strict=True):
             if size != sizes[0]:
-                named = " and ".join(
-                    f"{name} has {n_items} items and {n_positions} positions"
-                    for name, (n_items, n_positions) in ((problems[0].instance, sizes[0]), (problem.instance, size))
-                )
+                named = f"{problems[0].instance} has {sizes[0]} and {problem.instance} has {size}"
                 raise ValueError(f"the instances of one vector environment must have one size, but {named}")
         return problems
 
@@ -137,10 +130,34 @@ class Problem(NamedTuple):
         return None if model.default_instance is None else DEFAULT_INSTANCES.get(form, model.default_instance)
 
 
+def _click_model(name: Any, form: str) -> type[ClickModel]:
+    """The class of click models of a name, which has environments of the form."""
+    if not isinstance(name, str):
+        raise TypeError(f"model must be a ClickModel or the name of one, got {type(name).__name__}")
+    click_model: type[ClickModel] = users_class(name)  # type: ignore[assignment]
+    if hasattr(click_model, "short") and form not in forms_of(click_model):
+        why = "its items have no attraction" if click_model.environments else "it is only fitted to logs"
+        raise ValueError(f"a {click_model.__name__} has no {form or 'such'} environments: {why}")
+    return click_model
+
+
 def _parameters(users: type[Users]) -> dict[str, inspect.Parameter]:
     """The constructor's arguments; those of the click model's items, which contextual users take too, not among them."""
     named = inspect.signature(users).parameters.items()
     return {name: parameter for name, parameter in named if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
+
+
+OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "arrival", "bots", "churn", "available")
+
+
+def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Sequence[str]) -> str:
+    if name != "n_items":
+        return unknown("parameter", name, [*OF_ENVIRONMENT, *names])
+    family = f"{users.default_instance if users.session_kernel else FAMILIES[form]}:n_items={short(value)}"
+    return (
+        f"{users.__name__} has no argument n_items; the number of items follows from {names[0]}, or from the instance, "
+        f"as instance={family!r}"
+    )
 
 
 def _from_parameters(
@@ -156,16 +173,8 @@ def _from_parameters(
     names = [name for name in signature if name != "n_positions"]
     if len(signature) < len(inspect.signature(users).parameters):
         names += click_model.item_parameters()[1:]
-    for name in parameters:
-        if name == "n_items" and name not in names:
-            family = f"{users.default_instance if users.session_kernel else FAMILIES[form]}:n_items={short(parameters[name])}"
-            raise TypeError(
-                f"{users.__name__} has no argument n_items; the number of items follows from {names[0]}, or from the instance, "
-                f"as instance={family!r}"
-            )
-        if name not in names:
-            of_environment = ["instance", "n_positions", "reward", "cutoff", "arrival", "bots", "churn", "available"]
-            raise TypeError(unknown("parameter", name, [*of_environment, *names]))
+    for name in itertools.filterfalse(names.__contains__, parameters):
+        raise TypeError(_why_unknown(users, form, name, parameters[name], names))
     if instance is not None:
         raise ValueError(f"give either an instance or the parameters {', '.join(names)}, not both")
     arguments = dict(parameters)

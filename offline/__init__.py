@@ -18,6 +18,7 @@ from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
+from .kdd_pbm import convert_kdd_pbm
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import (
     FixedPolicy,
@@ -62,6 +63,7 @@ __all__ = [
     "compare",
     "contextual_instance",
     "contributions",
+    "convert_kdd_pbm",
     "convert_yandex60",
     "empirical_policies",
     "evaluate",

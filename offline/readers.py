@@ -363,18 +363,22 @@ def _parse_personalized(line: bytes) -> Line:
     _refuse_personalized(line)
 
 
+FIELDS = {b"M": (4, 4), b"C": (5, 5), b"Q": (7, math.inf), b"T": (7, math.inf)}
+"""How many fields a line has at least and at most."""
+
+
 def _refuse_personalized(line: bytes) -> NoReturn:
     """Say what is wrong with a line."""
     fields = line.split(b"\t")
     kind = fields.pop(1) if fields[1:2] == [b"M"] else fields.pop(2) if len(fields) > 2 else b""
-    if kind not in (b"M", b"Q", b"T", b"C"):
+    if kind not in FIELDS:
         expected = "expected 'session, M, ...' or 'session, time, Q, T or C, ...' separated by tabs"
         raise Fault("none of M, Q, T, C", f"{expected}, got {excerpt(line)}")
-    wanted = {b"M": 4, b"C": 5}.get(kind, 7)
-    if len(fields) + 1 < wanted or (len(fields) + 1 > wanted and wanted < 7):
-        more = " or more" if wanted == 7 else ""
-        raise Fault("wrong number of fields", f"a line {kind.decode()} has {wanted} fields{more}, got {len(fields) + 1}")
-    if wanted == 7:
+    least, most = FIELDS[kind]
+    if not least <= len(fields) + 1 <= most:
+        more = " or more" if least < most else ""
+        raise Fault("wrong number of fields", f"a line {kind.decode()} has {least} fields{more}, got {len(fields) + 1}")
+    if least < most:
         for field in fields[5:]:
             if field.count(b",") != 1:
                 raise Fault("not a URL and its domain", f"expected a URL, a comma and its domain, got {excerpt(field)}")

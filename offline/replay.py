@@ -18,8 +18,9 @@ influence its click, as in every click model of this package.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,23 +91,9 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
     check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
-    if isinstance(log, ClickLog):
-        context, agreement = _check_lists(log, n_items, n_positions)
-    elif n_positions != 1 or n_items != log.n_items:
-        raise ValueError(f"the agent ranks {n_positions} of {n_items} items; expected one of {log.n_items}, as the log shows")
+    displays = _lists(log, n_items, n_positions, rng) if isinstance(log, ClickLog) else _items(log, n_items, n_positions)
     accepted, weighted = [], np.zeros(len(log))
-    logged: NDArray[Any]
-    for session in range(len(log)):
-        if isinstance(log, ClickLog):
-            order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
-            features = context[session, order]
-            logged, clicks, propensity = np.argsort(order)[:n_positions], log.clicks[session, :n_positions], agreement
-            acceptance = 1.0
-        else:
-            features = log.features(session)
-            logged, clicks = log.items[session : session + 1], log.clicks[session : session + 1]
-            propensity = log.propensities[session : session + 1]
-            acceptance = log.propensities.min() / propensity[0]
+    for session, (features, logged, clicks, propensity, acceptance) in enumerate(displays):
         observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
         ranking = agent.rank(observation)
         check_list(agent, ranking, n_items, n_positions, "session", session + 1)
@@ -121,6 +108,27 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
     rewards = np.array(accepted, np.int64)
     every = log.clicks[:, :n_positions].sum(axis=1) if isinstance(log, ClickLog) else log.clicks
     return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=float(every.mean()))
+
+
+Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], NDArray[np.float64], float]
+"""Features of the items, the logged list, its clicks, the probability that as much of a list agrees, and that of acceptance."""
+
+
+def _lists(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator) -> Iterator[Display]:
+    context, agreement = _check_lists(log, n_items, n_positions)
+    for features, clicks in zip(context, log.clicks, strict=True):
+        order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
+        yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement, 1.0
+
+
+def _items(log: ItemPositionLog, n_items: int, n_positions: int) -> Iterator[Display]:
+    if n_positions != 1 or n_items != log.n_items:
+        raise ValueError(f"the agent ranks {n_positions} of {n_items} items; expected one of {log.n_items}, as the log shows")
+    least = log.propensities.min(initial=1.0)
+    for session in range(len(log)):
+        one = slice(session, session + 1)
+        propensity = log.propensities[one]
+        yield log.features(session), log.items[one], log.clicks[one], propensity, least / propensity[0]
 
 
 def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray[np.float64], NDArray[Any]]:

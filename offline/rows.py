@@ -66,6 +66,8 @@ def begins_as_table(line: bytes) -> bool:
 def _headers(line: bytes) -> dict[str, list[str]]:
     """The names of the columns, by each separator; ``{}`` stands for JSON lines."""
     text = line.decode("utf-8-sig")
+    if "\r" in text:
+        raise ValueError("it has a carriage return before its end")
     if text.startswith("{"):
         first = parse_json(text)
         return {"{}": list(first) if isinstance(first, dict) else []}
@@ -92,9 +94,9 @@ def roles_of(source: object, columns: Mapping[str, str], split: str | None, head
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
     names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
     needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
-    for role in filter(lambda role: names[role] not in header, needed):
-        purpose = f" (for {role})" if names[role] != role else ""
-        raise ValueError(f"{source}: no column {names[role]!r}{purpose}; the file has {', '.join(header) or 'none'}")
+    if absent := next((role for role in needed if names[role] not in header), None):
+        purpose = f" (for {absent})" if names[absent] != absent else ""
+        raise ValueError(f"{source}: no column {names[absent]!r}{purpose}; the file has {', '.join(header) or 'none'}")
     ambiguous = {role for role, name in names.items() if role not in columns and name in columns.values()}
     for role in filter(ambiguous.__contains__, NEEDED):
         raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")

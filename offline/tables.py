@@ -8,7 +8,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +107,7 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     damage: Exception | None = None
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while not ended:
-            pieces, size = [rest], 0
-            while size < BLOCK and not ended:
-                try:
-                    piece = file.read1(PIECE)
-                except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                    damage, piece = error, b""
-                pieces.append(piece)
-                size += len(piece)
-                ended = not piece
-            text = b"".join(pieces)
+            text, ended, damage = _read_on(file, rest)
             if ended and not damage and text and not text.endswith(b"\n"):
                 text += b"\n"
             end = text.rfind(b"\n") + 1
@@ -128,6 +119,21 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
                 raise _too_long(path, number)
     if damage:
         raise ValueError(f"{path}, after line {number - 1}: the compressed file is damaged; {damage}")
+
+
+def _read_on(file: Any, rest: bytes) -> tuple[bytes, bool, Exception | None]:
+    """What is left of a block and the next one, whether the file ends with it, and the damage that ends it."""
+    pieces, size = [rest], 0
+    while size < BLOCK:
+        try:
+            piece = file.read1(PIECE)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            return b"".join(pieces), True, error
+        if not piece:
+            return b"".join(pieces), True, None
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces), False, None
 
 
 def split_lines(path: Path, first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
@@ -178,26 +184,26 @@ BOOLEANS, STRUCT = (1, 2), 12  # types of Thrift's compact protocol
 
 
 def _thrift(file: io.BytesIO, kind: int) -> Any:
-    """A value in Thrift's compact protocol; a struct is a dictionary by the numbers of its fields."""
-    if kind == STRUCT:
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := file.read(1)[0]:
-            number = number + (head >> 4) if head >> 4 else _zigzag(file)
-            fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
-        return fields
-    if kind in (3, 4, 5, 6):  # integers
-        return _zigzag(file)
-    if kind in (9, 10):  # a list or a set
-        head = file.read(1)[0]
-        return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
-    if kind == 8:  # bytes
-        return file.read(_varint(file))
-    if kind in (*BOOLEANS, 0):
-        return file.read(1)
-    if kind == 7:  # a float
-        return file.read(8)
-    raise ValueError(f"its description has an unknown type {kind}")
+    """A value in Thrift's compact protocol."""
+    if kind not in THRIFT:
+        raise ValueError(f"its description has an unknown type {kind}")
+    return THRIFT[kind](file)
+
+
+def _struct(file: io.BytesIO) -> dict[int, Any]:
+    """The fields by their numbers."""
+    fields: dict[int, Any] = {}
+    number = 0
+    while head := file.read(1)[0]:
+        number = number + (head >> 4) if head >> 4 else _zigzag(file)
+        fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
+    return fields
+
+
+def _entries(file: io.BytesIO) -> list[Any]:
+    """Of a list or a set."""
+    head = file.read(1)[0]
+    return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
 
 
 def _zigzag(file: io.BytesIO) -> int:
@@ -211,6 +217,17 @@ def _varint(file: io.BytesIO) -> int:
         value |= (byte & 127) << shift
         shift += 7
     return value | byte << shift
+
+
+THRIFT: dict[int, Callable[[io.BytesIO], Any]] = {
+    **dict.fromkeys((0, *BOOLEANS), lambda file: file.read(1)),
+    **dict.fromkeys((3, 4, 5, 6), _zigzag),  # integers
+    7: lambda file: file.read(8),  # a float
+    8: lambda file: file.read(_varint(file)),  # bytes
+    **dict.fromkeys((9, 10), _entries),
+    STRUCT: _struct,
+}
+"""How a value of each type is read."""
 
 
 def whole_number(name: str, text: str, least: int) -> int:

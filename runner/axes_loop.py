@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, StateAgent
 from ..agents.codes import VOID
+from ..core.files import check_memory
 from ..core.kernels import inner, kernel, specialise
 from ..envs import ClickEnv, ContextualModel
 from ..envs.arrival import Arrival, ArrivalState, deliver, schedule
@@ -37,6 +38,20 @@ find: Callable[..., None]
 forget_sets: Callable[..., None]
 copy_candidates: Callable[..., None]
 update_late: Callable[..., None]
+is_late: Callable[[], bool]
+has_bots: Callable[[], bool]
+is_masked: Callable[[], bool]
+has_churn: Callable[[], bool]
+
+
+@kernel
+def yes():  # type: ignore[no-untyped-def]
+    return True
+
+
+@kernel
+def no():  # type: ignore[no-untyped-def]
+    return False
 
 
 @inner
@@ -120,19 +135,23 @@ def _sessions(  # type: ignore[no-untyped-def]
     parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
     state, agent_rng, ranking, seen, contexts, n_sessions, totals, axes,
 ):  # fmt: skip
-    """As `_sessions` of `loop.py`; what happens in a session, and in which order, says `envs/axes.py`."""
+    """As `_sessions` of `loop.py`; what happens in a session, and in which order, says `envs/axes.py`.
+
+    Which axes there are is known as this is compiled, so that those which are not cost nothing.
+    """
     n_positions = len(ranking)
     mask = axes.available.mask[0]
-    masked = axes.available.size < len(mask)
     last = axes.churn.last[0]
+    regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+    before = axes.played[0]
     satisfied, realised, played = -1, 0.0, np.int64(0)
     while played < n_sessions:
-        number = axes.played[0] + 1
+        number = before + played + 1
         rank(state, agent_rng, drawn.features, mask, ranking)
         if not is_ranked_list(ranking, seen, played):
             break
         absent = False
-        if masked:
+        if is_masked():
             for k in range(n_positions):
                 absent |= not mask[ranking[k]]
         if absent:
@@ -145,27 +164,27 @@ def _sessions(  # type: ignore[no-untyped-def]
         optimum = drawn.optimum[0]
         # What is reported of it.
         paid_for, is_bot = realised, False
-        for k in range(n_positions):
-            axes.reported[k] = clicks[k]
-        if axes.has_bots:
+        reported = clicks
+        if has_bots():
+            reported = axes.reported
             for k in range(n_positions + 1):
                 axes.bots.uniforms[0, k] = axes.bots_rng.random()
-            corrupted = report(axes.bots, 0, number, ranking, clicks, axes.reported)
-            paid_for = paid(axes.reported, corrupted, realised, reward, cutoff)
+            corrupted = report(axes.bots, 0, number, ranking, clicks, reported)
+            paid_for = paid(reported, corrupted, realised, reward, cutoff)
             is_bot = corrupted and not axes.bots.real
         if not is_bot:
-            totals[0] += optimum - expectation
-            totals[1] += realised
+            regret += optimum - expectation
+            rewards += realised
             for k in range(n_positions):
-                totals[2] += clicks[k]
+                n_clicks += clicks[k]
             measure(contexts, ranking, clicks, expectation, totals, 3)
         else:
             realised = 0.0
         # What arrives.
-        if axes.is_late:
+        if is_late():
             arrival = axes.arrival
             arrival.uniforms[0, 0], arrival.uniforms[0, 1] = axes.arrival_rng.random(), axes.arrival_rng.random()
-            schedule(arrival, 0, number, ranking, axes.reported, paid_for)
+            schedule(arrival, 0, number, ranking, reported, paid_for)
             slot = arrival.displayed[0, 1]
             if slot >= 0 and arrival.display[0, slot] == number:
                 copy_all(axes.remembered, axes.records[slot])
@@ -178,25 +197,27 @@ def _sessions(  # type: ignore[no-untyped-def]
                 bring_back(axes.records[slot], axes.remembered)
                 update_late(state, axes.features, slot, arrival.rankings[0, n], axes.codes)
         else:
-            update(state, drawn.features, ranking, axes.reported)
+            update(state, drawn.features, ranking, reported)
         # Who comes and goes.
         item = -1
-        if axes.churn.rate > 0.0:
+        if has_churn():
             for p in range(3):
                 axes.churn.uniforms[0, p] = axes.churn_rng.random()
-            item = replace_item(axes.churn, 0, number, axes.new_items, axes.items)
-            if item >= 0:
+            axes.churn.replaced[0] = -1
+            if axes.churn.uniforms[0, 0] < axes.churn.rate:
+                item = replace_item(axes.churn, 0, number, axes.new_items, axes.items)
                 forget_sets(axes.choice)
                 replace(state, agent_rng, item)
         next_round(pool, drawn, parameters, env_rng, reward, scratch)
-        if masked:
+        if is_masked():
             for p in range(len(mask)):
                 axes.available.uniforms[0, p] = axes.available_rng.random()
             draw_available(axes.available, 0)
-        if masked or item >= 0:
+        if is_masked() or item >= 0:
             find(axes.choice, parameters, mask, reward, cutoff, scratch)
-        axes.played[0] += 1
         played += 1
+    axes.played[0] = before + played
+    totals[0], totals[1], totals[2] = regret, rewards, n_clicks
     return played, realised, satisfied
 
 
@@ -213,8 +234,6 @@ def _play(  # type: ignore[no-untyped-def]
 class AxesState(NamedTuple):
     """What the loop knows of the axes, and of the displays that wait for their clicks."""
 
-    is_late: bool
-    has_bots: bool
     played: NDArray[np.int64]  # (1,) sessions of the stream
     arrival: ArrivalState
     bots: BotsState
@@ -263,6 +282,10 @@ def loop_with_axes(
         "play_session": session(task.model),
         "measure": measure,
         "next_round": task.next_round,
+        "is_late": yes if axes.arrival else no,
+        "has_bots": yes if axes.bots else no,
+        "is_masked": yes if masked else no,
+        "has_churn": yes if axes.churn else no,
     }
     compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
     of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
@@ -275,10 +298,9 @@ def loop_with_axes(
         else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
     )
     shape = task.round.features.shape if contextual and axes.arrival else (0, 0)
+    check_memory(f"{n_slots:,} open displays with features", 8 * n_slots * shape[0] * shape[1])
     generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
     state = AxesState(
-        is_late=axes.arrival is not None,
-        has_bots=axes.bots is not None,
         played=np.zeros(1, np.int64),
         arrival=axes.arrival_state or Arrival("delay:1").state(1, n_positions),
         bots=axes.bots_state or Bots("random:share=0", 1).state(np.ones((1, 1)), n_positions, np.random.default_rng(0)),

@@ -277,17 +277,20 @@ def grid(agent: AgentLike, /, **values: Iterable[Any]) -> list[AgentLike]:
     """
     if not values:
         raise ValueError(f"a grid of {short(agent)} needs the values of a hyper-parameter: grid(agent, alpha=[0.1, 0.5])")
-    lists = {}
-    for key, entries in values.items():
-        if isinstance(entries, str | Mapping) or not isinstance(entries, Iterable) or getattr(entries, "ndim", 1) != 1:
-            raise ValueError(f"{key} is {short(entries)}; expected a list of its values")
-        lists[key] = entries.tolist() if isinstance(entries, np.ndarray) else list(entries)
-        if not lists[key]:
-            raise ValueError(f"{key} is {short(entries)}; expected a value at least")
+    lists = {key: _list_of(key, entries) for key, entries in values.items()}
     combinations: list[Any] = [
         (agent, dict(zip(lists, entries, strict=True))) for entries in itertools.product(*lists.values())
     ]
     return [own_label(each) or each for each in combinations] if isinstance(agent, str) else combinations
+
+
+def _list_of(key: str, values: Any) -> list[Any]:
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
+        raise ValueError(f"{key} is {short(values)}; expected a list of its values")
+    entries = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if not entries:
+        raise ValueError(f"{key} is {short(values)}; expected a value at least")
+    return entries
 
 
 def split_label(text: str) -> tuple[str | None, str]:
@@ -453,9 +456,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
-    if isinstance(things, str) or not isinstance(things, Iterable) or getattr(things, "ndim", 1) == 0:
-        got = f"the string {things!r}" if isinstance(things, str) else short(things)
-        raise TypeError(f"expected a list of {what}s, got {got}")
+    _check_several(what, things)
     if isinstance(things, Mapping):
         labelled = dict(things)
         for label, thing in labelled.items():
@@ -469,6 +470,13 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     if not labelled:
         raise ValueError(f"no {what} was named")
     return labelled
+
+
+def _check_several(what: str, things: Any) -> None:
+    if isinstance(things, str):
+        raise TypeError(f"expected a list of {what}s, got the string {things!r}")
+    if not isinstance(things, Iterable) or getattr(things, "ndim", 1) == 0:
+        raise TypeError(f"expected a list of {what}s, got {short(things)}")
 
 
 def _with_labels(what: str, thing: Any) -> Iterator[tuple[str, Any]]:

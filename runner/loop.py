@@ -14,6 +14,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction, check_ranking
+from ..envs.axes import Axes
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of, sizes_of
 from ..envs.registration import is_limit_of_id
@@ -126,10 +127,13 @@ def why_not_compiled(agent: object, env: gym.Env) -> str | None:
         return f"{type(agent).__name__} overrides rank or update in Python"
     if env.render_mode == "human":
         return "render_mode='human' shows every session"
-    while isinstance(env, gym.Wrapper):
-        if not _is_harmless(env):
-            return f"the wrapper {type(env).__name__} must see every step"
-        env = env.env
+    env = _within_harmless(env)
+    if isinstance(env, gym.Wrapper):
+        return f"the wrapper {type(env).__name__} must see every step"
+    return _why_env_not_compiled(env)
+
+
+def _why_env_not_compiled(env: gym.Env) -> str | None:
     if not isinstance(env, ClickEnv):
         return f"{type(env).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(env).step is not ClickEnv.step:
@@ -144,28 +148,30 @@ def _is_harmless(env: gym.Env) -> bool:
     return type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env)
 
 
+def _within_harmless(env: gym.Env) -> gym.Env:
+    """The environment, or the outermost wrapper that is not harmless."""
+    while _is_harmless(env):
+        env = env.env  # type: ignore[attr-defined]
+    return env
+
+
 def playable(agent: Learner, env: gym.Env) -> ClickEnv:
     """The environment within harmless wrappers, if a learner can play on streams of its own instead.
 
     Raises:
         UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
     """
-    layer = env
-    while _is_harmless(layer):
-        layer = layer.env  # type: ignore[attr-defined]
-    if isinstance(layer, ClickEnv) and layer.axes is not None:
-        given = ", ".join(f"{name}={value!r}" for name, value in layer.axes_arguments.items())
-        raise UnsuitedError(
-            f"{type(agent).__name__} cannot face an environment with {given} by name: its streams have none of that; wrap the "
-            "environment in RecordRegret and let the library's own algorithm step it"
-        )
-    if isinstance(layer, ClickEnv) and isinstance(layer.model, ContextualModel):
+    layer = _within_harmless(env)
+    bypass = f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}"
+    if not isinstance(layer, ClickEnv):
+        raise UnsuitedError(bypass)
+    if isinstance(layer.model, ContextualModel):
         raise UnsuitedError(
             f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
             "in RecordRegret and let the library's own algorithm step it"
         )
-    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
-        raise UnsuitedError(f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}")
+    if type(layer).step is not ClickEnv.step:
+        raise UnsuitedError(bypass)
     if layer.task.model is not layer.model:
         raise UnsuitedError(
             f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
@@ -173,9 +179,23 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
         )
     if isinstance(layer.model, CascadeMDP) and agent.training is not None:
         raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot face others")
+    if layer.axes is not None:
+        _check_axes_of_learner(agent, layer, layer.axes)
     if agent.actions == "lists":
         EnumeratedAction(layer)  # raises if there are too many
     return layer
+
+
+def _check_axes_of_learner(agent: Learner, env: ClickEnv, axes: Axes) -> None:
+    """Refuse a learner that cannot play the axes of an environment."""
+    learner = type(agent).__name__
+    given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
+    if isinstance(env.model, CascadeMDP):
+        raise UnsuitedError(f"{learner} cannot face users with a memory by name where there are others beside them ({given})")
+    if axes.available is not None and not agent.takes_candidates():
+        raise UnsuitedError(f"{learner} knows no masks and cannot choose among some items only ({given}); MaskablePPO can")
+    if agent.training is not None and (axes.arrival is not None or axes.changes_items):
+        raise UnsuitedError(f"protocol='meta' reads clicks that come at once, on items that stay, and cannot face {given}")
 
 
 def loop(

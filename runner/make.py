@@ -329,9 +329,20 @@ def _filled_in(
             yield key, _fact(agent, key, source, click_env)
     for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
         yield key, _size(agent, key, getattr(sizes, key))
-    if "horizon" in parameters and horizon is not None:
+    users = getattr(click_env, "model", None)
+    if getattr(maker, "same_candidates", False) and isinstance(users, ContextualModel) and not users.same_candidates:
+        raise UnsuitedError(
+            f"{agent} ranks the same candidates in every session, and those of this {users.kind} change; an instance in which "
+            "they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
+        )
+    if "horizon" in parameters:
+        yield from _horizon(agent, parameters["horizon"], horizon)
+
+
+def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> Iterator[tuple[str, int]]:
+    if horizon is not None:
         yield "horizon", horizon
-    elif "horizon" in parameters and _is_required(parameters["horizon"]):
+    elif _is_required(parameter):
         raise ValueError(f"{agent} needs a horizon")
 
 

@@ -30,7 +30,7 @@ Env = ClickEnv | ClickVectorEnv
 class Metric(NamedTuple):
     """A metric: its description, its kernel, the function that builds the kernel's context, whether that holds where
     candidates or the states of users change from session to session, and which fields of it are arrays of the present
-    round."""
+    round, so that it holds where items come and go."""
 
     description: str
     kernel: Callable[..., float]
@@ -115,12 +115,12 @@ def safety_context(env: Env) -> SafetyContext:
 
 
 class OptimumContext(NamedTuple):
-    optimum: float
+    optimum: NDArray[np.float64]  # (1,) of the items that are there
 
 
 @kernel
 def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    return 1.0 if expectation >= context.optimum - 1e-12 else 0.0  # the order of summation may differ
+    return 1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0  # the order of summation may differ
 
 
 # ---------------------------------------------------------------------------------------------------- NDCG by the grades
@@ -197,7 +197,10 @@ METRICS: dict[str, Metric] = {
         safety_context,
     ),
     "optimal_lists": Metric(
-        "lists whose expected reward is the optimum", is_optimal, lambda env: OptimumContext(env.task.optimal_reward)
+        "lists whose expected reward is the optimum",
+        is_optimal,
+        lambda env: OptimumContext(env.task.round.optimum),
+        of_the_round=("optimum",),
     ),
     "users": Metric(
         "users with a memory who have come so far", is_first_session, user_context, contextual=True, of_the_round=("features",)
@@ -296,7 +299,7 @@ class Metrics:
                     continue
                 if isinstance(env.model, ContextualModel):
                     raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-                if env.axes is not None and env.axes.changes_items:
+                if env.axes is not None and env.axes.changes_items and not METRICS[name].of_the_round:
                     raise ValueError(f"the metric {name!r} needs the same items in every session; those of {env} come and go")
                 if isinstance(env.model, CascadeMDP):
                     raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
@@ -310,7 +313,7 @@ class Metrics:
             ValueError: naming what it lacks.
         """
         for name in self.summed:
-            if METRICS[name].of_the_round and isinstance(agent, Learner):
+            if METRICS[name].contextual and METRICS[name].of_the_round and isinstance(agent, Learner):
                 raise ValueError(f"the metric {name!r} cannot be measured of {agent!r}, which plays on streams of its own")
         for name in self.learned:
             blind = isinstance(agent, CompiledAgent) and not isinstance(agent, ContextualAgent)

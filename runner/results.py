@@ -452,11 +452,12 @@ def read_parts(file: Path) -> list[Part]:
 def _is_part(part: Any) -> bool:
     if not isinstance(part, dict) or not all(isinstance(part.get(key), kind) for key, kind in KEYS.items()):
         return False
-    words = [name for key in ("envs", "instances", "agents", "metrics") for name in part[key]]
     labels = part.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(specs, dict) for specs in labels.values()):
         return False
-    words += [spec for specs in labels.values() for spec in specs.values()]
+    words = itertools.chain(
+        *map(part.__getitem__, ("envs", "instances", "agents", "metrics")), *map(dict.values, labels.values())
+    )
     return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
 
 

@@ -59,16 +59,22 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
         raise ValueError(f"{short(agent)} has braces, and a search space beside them; give one of the two")
     maker, given = agent_maker(agent)
     name = getattr(maker, "__name__", type(maker).__name__)
-    if space is None and not in_braces:
+    asked = in_braces if space is None and in_braces else space
+    if asked is None:
         own = check_search_space(name, getattr(maker, "search_space", {}))
         free = {key: values for key, values in own.items() if key not in given}
     else:
-        free = check_search_space(name, in_braces if space is None else space)
-        if twice := [key for key in free if key in given]:
-            raise ValueError(f"{name}: {twice[0]} is given the value {short(given[twice[0]])}, and is to be searched, too")
+        free = check_search_space(name, asked)
+        _refuse_given(name, free, given)
     if not free:
         raise ValueError(_why_empty(name, maker, given))
     return agent, _as_defaults(free, defaults(maker))
+
+
+def _refuse_given(name: str, space: Space, given: Mapping[str, Any]) -> None:
+    """Refuse to search what has a value."""
+    for key in filter(given.__contains__, space):
+        raise ValueError(f"{name}: {key} is given the value {short(given[key])}, and is to be searched, too")
 
 
 def _why_empty(name: str, maker: Any, given: Mapping[str, Any]) -> str:

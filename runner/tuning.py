@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -300,28 +301,40 @@ def _prepare(
     agent: Any, envs: Any, horizon: int, runs: int, instances: Any, search_space: SearchSpace | None, seed: int
 ) -> _Job:
     """Check the arguments, and that the agent can be made with what is searched."""
-    label = None
-    if isinstance(agent, Mapping):
-        if len(agent) != 1:
-            raise ValueError(f"one agent is tuned at a time, got {', '.join(map(str, agent)) or 'none'}")
-        [(label, agent)] = agent.items()
+    label, agent = _labelled(agent)
     agent, space = search_space_of(agent, search_space)
     [label] = by_label("agent", [agent] if label is None else {label: agent})
     maker = agent_maker(agent)[0]
     values, parameters = defaults(maker), inspect.signature(maker).parameters
     required = [key for key in space if key in parameters and parameters[key].default is inspect.Parameter.empty]
     envs = by_label("environment", envs)
-    if instances is not None and not is_sequence(instances):
-        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    places = [make_env(env, instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
-    if not places:
-        raise ValueError("no instance was named")
+    places = _places(envs, instances)
     of_space = {key: values.get(key) for key in space}
     job = _Job(label, agent, space, of_space, not required, envs, instances, places, horizon, runs, seed)
     if job.has_default:
         job.make()
     check_fit(job.make, space, label)
     return job
+
+
+def _labelled(agent: Any) -> tuple[Any, Any]:
+    """The label of the agent, None if it is given none, and the agent."""
+    if not isinstance(agent, Mapping):
+        return None, agent
+    if len(agent) != 1:
+        raise ValueError(f"one agent is tuned at a time, got {', '.join(map(str, agent)) or 'none'}")
+    [pair] = agent.items()
+    return pair
+
+
+def _places(envs: Mapping[str, Any], instances: Any) -> list[Any]:
+    """Each environment with each instance."""
+    if instances is not None and not is_sequence(instances):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    places = [make_env(env, instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
+    if not places:
+        raise ValueError("no instance was named")
+    return places
 
 
 def _check_least(budget: int, job: _Job) -> None:
@@ -358,8 +371,22 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         if others := sorted(path.name for path in folder.iterdir() if not is_draft(path)):
             raise ValueError(f"{folder} holds no tuning, but {others[0]}; choose another folder")
         return config, []
-    cure = "take a copy of it, or choose another folder"
-    with reading(folder / CONFIG, "cannot be read", cure):
+    before = _read_config(folder, config)
+    if not (folder / TRIALS).exists():
+        return before, []
+    with reading(folder / TRIALS, "is damaged", CURE):
+        content = (folder / TRIALS).read_bytes()
+        check_seal(content)
+        trials = polars.read_parquet(io.BytesIO(content)).select(list(_schema(job)))
+        return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
+
+
+CURE = "take a copy of it, or choose another folder"
+
+
+def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a folder, which must be that of the same tuning."""
+    with reading(folder / CONFIG, "cannot be read", CURE):
         before = read_json(folder / CONFIG)
         later = before["format"] > FORMAT
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
@@ -374,14 +401,8 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
         raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")
     if differ := [f"{name} {there} there, {now} now" for name, (there, now) in versions.items() if there != now]:
-        warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=4)
-    if not (folder / TRIALS).exists():
-        return before, []
-    with reading(folder / TRIALS, "is damaged", cure):
-        content = (folder / TRIALS).read_bytes()
-        check_seal(content)
-        trials = polars.read_parquet(io.BytesIO(content)).select(list(_schema(job)))
-        return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
+        warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=5)
+    return before
 
 
 def _config(job: _Job) -> dict[str, Any]:
@@ -508,7 +529,7 @@ def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback)
         _write_config(folder, config)
     while True:
         _remove_runs(folder, keep=(str(len(rows)), "final"))
-        sessions = _random_sessions(job) + sum(row["sessions"] for row in rows) + config["finals"]
+        sessions = _random_sessions(job) + sum(map(itemgetter("sessions"), rows)) + config["finals"]
         if rows:
             callback.batch(polars.DataFrame(rows, _schema(job)), sessions)
         sampler = _sampler(job, rows)

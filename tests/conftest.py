@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from registries import restored
 
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
 settings.load_profile("clickgym")
@@ -76,5 +75,7 @@ undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests
 @pytest.fixture(autouse=True)
 def registries():
     """What a test registers is gone after it."""
+    from registries import restored  # loads the package, which the process that hands out the tests does not need
+
     with restored():
         yield

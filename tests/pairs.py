@@ -23,7 +23,9 @@ BESIDES_PBM = {
     "EpsilonGreedy": "CM DCM TPBM",
     "CascadeUCB1": "CM CCM TPBM",
     "CascadeKLUCB": "CM DBN",
+    "CascadeUCBV": "CM",
     "CascadeTS": "DCM",
+    "TSCascade": "CM",
     "DCMKLUCB": "DCM",
     "PIE": "CCM",
     "RankedExp3": "CM",
@@ -59,6 +61,10 @@ BY_FEATURES = {
     "PBMLinUCB": "PBM TPBM",
     "LinearEpsilonGreedy": "PBM CM DBN",
     "LinearTS": "PBM CM",
+    "CascadeLinTS": "PBM CM",
+    "CascadeWOFUL": "PBM CM",
+    "PBMLinTS": "PBM CM",
+    "RecurRank": "PBM CM",
     "PDGD": "PBM CM",
 }
 

@@ -112,7 +112,8 @@ def test_policies():
 def test_agents_are_shown_with_their_hyper_parameters(name):
     if name in LEARNERS:
         pytest.importorskip("stable_baselines3")
-    env = gym.make("ContextualPBMRank-v0" if name in CONTEXTUAL_AGENTS else "PBMRank-v0")
+    same = {"instance": "linear:n_pool=20,n_users=1"}  # candidates, which some agents need
+    env = gym.make("ContextualPBMRank-v0", **same) if name in CONTEXTUAL_AGENTS else gym.make("PBMRank-v0")
     agent = clickgym.make_agent(name, env, horizon=1000, seed=0)
     assert short(agent).startswith(f"{name}(n_items=")
 

@@ -83,6 +83,23 @@ OF_AGENTS: dict[str, Any] = {
     "tau": 10,
     "alpha": 0.5,
     "ridge": 1.5,
+    "l2": 1.5,
+    "loss": "mean",
+    "disjoint": True,
+    "inside": "random",
+    "growth": 0.5,
+    "decay": 0.5,
+    "unit": 0.5,
+    "leaving": "team",
+    "n_candidates": 2,
+    "variance_weight": 0.5,
+    "variance": 2.5,
+    "bias": 0.5,
+    "corruption": 3.0,
+    "sigma": 0.5,
+    "inflation": 0.5,
+    "bonus": 0.5,
+    "scale": 0.5,
 }
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],
@@ -200,6 +217,8 @@ def recipes() -> dict[Any, Call]:
             known["gamma"] = 3
         if agent.__name__ == "PBMHB":
             known["c"] = 2.0
+        if agent.__name__ in ("DBGD", "MGD"):
+            known["tau"] = 2.5
         add(agent, **SIZES, **known)
     add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2

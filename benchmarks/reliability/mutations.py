@@ -225,6 +225,9 @@ MODULES: dict[str, list[Aim]] = {
         _aim("agents/merge_rank", "test_merge_rank"),
         _aim("agents/pbmhb", "test_pbmhb"),
         _aim("agents/pdgd", "test_pdgd"),
+        _aim("agents/linear_ts", "test_linear_ts"),
+        _aim("agents/linear_woful", "test_linear_woful"),
+        _aim("agents/recur_rank", "test_recur_rank"),
         _aim("agents/cascade_restarts", "test_cascade_restarts"),
     ],
     "wrappers and instances": [

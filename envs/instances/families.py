@@ -263,6 +263,21 @@ def _li2019_switching(
     return _epochs(base, n_positions, length, attractions)
 
 
+@family("li2019-two-changes")
+def _li2019_two_changes(
+    n_positions: int = 3, attraction: float = 0.5, gap: float = 0.3, length: int = 100_000, seed: int = 0
+) -> Instance:
+    """Li 2019b, theorem 3: of 2K items K attract more, by a gap; the halves change places twice (all models, changing)"""
+    check_count("n_positions", n_positions)
+    probability("attraction", attraction)
+    probability("gap", gap)
+    if gap > attraction:
+        raise ValueError(f"gap is {gap!r}; expected at most attraction = {attraction!r}")
+    better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
+    epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
+    return _epochs(_uniform(2 * n_positions, n_positions, seed), n_positions, length, lambda _: epochs)
+
+
 @family("abrupt")
 def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0) -> Instance:
     """Attractions drawn afresh, uniform on [0, 1], in every epoch (all models, changing)"""

@@ -25,7 +25,6 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind, recorded
-from ..click_env import ClickEnv, ClickVectorEnv
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
@@ -50,8 +49,7 @@ def check_autoreset_mode(env: VectorEnv) -> None:
 
 def _mask_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> NDArray[np.bool_] | None:
     """Which items the next list can show, ``(L,)`` or ``(B, L)``; None: all."""
-    core = env.unwrapped
-    return core.mask if isinstance(core, ClickEnv | ClickVectorEnv) else None
+    return getattr(env.unwrapped.action_space, "available", None)
 
 
 def _n_available(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> int | None:

@@ -30,8 +30,9 @@ REFERENCE = ("Random",)
 def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Candidates that change are for agents that are told their features; an agent that ranks by the user's state, or that must be
-    told what only some environments know, plays where it is told. Nothing else excuses an agent: what it raises is raised.
+    Candidates that change are for agents that are told their features, but for those that rank the same candidates in every
+    session; an agent that ranks by the user's state, or that must be told what only some environments know, plays where it is
+    told. Nothing else excuses an agent: what it raises is raised.
 
     Args:
         agent: as `sweep` takes it.

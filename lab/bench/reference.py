@@ -9,10 +9,11 @@ import argparse
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import polars
 from llvmlite import binding
@@ -34,8 +35,10 @@ __all__ = ["RESULTS", "machine", "main", "processor", "reference"]
 
 RESULTS = DATA / f"version{VERSION}.parquet"
 CARD = DATA / "README.md"
-PLAYERS = [name for name in PUBLISHED if name not in ("SAC", "TD3")]
-"""All agents but the generic RL that would cost as much as all others together."""
+TOO_DEAR = ("SAC", "TD3", "PairRank")
+"""Generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
+PLAYERS = [name for name, agent in PUBLISHED.items() if name not in TOO_DEAR and not getattr(agent, "same_candidates", False)]
+"""All other agents but those for the same candidates in every session, which no task has."""
 COMMAND = "python -m clickgym.lab.bench.reference results/reference"
 
 
@@ -47,11 +50,16 @@ def reference() -> polars.DataFrame:
         >>> "TopRank" in reference()["agent"].to_list()
         True
     """
+    return scored(_played(read_shipped(RESULTS)).sort("agent", maintain_order=True))
+
+
+def _played(results: Iterable[Shipped]) -> polars.DataFrame:
+    """The losses of results that ship."""
     frames = []
-    for each in read_shipped(RESULTS):
+    for each in results:
         columns = columns_of(each.part.partition("-")[0])
         frames.append(each.table.with_columns(*columns, col("loss", "seconds").cast(polars.Float64)).select(COLUMNS))
-    return scored(polars.concat(frames).sort("agent", maintain_order=True))
+    return polars.concat(frames)
 
 
 def processor() -> str:
@@ -68,19 +76,24 @@ def machine() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play all agents of the package, as far as they were not played before, and write what ships.
+    """Play the agents of the package whose results do not ship, as far as they were not played before, and write what ships.
 
-    The anchors of a version are made once: where they are written already, they stay.
+    The anchors of a version are made once: where they are written already, they stay. So do the results of an agent; if its
+    kernels have changed, a test says so, and `reseal` tells whether its losses have.
     """
     options = _options(arguments)
     console = Console(stderr=True)
-    tables = [_play_all_tasks(console, name, options) for name in options.agents or PLAYERS]
+    before = read_shipped(RESULTS) if RESULTS.exists() else []
+    kept = {agent for each in before for agent in each.made["agents"]}
+    tables = [_play_all_tasks(console, name, options) for name in options.agents or PLAYERS if name not in kept]
     if options.agents:
         return
-    table = polars.concat(tables)
+    table = polars.concat([*([_played(before)] if before else []), *tables]).sort(
+        col("agent").cast(polars.Enum(PLAYERS)), maintain_order=True
+    )
     if not ANCHORS.exists():
         _write_anchors(console, table, options.out / "anchors", options.jobs)
-    results = list(_shipped(table, options.out))
+    results = list(_shipped(table, options.out, {(each.setting, each.part): each.made for each in before}))
     write_shipped(RESULTS, results)
     write_whole(CARD, _card(table, results))
 
@@ -131,8 +144,8 @@ def _write_anchors(console: Console, table: polars.DataFrame, out: Path, jobs: i
     write_whole(ANCHORS, f"{{\n{lines}\n}}\n")
 
 
-def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
-    """The table by blocks of tasks, with what made each; generic RL, which plays fewer, apart."""
+def _shipped(table: polars.DataFrame, out: Path, before: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterable[Shipped]:
+    """The table by blocks of tasks, with what made each, or had made it before; generic RL, which plays fewer, apart."""
     learns = col("agent").is_in(LEARNERS)
     for setting, rows in (("agents", table.filter(~learns)), ("generic RL", table.filter(learns))):
         for part, block in blocks(candidates()).items():
@@ -141,7 +154,7 @@ def _shipped(table: polars.DataFrame, out: Path) -> Iterable[Shipped]:
                 continue
             agents = own["agent"].unique(maintain_order=True).to_list()
             envs, instances = ([*dict.fromkeys(own[name])] for name in ("env", "instance"))
-            config = read_results(out / agents[0] / part)[2]
+            config = before.get((setting, part)) or read_results(out / agents[0] / part)[2]
             origin = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym")}
             origin |= {"versions": config["versions"], "seed": SEED, "horizon": block[0].horizon}
             origin |= {"runs": own["run"].n_unique(), "queries": instances}

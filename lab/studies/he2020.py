@@ -1,4 +1,5 @@
-"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the length of the list.
+"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the length of the list; figure 3,
+the positions of last clicks; and the regret beside the bound of theorem 3.
 
 The CTRs are means over all sessions so far: CTR_sum of the clicks that were drawn, CTR_set of the probability of at least
 one, which is the optimum's less the regret. The optimum is the same for all agents and taken from the sessions of all of
@@ -8,15 +9,18 @@ them, so that chance enters a comparison of CTR_set through nothing but the list
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain, product
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...envs import ContextualModel, load_instance
+from ...envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
+from ...runner.theory.bounds import ubm_linucb_upper
 from .plots import band, finish, grid, look_of
 from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, percent
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, percent, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +38,14 @@ CTR_SUM, CTR_SET = "CTR_sum", "CTR_set"
 SIMILAR = 0.05
 """CTRs this close to each other, as a share, count as similar."""
 PUBLISHED_LIFT = {CTR_SUM: 0.202, CTR_SET: 0.256}  # of UBM-LinUCB over C2UCB with K = 6, in the text and table 1
+
+
+PAGE = 10
+LAST_CLICKS = "UBMRank-v0:n_positions=10"
+PUBLISHED_LAST = {1: 0.166, 2: 0.116}
+"""The share of users who click last at a position, of those who click; the paper's figure 3 in its text."""
+PUBLISHED_BELOW = 0.54
+DECADES = (100, 1_000, 10_000, 100_000)
 
 
 def ubm(n_positions: int) -> str:
@@ -191,6 +203,120 @@ def draw_fig4(evidence: Evidence) -> Figure:
         axes.set(title=f"K = {k} {kind}, {reading}", xlabel="session")
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     return finish(figure, panels, evidence, "CTR of all sessions so far")
+
+
+# --------------------------------------------------------------------------------------------- figure 3: the last clicks
+
+
+def last_click(position: int, env: Any) -> float:
+    """The exact share of users who click last at a position of the production list, of those who click."""
+    model, ranking = env.unwrapped.model, env.unwrapped.initial_ranking
+    shares = np.zeros(model.n_positions + 1)  # of users whose last click so far was at a position; 0: none yet
+    shares[0] = 1.0
+    for k, attraction in enumerate(model.attraction[ranking[: model.n_positions]]):
+        clicks = shares[: k + 1] * model.examination[k, : k + 1] * attraction
+        shares[: k + 1] -= clicks
+        shares[k + 1] = clicks.sum()
+    return float(shares[position] / (1 - shares[0]))
+
+
+LAST = {f"last_{position}": partial(last_click, position) for position in range(1, PAGE + 1)}
+
+
+def _last(curves: Curves) -> Values:
+    """``(queries, positions)`` the shares."""
+    return np.array([curves.ends(LAST_CLICKS, "Fixed", name)[:, 0] for name in LAST]).T
+
+
+def last_share(curves: Curves, position: int) -> Finding:
+    """Whether the share of a position is between half and twice that of the paper."""
+    share, published = estimate(_last(curves)[:, position - 1]), PUBLISHED_LAST[position]
+    return Finding(f"{_share(share)} of those who click", share.within(published / 2, published * 2))
+
+
+def below_last(curves: Curves) -> Finding:
+    """Whether about as many shown items as in the paper are below the last click."""
+    share = estimate(_last(curves) @ (1 - np.arange(1, PAGE + 1) / PAGE))
+    return Finding(f"{_share(share)} of the items", share.within(PUBLISHED_BELOW / 2, PUBLISHED_BELOW * 2))
+
+
+def _share(share: Estimate) -> str:
+    return f"{100 * share.mean:.1f} ± {number(100 * share.half, 2)} %"
+
+
+def draw_fig3(evidence: Evidence) -> Figure:
+    """The share of each position, the paper's where its text has it."""
+    curves = evidence["ubm-fig3"]
+    figure, panels = grid(1)
+    positions = np.arange(1, PAGE + 1)
+    mean, half = np.transpose([estimate(column) for column in _last(curves).T])
+    panels[0].bar(positions, mean, yerr=half, color=look_of(OURS, panels[0])[0], label="web search")
+    panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
+    panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
+    return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")
+
+
+# --------------------------------------------------------------------------------------------------------- theorem 3
+
+
+def looking_on(names: Sequence[str], folder: Path) -> list[str]:
+    """Instance files of the same users, but who examine no less after a click: each row of the examination made to rise."""
+    files = []
+    for place, name in enumerate(names):
+        instance = load_instance(name)
+        model: Any = instance.models["LinearModel of UBM"]
+        rising = np.tril(np.maximum.accumulate(model.base.examination, axis=1))
+        users = LinearModel(UserBrowsingModel(model.base.attraction, rising), model.theta, model.items, model.users)
+        files.append(saved(Instance(f"linear{place}-rising", {users.kind: users}, LONG, origin=instance.origin), folder))
+    return files
+
+
+def bound_at(n: int, env: Any) -> float:
+    """The bound of theorem 3 at a horizon."""
+    return float(ubm_linucb_upper(env, n))
+
+
+BOUND = {f"bound_{n}": partial(bound_at, n) for n in DECADES}
+
+
+def _bounds(curves: Curves) -> Values:
+    """``(decades,)`` the bound, in the mean over the instances."""
+    return np.array([curves.ends(ubm(LONG), OURS, name)[:, 0].mean() for name in BOUND])
+
+
+def below_bound(curves: Curves) -> Finding:
+    """Whether regret is below the bound at every decade."""
+    values = curves.units(ubm(LONG), OURS)
+    regrets = [estimate(curves.at(values, n)) for n in DECADES]
+    pairs = list(zip(regrets, _bounds(curves), strict=True))
+    words = ", ".join(f"{regret} against {number(bound)}" for regret, bound in pairs)
+    return Finding(words, every([regret.below(bound) for regret, bound in pairs]))
+
+
+def says_nothing(curves: Curves) -> Finding:
+    """Whether the bound is above a loss of one in every session."""
+    per_session = _bounds(curves) / DECADES
+    return Finding(", ".join(f"{number(each)} a session" for each in per_session), "yes" if (per_session > 1).all() else "no")
+
+
+def grows_as_root(curves: Curves) -> Finding:
+    """Whether regret at the end is at most twice that at a quarter of the sessions."""
+    values = curves.units(ubm(LONG), OURS)
+    growth = estimate(values[:, -1] / curves.at(values, curves.horizon / 4))
+    return Finding(f"{growth} times that at a quarter", growth.below(2.0))
+
+
+def draw_bound(evidence: Evidence) -> Figure:
+    """Regret beside the bound and a loss of one in every session."""
+    curves = evidence["ubm-bound"]
+    figure, panels = grid(1)
+    late = curves.steps >= DECADES[0]
+    for agent in curves.agents:
+        band(panels[0], curves.steps[late], curves.units(ubm(LONG), agent)[:, late], agent)
+    panels[0].plot(DECADES, _bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
+    panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
+    panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
+    return finish(figure, panels, evidence, "Regret of UBM-LinUCB beside its bound")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -21,6 +21,7 @@ LAGREE_AGENTS = (
     "PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", "CascadeUCB1", "CascadeUCB1:feedback=first_click",
 )  # fmt: skip
 LAGREE = ("pbm-small", "pbm-realistic")
+QUERIES = "pbm-queries"
 LOWER_BOUND = "lower_bound"
 
 
@@ -30,8 +31,8 @@ def bound_per_log(env: Any) -> float:
 
 
 def lower_bound(curves: Curves) -> Values:
-    """``(steps,)`` the lower bound on the only instance."""
-    return curves.ends(PBM, LAGREE_AGENTS[0], LOWER_BOUND)[0, 0] * np.log(curves.steps)
+    """``(steps,)`` the lower bound, in the mean over the instances."""
+    return curves.ends(PBM, LAGREE_AGENTS[0], LOWER_BOUND)[:, 0].mean() * np.log(curves.steps)
 
 
 def near_bound(curves: Curves, agent: str) -> Finding:
@@ -41,15 +42,15 @@ def near_bound(curves: Curves, agent: str) -> Finding:
 
 
 def draw(evidence: Evidence) -> Figure:
-    """Regret and the bound on both instances."""
-    figure, panels = grid(2)
-    for axes, part in zip(panels, LAGREE, strict=True):
-        curves = evidence[part]
+    """Regret and the bound, a panel for each part."""
+    figure, panels = grid(len(evidence))
+    for axes, curves in zip(panels, evidence.values(), strict=True):
         late = curves.steps >= 10
         bands(axes, curves, PBM, LAGREE_AGENTS, late)
         bound = lower_bound(curves)
         axes.plot(curves.steps[late], bound[late], color="black", linewidth=1.2, linestyle=":", label="lower bound (Theorem 6)")
-        axes.set(xscale="log", title=curves.instances[0], xlabel="session")
+        title = curves.instances[0] if len(curves.instances) == 1 else f"mean over {len(curves.instances)} queries"
+        axes.set(xscale="log", title=title, xlabel="session")
         ends = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
         axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
     panels[0].set_ylabel("cumulative regret")

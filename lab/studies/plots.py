@@ -60,11 +60,11 @@ COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PUR
 """For curves of one comparison on several kinds of users."""
 
 
-def grid(columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row."""
+def grid(columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row, each of so many inches."""
     from matplotlib.figure import Figure  # slow to load
 
-    figure = Figure(figsize=(max(3.3 * columns + 2.2, 6.5), 2.9 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels:
         axes.grid(color="0.9", linewidth=0.6)
@@ -88,7 +88,7 @@ def colour_of(label: str, axes: Axes) -> str:
     return look_of(label, axes)[0]
 
 
-def band(axes: Axes, steps: NDArray[np.int64], values: Values, label: str, look: Look | None = None) -> None:
+def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None) -> None:
     """The mean of ``(units, steps)`` values with its interval."""
     colour, dashes = look_of(label, axes) if look is None else look
     axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)

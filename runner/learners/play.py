@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from ...agents.learner import Actions, Learner
-from ...envs import REWARDS, CascadeMDP, ClickVectorEnv, RecordVectorRegret
+from ...envs import REWARDS, CascadeMDP, ClickEnv, ClickVectorEnv, RecordVectorRegret
 from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.history import HistoryVectorObservation
 from ...envs.wrappers.item_choices import ItemChoices
@@ -25,6 +25,7 @@ from ...envs.wrappers.regret import Meter
 from ..loop import OnChunk, playable
 from ..metrics import Metrics
 from .family import FamilyVectorEnv, family
+from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
@@ -50,8 +51,9 @@ def play_learner(
     """Let a learner play up to the meter's horizon; the environment has been reset.
 
     It plays on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
-    generator. The sessions are counted in the order of the steps, and in a step in the order of the streams; the last step
-    may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted. A learner that was trained before
+    generator; or, where clicks come late, from bots, or on items that come and go, the sessions of the environment itself in
+    turn (`InTurn`). The sessions are counted in the order of the steps, and in a step in the order of the streams; the last
+    step may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted. A learner that was trained before
     (`train`) plays one stream, with frozen weights.
 
     Args:
@@ -67,29 +69,12 @@ def play_learner(
         ValueError: the environment has wrappers or a step of its own, or its users change with time.
     """
     click_env = playable(agent, env)
-    task = click_env.task
-    remembers = isinstance(task.model, CascadeMDP)
-    if remembers:
-        agent.discount = task.model.discount
-    recorded = RecordVectorRegret(
-        ClickVectorEnv(
-            task.model,
-            agent.n_envs if agent.training is None else 1,
-            REWARDS[task.code],
-            task.cutoff,
-            reference=None if remembers else task.optimal_ranking,
-            autoreset_mode=AutoresetMode.SAME_STEP,
-        )
-    )
-    recorded.meter = meter
-    contexts = metrics.contexts(click_env)
-
-    def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
-        metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
-
-    recorded.on_session = on_session if metrics.summed else None
-    envs = _streams(agent, recorded)
-    envs.seed(int(click_env.np_random.integers(2**31)))
+    n_envs = agent.n_envs if agent.training is None else 1
+    if click_env.axes is None:
+        envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
+        envs.seed(int(click_env.np_random.integers(2**31)))
+    else:
+        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics))
     reported = 0
 
     def on_step() -> bool:
@@ -107,6 +92,32 @@ def play_learner(
         observations = envs.reset()
         while on_step():
             observations, *_ = envs.step(agent.act(observations))
+
+
+def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, metrics: Metrics) -> RecordVectorRegret:
+    """Streams of an environment's users, each with generators of its own, and the meter that counts them."""
+    task = click_env.task
+    remembers = isinstance(task.model, CascadeMDP)
+    if remembers:
+        agent.discount = task.model.discount
+    recorded = RecordVectorRegret(
+        ClickVectorEnv(
+            task.model,
+            n_envs,
+            REWARDS[task.code],
+            task.cutoff,
+            reference=None if remembers else task.optimal_ranking,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
+    )
+    recorded.meter = meter
+    contexts = metrics.contexts(click_env)
+
+    def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
+        metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
+
+    recorded.on_session = on_session if metrics.summed else None
+    return recorded
 
 
 def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:

@@ -78,7 +78,7 @@ def write_report(
     if out is None and not formats and not pdf and not os.access(folder, os.W_OK):
         return
     files = _write(target, results, theory, formats, log, pdf)
-    say(console, f"Results in {target}: {', '.join([*files, *([TABLE] if out is None else [])])}")
+    say(console, f"Results in {target}: {', '.join([*files, *[TABLE] * (out is None)])}")
 
 
 def _write(

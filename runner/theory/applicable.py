@@ -62,7 +62,7 @@ def applicable_bounds(
 
     Example:
         >>> from clickgym.runner.make import make_env
-        >>> agents = {"BatchRank": "BatchRank", "mine": "TopRank"}
+        >>> agents = {"BatchRank": "BatchRank", "mine": "GRAB"}
         >>> curves, missing = applicable_bounds(make_env("CMRank-v0"), agents, [1000, 100_000])
         >>> [(curve.words, f"{curve.values[-1]:.2g}") for curve in curves]
         [('lower bound', '61'), ('upper bound of BatchRank', '8.5e+08')]

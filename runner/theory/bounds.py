@@ -10,6 +10,8 @@ Every bound is a function ``bound(model, steps, **hyperparameters)`` of a click 
   range, at a horizon that is too short. A click model or a reward outside the theorem is refused.
 - Lower bounds are asymptotic: ``c · log n`` where the theorem says ``lim inf R(n) / log n ≥ c``. Compare slopes, not values.
 
+Not here are bounds whose constants we have not checked: those of PBM-PIE, GRAB, UniRank and GLR-Cascade.
+
 Notation as in the package: L items, K positions, α attraction, here sorted so that α_1 ≥ … ≥ α_L, χ examination.
 """
 
@@ -25,12 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...agents.cascade_nonstationary import discounted_gamma, window_length
 from ...agents.kernels import kl
-from ...core.checks import check_at_least
+from ...agents.top_rank import C
+from ...core.checks import check_at_least, check_between
 from ...envs.cascade import CascadeModel
 from ...envs.click_env import ClickEnv
 from ...envs.click_model import ClickModel
+from ...envs.contextual.model import LinearModel
 from ...envs.position_based import PositionBasedModel
 from ...envs.spaces import check_ranking
+from ...envs.user_browsing import UserBrowsingModel
+from ...envs.users import Users
 from ..metrics import wrong_pairs
 from .assumptions import check_assumptions
 
@@ -41,14 +47,17 @@ __all__ = [
     "bubble_rank_upper",
     "cascade_ducb_upper",
     "cascade_lower",
+    "cascade_switching_lower",
     "cascade_swucb_upper",
     "pbm_lower",
     "pbm_ucb_upper",
+    "top_rank_upper",
+    "ubm_linucb_upper",
 ]
 
 CASCADE_REWARDS = ("clicks", "any_click")  # there is at most one click
 
-Problem = ClickModel | gym.Env[Any, Any]
+Problem = ClickModel | LinearModel | gym.Env[Any, Any]
 Values = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., NDArray[np.float64]])
 
@@ -134,6 +143,53 @@ def cascade_lower(model: Problem, steps: ArrayLike) -> Values:
     return math.prod(1.0 - attraction[: n_positions - 1]) * cost * np.log(_horizons(steps))
 
 
+@_bound("Li and de Rijke 2019, Theorem 3", "lower", ("PiecewiseStationaryModel of CM",), remark="of the worst changes")
+def cascade_switching_lower(model: Problem, steps: ArrayLike) -> Values:
+    """Cascading bandits whose users change twice: ``L Δ (1-p)^{K-1} sqrt(2n / (3 KL(p-Δ, p)))``.
+
+    ⚠ The paper states it for any learning algorithm on these users. It cannot hold so: once the changes are over, a consistent
+    agent loses ``O(log n)``. Its proof takes the times ``sqrt(2n / (3 KL))`` from Garivier and Moulines (2011), where they are
+    about the worst moments of change for the agent at hand. So read it as the order that no agent can beat for all changes; on
+    given users agents may have less.
+
+    Args:
+        model: a `PiecewiseStationaryModel` of `CascadeModel` with L = 2K items and two changes, in which always K items attract
+            with p and the others with p - Δ; or its environment with the reward ``"clicks"`` or ``"any_click"``.
+        steps: horizons, a number or an array of any shape.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on other users or another reward, or a step below 1.
+
+    Source: Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the non-stationary cascade model*, IJCAI
+    2019, Theorem 3.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel, PiecewiseStationaryModel
+        >>> epochs = [CascadeModel(attraction, n_positions=1) for attraction in ([0.5, 0.2], [0.2, 0.5], [0.5, 0.2])]
+        >>> float(cascade_switching_lower(PiecewiseStationaryModel(epochs, [0, 100, 200]), 1000).round(2))
+        35.29
+    """
+    what = "the lower bound of changing cascades"
+    problem = _problem(model, what, CASCADE_REWARDS)
+    attractions = np.array([_cascade(epoch, what).attraction for epoch in problem.epochs])
+    n_positions, n_items = problem.n_positions, problem.n_items
+    values = np.unique(attractions)
+    if len(attractions) != 3 or n_items != 2 * n_positions or len(values) != 2:
+        raise ValueError(
+            f"{what} is about L = 2K items of two attractions and two changes; got L = {n_items}, K = {n_positions}, "
+            f"{len(values)} attractions and {len(attractions) - 1} changes"
+        )
+    worse, p = values
+    n_best = (attractions == p).sum(axis=1)
+    if (n_best != n_positions).any():
+        raise ValueError(f"{what} is about K = {n_positions} best items in every epoch, but there are {n_best.tolist()}")
+    rate = n_items * (p - worse) * (1 - p) ** (n_positions - 1)
+    return rate * np.sqrt(2 * _horizons(steps) * _ratio(1.0, 3 * kl(worse, p)))
+
+
 @_bound("Lagrée et al. 2016, Theorem 6", "lower", ("PBM",), remark="asymptotic")
 def pbm_lower(model: Problem, steps: ArrayLike) -> Values:
     """The least regret of any uniformly efficient agent that knows χ in a position-based model, to first order in log n.
@@ -214,6 +270,57 @@ def batch_rank_upper(model: Problem, steps: ArrayLike) -> Values:
     rate = _ratio(192.0 * n_positions**3 * n_items, (1.0 - attraction[0]) * gap)
     bound = _times(rate, np.log(horizons)) + 4 * n_positions * n_items * (3 * math.e + n_positions)
     return np.where(horizons < 5, np.inf, bound)
+
+
+@_bound("Lattimore et al. 2018, Theorem 1", "upper", LEARNABLE, agents=("TopRank",))
+def top_rank_upper(model: Problem, steps: ArrayLike, *, delta: float | None = None) -> Values:
+    """TopRank: ``δ n K L² + Σ_j Σ_{i < j, i ≤ K} (1 + 6 (α_i + α_j) / (α_i - α_j) · log(c sqrt(n) / δ))``.
+
+    ``c`` is the agent's constant. With the default of δ the first term is K L². Infinite where two items tie of which one
+    belongs on the list, and below n = 2, where the default of δ is no probability.
+
+    - ⚠ The theorem assumes of click probabilities what the paper shows for the CM and for a PBM whose χ does not increase (its
+      assumptions 1 to 4). It is taken for these two only.
+    - The constant 6 is safe. Of the sessions in which exactly one of a pair of one block is clicked, each drifts by at least
+      ``(α_i - α_j) / (α_i + α_j)``; so the pair is decided when the drift exceeds twice the agent's threshold, and costs no
+      more than that threshold, then ``4 (α_i + α_j) / (α_i - α_j) · log(c sqrt(n) / δ)``, but with probability δ L² at most.
+    - It is loose: with yandex-9982 (CM) it is above the regret of random lists for 6·10⁴ sessions, and after 10⁵ it is 36 times
+      the regret of TopRank.
+
+    Args:
+        model: a `CascadeModel` or a `PositionBasedModel` whose χ does not increase, or an environment of either with the reward
+            ``"clicks"``.
+        steps: horizons, a number or an array of any shape.
+        delta: δ in ``(0, 1)``; None takes the agent's default, 1/n.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a cutoff, examination that increases, a bad delta, or a step below 1.
+
+    Source: Lattimore, Kveton, Li, Szepesvári, *TopRank: a practical algorithm for online stochastic ranking*, NeurIPS 2018,
+    Theorem 1.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel
+        >>> model = CascadeModel([0.5, 0.25], n_positions=1)  # 4 + 1 + 6 · 3 log(c sqrt(n) n)
+        >>> float(top_rank_upper(model, 100).round(1))
+        151.1
+    """
+    what = "TopRank's regret bound"
+    problem = _problem(model, what)
+    if not isinstance(problem, CascadeModel | PositionBasedModel):
+        raise ValueError(f"{what} is about a CascadeModel or a PositionBasedModel; got {problem}")
+    _check_learnable(problem, "", what)
+    horizons = _horizons(steps)
+    delta = 0.0 if delta is None else check_between("delta", delta, 0, 1)
+    failure = np.where(horizons > 1, 1.0 / horizons, np.nan) if delta == 0 else np.full_like(horizons, delta)
+    n_positions, n_items, attraction = problem.n_positions, problem.n_items, _sorted(problem.attraction)
+    pairs = [(better, worse) for j, worse in enumerate(attraction) for better in attraction[: min(n_positions, j)]]
+    rate = 6.0 * sum(_ratio(better + worse, better - worse) for better, worse in pairs)
+    bound = failure * horizons * n_positions * n_items**2 + len(pairs) + _times(rate, np.log(C * np.sqrt(horizons) / failure))
+    return np.where(np.isnan(failure), np.inf, bound)
 
 
 @_bound("Li et al. 2019, Theorem 1", "upper", LEARNABLE, agents=("BubbleRank",))
@@ -410,13 +517,72 @@ def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> 
     return _times(16.0 * (1.0 + epsilon) * spread * difficulty, np.log(_horizons(steps)))
 
 
+@_bound("He et al. 2020, Theorem 3", "upper", ("LinearModel of UBM",), agents=("UBMLinUCB",))
+def ubm_linucb_upper(model: Problem, steps: ArrayLike, *, alpha: float | None = None, ridge: float | None = None) -> Values:
+    """UBM-LinUCB: ``2 α sqrt(2 n K d ln(1 + φ'n/(λd))) + 1``, ``φ' = Σ_k w_{k,k-1}²``.
+
+    α is the agent's at session n, ``sqrt(d ln(1 + φ'n/(dλ)) + 2 ln(nK)) + sqrt(λd)``, or the given one. The theorem asks for as
+    much with ``‖θ*‖²`` in place of the d under the last root: infinite where α is less, λ < φ' or φ' < 1.
+
+    - ⚠ The paper assumes "without loss of generality" that no position is examined less after a click than without one,
+      ``w_{k,k'} ≥ w_{k,0}``, which its proof needs, and that ``w_{k,0}`` does not increase with k. Users of real queries often
+      examine less (``yandex-9982``: 0.31 of the third position after a click on the first, 0.40 without a click), and nothing
+      can be renamed to mend that. Such users are refused.
+    - A session loses at most 1, so that the bound says nothing while it is above n. With d = 10 and K = 6 it is up to about
+      2·10⁶ sessions.
+
+    Args:
+        model: a `LinearModel` of a `UserBrowsingModel`, or its environment with the reward ``"any_click"``.
+        steps: horizons, a number or an array of any shape.
+        alpha: the agent's, α ≥ 0; None takes the theory's.
+        ridge: λ; None takes ``max(1, φ')``.
+
+    Returns:
+        The bound at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on other users or another reward, examination as above, or a step below 1.
+
+    Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online mobile recommendation*,
+    RecSys 2020, Theorem 3.
+
+    Example:
+        >>> from clickgym.envs import LinearModel, UserBrowsingModel
+        >>> users = UserBrowsingModel([0, 0], [[1.0]])
+        >>> float(ubm_linucb_upper(LinearModel(users, theta=[0.5], items=[[1.0], [0.2]]), 1).round(2))
+        5.32
+    """
+    what = "UBM-LinUCB's regret bound"
+    problem = _users(model, what, ("any_click",))
+    if not isinstance(problem, LinearModel) or not isinstance(problem.base, UserBrowsingModel):
+        raise ValueError(f"{what} is about a LinearModel of a UserBrowsingModel; got {problem}")
+    examination, horizons = problem.base.examination, _horizons(steps)
+    _check_browsing(examination, what)
+    n_positions, d = problem.n_positions, problem.n_features
+    phi = float((np.diagonal(examination) ** 2).sum())
+    ridge = max(1.0, phi) if ridge is None else check_at_least("ridge", ridge, 0, strictly=True)
+    growth = d * np.log(1 + phi * horizons / (d * ridge))
+    spread = np.sqrt(growth + 2 * np.log(horizons * n_positions))
+    least = spread + math.sqrt(ridge * float(problem.theta @ problem.theta))
+    width = spread + math.sqrt(ridge * d) if alpha is None else check_at_least("alpha", alpha, 0)
+    bound = 2 * width * np.sqrt(2 * horizons * n_positions * growth) + 1
+    return np.where((width >= least) & (ridge >= phi >= 1), bound, np.inf)
+
+
 # ------------------------------------------------------------------------------------------------------ shared workings
 
 
 def _problem(model: Problem, what: str, rewards: tuple[str, ...] = ("clicks",)) -> ClickModel:
     """The click model, of an environment too if its regret is the one that theorems are about."""
+    users = _users(model, what, rewards)
+    if not isinstance(users, ClickModel):
+        raise ValueError(f"{what} is about a click model; got {users}")
+    return users
+
+
+def _users(model: Problem, what: str, rewards: tuple[str, ...]) -> Users:
     env = getattr(model, "unwrapped", model)
-    if isinstance(env, ClickModel):
+    if isinstance(env, Users):
         return env
     if not isinstance(env, ClickEnv):
         raise TypeError(f"model must be a click model or a clickgym environment, got {type(model).__name__}")
@@ -426,9 +592,24 @@ def _problem(model: Problem, what: str, rewards: tuple[str, ...] = ("clicks",)) 
         raise ValueError(f"{what} counts all {env.model.n_positions} positions, not the first {env.task.cutoff}")
     if env.reference is not None:
         raise ValueError(f"{what} is about regret against the best list, not against a given reference")
-    if not isinstance(env.model, ClickModel):
-        raise ValueError(f"{what} is about a click model; got {env.model}")
     return env.model
+
+
+def _check_browsing(examination: Values, what: str) -> None:
+    """Refuse users who look less at a position after a click than without one, or more at a position than at one above it."""
+    first = examination[:, 0]
+    rising = np.flatnonzero(np.diff(first) > 0)
+    if len(rising):
+        raise ValueError(
+            f"{what} needs examination[k, 0] that does not increase with k, but examination[{rising[0] + 1}, 0] does"
+        )
+    less = np.argwhere(np.tril(examination < first[:, None]))
+    if len(less):
+        k, click = map(int, less[0])
+        raise ValueError(
+            f"{what} needs users who examine no less after a click, but examination[{k}, {click}] is "
+            f"{examination[k, click]:g} and examination[{k}, 0] is {first[k]:g}"
+        )
 
 
 def _cascade(model: ClickModel, what: str) -> CascadeModel:

@@ -200,25 +200,42 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
         progress: of its sessions, if it plays any.
         out: the folder of its results.
     """
-    going_on = progress is not None and progress.started
     kept = "" if progress is None else f"; {progress.kept(out)}"
-    resumed = f"{kept}, and the same command goes on from there" if going_on else ""
+    if progress is not None and progress.started:
+        return _fault_in_mid_run(error, kept)
     match error:
         case SessionError():
             return f"{error}{kept}", FAULT
         case FileError() | WorkerError():
-            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            return f"{error}{resumed}", FAULT if going_on or full else BAD_INPUT
+            return str(error), FAULT if getattr(error, "errno", None) in FULL else BAD_INPUT
         case KeyboardInterrupt():
-            return f"stopped{resumed}" if going_on else None, INTERRUPTED
+            return None, INTERRUPTED
         case ValueError() | KernelError():
             return str(error), BAD_INPUT
-        case TypeError() | OSError() | ImportError():
-            # Once sessions are played it is not the input any more: whoever wrote the agent wants to see where. And where none
-            # are, no word becomes the argument of a class that might not take it.
-            unexpected = isinstance(error, TypeError) if progress is None else going_on
-            return None if unexpected or _is_of_output(error) else (str(error), BAD_INPUT)
+        case TypeError() if progress is None:
+            return None  # no word becomes the argument of a class that might not take it
+        case TypeError() | OSError() | ImportError() if not _is_of_output(error):
+            return str(error), BAD_INPUT
     return None
+
+
+def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
+    """The same once sessions are played: it is not the input any more, and whoever wrote the agent wants to see where."""
+    resumed = f"{kept}, and the same command goes on from there"
+    match error:
+        case SessionError():
+            return f"{error}{kept}", FAULT
+        case FileError() | WorkerError():
+            return f"{error}{resumed}", FAULT
+        case KeyboardInterrupt():
+            return f"stopped{resumed}", INTERRUPTED
+        case ValueError() | KernelError():
+            return str(error), BAD_INPUT
+    return None
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""How the system says that no more can be written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ ANY, ITS, LAST = ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
 TABLE = {
     "Fixed": (ANY, False, True), "Random": (ANY, True, True), "Oracle": (ANY, False, False), "EpsilonGreedy": (ANY, True, True),
     "CascadeUCB1": (ANY, True, True), "CascadeKLUCB": (ANY, True, True), "CascadeTS": (ANY, True, True),
+    "CascadeUCBV": (ANY, True, True), "TSCascade": (ANY, True, True),
     "DCMKLUCB": (ANY, True, True), "PIE": (ANY, False, True), "CascadeDUCB": (ANY, True, True),
     "CascadeSWUCB": (ANY, True, True),
     "GLRCascadeUCB": (ANY, True, True), "GLRCascadeKLUCB": (ANY, True, True), "RankedExp3": (ITS, False, True),
@@ -29,7 +30,8 @@ TABLE = {
     "BubbleRank": (ITS, False, True),
     "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
     "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
-    **{name: (ANY, False, False) for name in CONTEXTUAL_AGENTS if name != "PDGD"}, "PDGD": (ITS, False, False),
+    **dict.fromkeys(CONTEXTUAL_AGENTS, (ANY, False, False)),
+    **dict.fromkeys(("CascadeWOFUL", "RecurRank", "PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
     "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
 }  # fmt: skip
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
@@ -47,8 +49,10 @@ def made(name, seed=0):
     return agent_class(L, K, seed=seed, **arguments)
 
 
-def observed(seed=0):
-    return {"features": np.random.default_rng(seed).random((L, 2)), "state": 0}
+def observed(seed=0, same=False):
+    """What is seen in a session, or of candidates that stay the same, in another order."""
+    features = np.random.default_rng(0 if same else seed).random((L, 2))
+    return {"features": np.roll(features, seed, axis=0) if same else features, "state": 0}
 
 
 def test_the_table_is_that_of_the_specification():
@@ -57,7 +61,8 @@ def test_the_table_is_that_of_the_specification():
 
 @by_name
 def test_clicks_come_late_or_are_refused(name):
-    agent, seen = made(name), [observed(0), observed(1)]
+    agent = made(name)
+    seen = [observed(number, same=getattr(agent, "same_candidates", False)) for number in (0, 1)]
     first = agent.rank(seen[0])
     agent.rank(seen[1])
     late = agent.learns_from != LAST_DISPLAY

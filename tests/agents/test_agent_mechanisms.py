@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -383,8 +384,9 @@ def lockstep(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a,
     return n
 
 
-def sessions_in_agreement(model: ClickModel, n: int, feedback: str, seed: int) -> int:
-    agents = [cls(model.n_items, model.n_positions, feedback=feedback, seed=seed) for cls in (CascadeKLUCB, KLUCBPlain)]
+def sessions_in_agreement(model: ClickModel, n: int, feedback: str, seed: int, corruption: float = 0.0) -> int:
+    given: Any = {"feedback": feedback, "corruption": corruption, "seed": seed}
+    agents = [cls(model.n_items, model.n_positions, **given) for cls in (CascadeKLUCB, KLUCBPlain)]
     a, b = agents
     play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
     k = model.n_positions
@@ -422,6 +424,13 @@ def test_klucb_lists_are_those_of_the_definition(name):
     assert sessions_in_agreement(model, 100_000, feedback, seed=1) == 100_000
 
 
+@pytest.mark.parametrize("corruption", [0.3, 20.0, 1e7])
+@pytest.mark.parametrize("name", ["usual", "PBM", "ties", "tiny", "0 and 1"])
+def test_klucb_lists_with_corruption_are_those_of_the_definition(name, corruption):
+    model, feedback = KLUCB_MODELS[name]
+    assert sessions_in_agreement(model, 20_000, feedback, 1, corruption) == 20_000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(("model", "feedback"), KLUCB_MODELS.values(), ids=KLUCB_MODELS)
@@ -437,8 +446,8 @@ def test_klucb_agrees_on_random_small_models():
         n_positions = int(rng.integers(1, n_items + 1))
         attraction = rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items)
         model = CascadeModel(attraction, n_positions)
-        feedback = ["first_click", "last_click"][seed % 2]
-        assert sessions_in_agreement(model, 1000, feedback, seed) == 1000, (model.to_dict(), seed)
+        feedback, corruption = ["first_click", "last_click"][seed % 2], [0.0, 0.0, 2.0][seed % 3]
+        assert sessions_in_agreement(model, 1000, feedback, seed, corruption) == 1000, (model.to_dict(), seed)
 
 
 def test_klucb_sees_ties_within_rounding_of_one():

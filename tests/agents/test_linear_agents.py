@@ -22,14 +22,20 @@ from clickgym.agents import (
     PBMLinUCB,
     UBMLinUCB,
 )
+from clickgym.agents.linear import _RidgeAgent
 from clickgym.envs import ContextualClickEnv, LinearModel, UserBrowsingModel, load_instance
 
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
 KAPPA = np.array([0.9, 0.7, 0.5, 0.3])
-TOLD = {"UBMLinUCB": {"examination": WEIGHTS}, "PBMLinUCB": {"examination": KAPPA}}
+TOLD = {
+    "UBMLinUCB": {"examination": WEIGHTS},
+    "PBMLinUCB": {"examination": KAPPA},
+    "PBMLinTS": {"examination": KAPPA},
+    "RecurRank": {"horizon": 1000},
+}
 OPTIMISTIC = [name for name in CONTEXTUAL_AGENTS if name.endswith("UCB")]
-REGRESSIONS = [name for name in CONTEXTUAL_AGENTS if name != "PDGD"]
+REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, _RidgeAgent)]
 by_name = pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
 by_regression = pytest.mark.parametrize("name", REGRESSIONS)
 by_optimistic = pytest.mark.parametrize("name", OPTIMISTIC)
@@ -177,12 +183,17 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
     rng = np.random.default_rng(1)
     features = rng.normal(size=(4, 6))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
-    told = {"UBMLinUCB": {"examination": WEIGHTS[:2, :2]}, "PBMLinUCB": {"examination": KAPPA[:2]}}.get(name, {})
+    told = {**TOLD.get(name, {})}
+    if "examination" in told:
+        told["examination"] = told["examination"][(slice(2),) * told["examination"].ndim]
     shown = []
     for seed in range(1200):
         agent = CONTEXTUAL_AGENTS[name](4, 2, n_features=6, seed=seed, **told)
         shown.append(tuple(agent.rank({"features": features}).tolist()))
-    if name == "LinearTS":  # one draw of θ̃ for all: equally likely only on average over features, so over signs of them
+    drawn_for_all = ("LinearTS", "CascadeLinTS", "PBMLinTS", "DBGD", "MGD")
+    if (
+        name in drawn_for_all
+    ):  # one draw for all candidates: equally likely only on average over features, so over signs of them
         assert len(set(shown)) == 12
         return
     assert_sampled_from({(i, j): 1 / 12 for i in range(4) for j in range(4) if i != j}, shown)
@@ -288,6 +299,9 @@ def test_weights_of_examination_pay_where_positions_matter():
         ("ContextualCMRank-v0", "CMLinUCB"),
         ("ContextualDCMRank-v0", "DCMLinUCB"),
         ("ContextualCMRank-v0", "LinearTS"),
+        ("ContextualCMRank-v0", "CascadeLinTS"),
+        ("ContextualCMRank-v0", "CascadeWOFUL"),
+        ("ContextualPBMRank-v0", "PBMLinTS"),
         ("ContextualCMRank-v0", "LinearEpsilonGreedy"),
     ],
 )
@@ -344,6 +358,18 @@ def test_the_docstring_documents_every_argument(name):
 WRONG = [
     ("PDGD", {"learning_rate": 0.0}, "learning_rate is 0.0; expected a finite number > 0"),
     ("PDGD", {"learning_rate": "fast"}, "learning_rate is 'fast'; expected a finite number > 0"),
+    ("PairRank", {"alpha": -0.1}, "alpha is -0.1; expected a finite number >= 0"),
+    ("PairRank", {"l2": 0.0}, "l2 is 0.0; expected a finite number >= 1e-06"),
+    ("PairRank", {"loss": "total"}, "unknown loss 'total'"),
+    ("PairRank", {"disjoint": "yes"}, "disjoint is 'yes'; expected True or False"),
+    ("PairRank", {"inside": "mean"}, "unknown inside 'mean'"),
+    ("PairRank", {"growth": -1}, "growth is -1; expected a finite number >= 0"),
+    ("DBGD", {"unit": 0}, "unit is 0; expected a finite number > 0"),
+    ("DBGD", {"decay": 0.0}, r"decay is 0.0; expected a number in \(0, 1\]"),
+    ("MGD", {"leaving": "balanced"}, "unknown leaving 'balanced'"),
+    ("MGD", {"n_candidates": 0}, "n_candidates is 0; expected a positive integer"),
+    ("MGD", {"tau": 51}, r"tau is 51; expected a number in \(0, 50\]"),
+    ("COLTR", {"variance_weight": -1.0}, "variance_weight is -1.0; expected a finite number >= 0"),
     ("UBMLinUCB", {"examination": WEIGHTS[:2, :2]}, r"examination has shape \(2, 2\); expected \(4, 4\)"),
     ("UBMLinUCB", {"examination": WEIGHTS + 0.5}, r"examination\[0, 0\] is 1.4; expected a probability"),
     ("UBMLinUCB", {"examination": KAPPA}, r"examination has shape \(4,\); expected \(4, 4\)"),

@@ -29,6 +29,7 @@ from clickgym.envs import (
     ScoresVectorAction,
     load_instance,
 )
+from clickgym.envs.arrival import Arrival
 
 K, L = 3, 6
 ORDER = ("arrival", "bots", "churn", "available")
@@ -145,6 +146,14 @@ def test_a_geometric_delay_has_the_mean_that_was_asked_for_and_may_be_none():
     assert len(delays) == n
     assert abs(np.mean(delays) - m) < 5 * math.sqrt(m * (1 + m) / n)
     assert abs(np.mean(np.array(delays) == 0) - 1 / (1 + m)) < 5 * math.sqrt(3 / 16 / n)
+
+
+def test_so_many_displays_may_be_open_by_default():
+    assert Arrival("delay:geometric:500").state(1, 10).due.shape == (1, 1_000_000)
+    assert Arrival("delay:geometric:500").state(4, 10).due.shape == (4, 250_000)
+    assert Arrival("delay:geometric:500").state(1, 10, n_features=50 * 20).due.shape == (1, 62_500)
+    assert 62_500 * 50 * 20 * np.float64().nbytes == 500e6
+    assert Arrival("batch:99").state(1, 10, n_features=50 * 20).due.shape == (1, 99)
 
 
 def test_beyond_the_most_that_may_be_open_the_oldest_is_given_up():

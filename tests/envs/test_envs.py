@@ -96,9 +96,9 @@ def test_a_step_is_one_session_of_the_model_and_info_is_exact(env_id, reward, cu
     assert info.keys() == {"optimal_ranking", "optimal_reward"}
     assert model.expected_reward(info["optimal_ranking"], reward, cutoff) == optimum == info["optimal_reward"]
     env.action_space.seed(3)
+    twin = copy.deepcopy(env.unwrapped.np_random)
     for _ in range(200):
         action = env.action_space.sample()
-        twin = copy.deepcopy(env.unwrapped.np_random)
         expected_clicks, examined = np.empty((2, K), np.int8)
         left = model.sample_kernel(model.parameters, action, twin.random(K), expected_clicks, examined)
         clicks, paid, terminated, truncated, info = env.step(action)

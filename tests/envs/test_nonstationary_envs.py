@@ -365,6 +365,12 @@ def test_random_walk_is_reflected_at_0_and_1():
     assert 0 <= far.min() <= far.max() <= 1
 
 
+def test_two_changes_exchange_the_halves():
+    better, worse = [0.75, 0.75], [0.5, 0.5]
+    epochs = attractions("li2019-two-changes:n_positions=2,attraction=0.75,gap=0.25,length=9")
+    np.testing.assert_array_equal(epochs, [better + worse, worse + better, better + worse])
+
+
 @pytest.mark.parametrize("family", ["abrupt", "random-walk", "li2019-switching"])
 def test_families_come_from_their_seed(family):
     small = f"{family}:n_epochs=6,length=3,n_positions=3,seed="
@@ -389,6 +395,9 @@ def test_families_come_from_their_seed(family):
         ("li2019-switching:n_positions=0", "n_positions"),
         ("li2019-switching:query=yandex-1", "unknown instance"),
         ("li2019-switching:query=abrupt", "."),
+        ("li2019-two-changes:n_positions=0", "n_positions"),
+        ("li2019-two-changes:gap=0.6", "gap is 0.6; expected at most attraction = 0.5"),
+        ("li2019-two-changes:attraction=1.2", "attraction is 1.2"),
     ],
 )
 def test_a_bad_family_is_refused(name, message):

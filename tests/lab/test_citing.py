@@ -93,7 +93,7 @@ def test_a_source_that_refers_to_another_has_its_papers():
 
 def test_cascade_ts_names_those_who_draw_from_beta():
     assert [paper.key for paper in cited(AGENTS["CascadeTS"])] == ["cts", "cascadingts"]
-    assert "It is not TS-Cascade (Cheung, Tan, Zhong" in AGENTS["CascadeTS"].__doc__
+    assert [paper.key for paper in cited(AGENTS["TSCascade"])] == ["tscascade", "cascadingts"]
 
 
 @pytest.mark.parametrize(

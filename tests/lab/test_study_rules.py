@@ -66,10 +66,15 @@ SIZES = {
     "bubble-fig3-pairs": (3, 1, 5_000_000, 1, 100),
     "bubble-fig3-chi": (1, 1, 1_000_000, 10, 1),
     "nonstat-fig1": (1, 5, 100_000, 10, 100),
+    "nonstat-fig2": (1, 5, 100_000, 10, 20),
+    "nonstat-bound": (1, 5, 300_000, 20, 1),
     "pbm-small": (1, 7, 1_000_000, 100, 1),
     "pbm-realistic": (1, 7, 1_000_000, 100, 1),
+    "pbm-queries": (1, 7, 1_000_000, 8, 8),
     "ubm-fig2": (4, 25, 5_000, 10, 3),
     "ubm-table1": (4, 25, 100_000, 10, 3),
+    "ubm-fig3": (1, 1, 10_000, 4, 16),
+    "ubm-bound": (1, 2, 100_000, 10, 3),
     "why-ubm-linear": (1, 5, 30_000, 8, 4),
     "why-ubm-once": (1, 2, 30_000, 8, 4),
     "why-ubm-labels": (1, 2, 30_000, 8, 4),
@@ -479,6 +484,37 @@ def test_who_converges_again_has_half_the_regret_in_the_last_fifth_of_an_epoch(e
     evidence = nonstat(CascadeDUCB=piecewise(*(rate for each in rates for rate in each)))
     found = verdicts("nonstat-fig1", evidence, "detects the changes")
     assert list(found.values()) == [expected, "no"]
+
+
+def single(**values):
+    return {"nonstat-fig2": curves(*(
+        rows(li2019_cascade.CHANGING, agent, value, instances=(query,))
+        for agent in li2019_cascade.SINGLE
+        for query, value in zip(("one", "two"), values.get(agent, [piecewise(1.0)] * 2), strict=True)
+    ))}  # fmt: skip
+
+
+def test_what_is_said_of_single_queries_must_hold_on_each():
+    learns, stubborn = piecewise(1, 1, 1, 1, 0.1), piecewise(2.0)
+    evidence = single(CascadeDUCB=[learns, learns], CascadeSWUCB=[learns, piecewise(1.0)], BubbleRank=[stubborn, learns])
+    found = verdicts("nonstat-fig2", evidence)
+    assert found["The regret of CascadeDUCB is sublinear on single queries"] == "yes"
+    assert found["The regret of CascadeSWUCB is sublinear on single queries"] == "no"
+    assert found["The regret of RankedExp3 is linear on single queries"] == "yes"
+    assert found["The regret of BubbleRank is linear on single queries"] == "no"
+    less = [verdict for text, verdict in found.items() if text.endswith("on every query (ours)")]
+    assert less == ["no", "no"], "on the second query BubbleRank has as much"
+
+
+@pytest.mark.parametrize(("times", "above", "within"), [(0.9, "no", "yes"), (1.1, "yes", "yes"), (3.6, "yes", "no")])
+def test_regret_is_compared_with_the_bound_of_two_changes(times, above, within):
+    frames = [rows(li2019_cascade.CHANGING, agent, lambda n: times * 2 * np.sqrt(n)) for agent in li2019_cascade.BOUNDED]
+    evidence = {"nonstat-bound": curves(*(frame.with_columns(lower_bound=2.0) for frame in frames))}
+    found = verdicts("nonstat-bound", evidence)
+    assert found["No agent has less regret than the lower bound"] == above
+    sliding = next(text for text in found if "CascadeSWUCB" in text)  # sqrt(ln 100,000) is 3.39
+    assert found[sliding] == within
+    assert next(verdict for text, verdict in found.items() if "GLR" in text) == {"yes": "no", "no": "yes"}[above]
 
 
 @pytest.mark.parametrize(("later", "expected"), [(1.5, "no"), (2.5, "yes"), (7.5, "yes"), (8.5, "no")])

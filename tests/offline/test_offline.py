@@ -32,6 +32,7 @@ from clickgym.offline import (
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
+    convert_kdd_pbm,
     convert_yandex60,
     read_tidy,
     read_yandex_relevance,
@@ -504,6 +505,43 @@ def test_conversion_names_the_faulty_query(tmp_path):
         convert_yandex60(path)
     with pytest.raises(ValueError, match="not the file of the 60 queries"):
         convert_yandex60(tmp_path / "absent.json")
+
+
+ADS = {"19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]}, "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]}}
+
+
+def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch):
+    (tmp_path / "ads.json").write_text(json.dumps(ADS))
+    first, second = convert_kdd_pbm(tmp_path / "ads.json")
+    assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
+    assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
+    example = Path(__file__).resolve().parents[2] / "examples" / "convert_kdd_pbm.py"
+    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
+    runpy.run_path(str(example), run_name="__main__")
+    assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([1, 2], "ads.json is not the file of the advertising queries"),
+        ({"7": {"thetas": [0.1, 0.2]}}, "ads.json, query 7: no 'kappas'"),
+        ({"7": {"thetas": [0.1, 1.2], "kappas": [1.0]}}, r"ads.json, query 7: attraction\[1\] is 1.2"),
+        ({"7": 3}, "ads.json, query 7: "),
+    ],
+)
+def test_the_faulty_advertising_query_is_named(tmp_path, content, message):
+    (tmp_path / "ads.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        convert_kdd_pbm(tmp_path / "ads.json")
+
+
+def test_published_advertising_queries_are_read(data_folder):
+    path = data_folder / "kdd_pbm.json"
+    if not path.is_file():
+        pytest.skip(f"no parameters of the advertising queries: {path} is absent")
+    sizes = {(len(instance.models["PBM"].attraction), instance.n_positions) for instance in convert_kdd_pbm(path)}
+    assert sizes == {(n_items, 3) for n_items in (5, 6, 8, 11)}
 
 
 def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(data_folder):

@@ -903,3 +903,9 @@ def test_open_bandit_features(tmp_path):
         items.write_text(wrong)
         with pytest.raises(ValueError, match=message):
             read_open_bandit(path, items)
+
+
+def test_a_carriage_return_within_the_header_is_refused(tmp_path):
+    (tmp_path / "log.csv").write_bytes(b"session,q\rery,position,item,clicked\n0,q,1,a,0\n")
+    with pytest.raises(ValueError, match=r"log\.csv, line 1: .* carriage return"):
+        read_tidy(tmp_path / "log.csv")

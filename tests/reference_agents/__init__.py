@@ -39,6 +39,7 @@ from .draws import (
     RankedExp3Reference,
     RankedKLUCBReference,
     RankedUCB1Reference,
+    TSCascadeReference,
 )
 from .graded_users import GRADED_USERS
 from .indices import (
@@ -49,12 +50,22 @@ from .indices import (
     PBMPIEReference,
     PBMUCBReference,
     PIEReference,
+    UCBVReference,
     WindowReference,
     doubled,
 )
-from .linear import LinearGreedyReference, LinearTSReference, LinUCBReference
+from .linear import (
+    CascadeLinTSReference,
+    CascadeWOFULReference,
+    LinearGreedyReference,
+    LinearTSReference,
+    LinUCBReference,
+    PBMLinTSReference,
+)
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
+from .rankers import COLTRReference, DuelingReference, PairRankReference
+from .recur_rank import RecurRankReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
@@ -65,8 +76,10 @@ __all__ = [
     "REFERENCES",
     "BatchRankReference",
     "BubbleRankReference",
+    "COLTRReference",
     "CascadeReference",
     "DiscountedReference",
+    "DuelingReference",
     "GLRReference",
     "GRABReference",
     "GreedyReference",
@@ -75,9 +88,12 @@ __all__ = [
     "PBMHBReference",
     "PBMUCBReference",
     "PDGDReference",
+    "PairRankReference",
     "Reference",
     "SGRABReference",
+    "TSCascadeReference",
     "TopRankReference",
+    "UCBVReference",
     "UniRankReference",
     "WindowReference",
     "bernoulli_kl",
@@ -173,9 +189,11 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "Oracle": Told,
     "Random": Reference,
     "EpsilonGreedy": GreedyReference,
-    "CascadeUCB1": lambda L, K, feedback: CascadeReference(L, K, "UCB1", feedback),
-    "CascadeKLUCB": lambda L, K, feedback, c: CascadeReference(L, K, "KL", feedback, c),
+    "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
+    "CascadeKLUCB": lambda L, K, **given: CascadeReference(L, K, "KL", **given),
+    "CascadeUCBV": UCBVReference,
     "CascadeTS": CascadeTSReference,
+    "TSCascade": TSCascadeReference,
     "DCMKLUCB": DCMReference,
     "PIE": PIEReference,
     "RankedExp3": RankedExp3Reference,
@@ -204,18 +222,28 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMLinUCB": _lin_ucb(),
     "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
+    "CascadeLinTS": CascadeLinTSReference,
+    "CascadeWOFUL": CascadeWOFULReference,
+    "PBMLinTS": PBMLinTSReference,
+    "RecurRank": RecurRankReference,
     "PDGD": PDGDReference,
+    "PairRank": PairRankReference,
+    "DBGD": DuelingReference,
+    "MGD": DuelingReference,
+    "COLTR": COLTRReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
 
 
 def plain(state: Any) -> dict[str, Any]:
-    """A state as lists, comparable with ==; of the tables of leaders, whose size is a matter of memory, what is filled."""
+    """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what is filled."""
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
         filled = arrays["n_leaders"][0]
         del arrays["slots"]
         arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
+    if "n_pairs" in arrays:
+        arrays["pairs"] = arrays["pairs"][: arrays["n_pairs"][0]]
     return arrays
 
 

@@ -33,6 +33,49 @@ class CascadeTSReference(Sampled, CascadeReference):
         super().__init__(n_items, n_positions, "Beta", feedback)
 
 
+class TSCascadeReference(Sampled, CascadeReference):
+    """TS-Cascade: one Z for all items; the keyword arguments are readings that it is not."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        feedback: str,
+        variance_only: bool = False,
+        without_one: bool = False,
+        from_zero: bool = False,
+        unseen_first: bool = False,
+    ) -> None:
+        super().__init__(n_items, n_positions, "Gauss", feedback)
+        self.variance_only, self.without_one, self.unseen_first = variance_only, without_one, unseen_first
+        self.first = 0 if from_zero else 1
+
+    def mean_and_spread(self, item: int) -> tuple[float, float]:
+        n = self.seen[item]
+        mean, m = (self.clicks[item] / n if n else 0.0), max(n, 1) if self.without_one else n + 1
+        log_t = math.log(self.t - 1 + self.first + 1)
+        by_variance = math.sqrt(mean * (1 - mean) * log_t / m)
+        return mean, by_variance if self.variance_only else max(by_variance, log_t / m)
+
+    def z(self, draws: Sequence[float]) -> float:
+        """Of a session, from the item that tells it best."""
+        of_items = [self.mean_and_spread(item) for item in range(self.n_items)]
+        item = max(range(self.n_items), key=lambda item: of_items[item][1])
+        mean, spread = of_items[item]
+        return (draws[item] - mean) / spread if spread > 0 else 0.0
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        draws, of_items = drawn.draws.tolist(), [self.mean_and_spread(item) for item in range(self.n_items)]
+        z = self.z(draws)
+        theta = [mean + z * spread for mean, spread in of_items]
+        if not all(map(is_close, draws, theta)):
+            return False
+        if self.unseen_first:
+            theta = [math.inf if self.seen[item] == 0 else theta[item] for item in range(self.n_items)]
+        best = sorted(theta, reverse=True)[: self.n_positions]
+        return Reference.allows(self, ranking) and all(map(is_close, (theta[item] for item in ranking), best))
+
+
 class PBMTSReference(Sampled, PositionReference):
     """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
 

@@ -66,15 +66,30 @@ class GreedyReference(IndexReference):
 
 
 class CascadeReference(IndexReference):
-    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
+    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1; with C corrupted sessions an index grows by C / N.
 
-    def __init__(self, n_items: int, n_positions: int, kind: str, feedback: str, c: float = 3.0) -> None:
+    ``corrupt`` makes another index of one without corruption, C and N: readings that the agents are not of.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        kind: str,
+        feedback: str,
+        c: float = 3.0,
+        corruption: float = 0.0,
+        corrupt: Callable[[float, float, float], float] = lambda index, corruption, n: index + corruption / n,
+    ) -> None:
         super().__init__(n_items, n_positions)
-        self.kind, self.feedback, self.c = kind, feedback, c
+        self.kind, self.feedback, self.c, self.corruption, self.corrupt = kind, feedback, c, corruption, corrupt
 
     def index(self, item: int) -> float:
         n = self.seen[item]
-        mean = self.clicks[item] / n
+        return self.corrupt(self.optimistic(self.clicks[item] / n, n), self.corruption, n)
+
+    def optimistic(self, mean: float, n: float) -> float:
+        """The index of n honest observations: what the attraction may be at best."""
         if self.kind == "UCB1":
             return mean + math.sqrt(1.5 * math.log(self.t) / n)
         term = exploration(self.t, self.c)
@@ -85,6 +100,37 @@ class CascadeReference(IndexReference):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "examined": self.seen}
+
+
+class UCBVReference(CascadeReference):
+    """CascadeUCB-V: Vial et al. 2022; ``cut``, ``deviation``, ``swapped`` and ``decadic`` are readings that it is not."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        variance: float,
+        bias: float,
+        feedback: str,
+        corruption: float = 0.0,
+        cut: bool = False,
+        deviation: bool = False,
+        swapped: bool = False,
+        decadic: bool = False,
+        **others: Any,
+    ) -> None:
+        super().__init__(n_items, n_positions, "UCBV", feedback, corruption=corruption, **others)
+        self.variance, self.bias = (bias, variance) if swapped else (variance, bias)
+        self.cut, self.deviation, self.log = cut, deviation, math.log10 if decadic else math.log
+
+    def optimistic(self, mean: float, n: float) -> float:
+        v, log_t = mean * (1 - mean), self.log(self.t)
+        spread = math.sqrt(v) if self.deviation else v
+        index = mean + math.sqrt(self.variance * spread * log_t / n) + self.bias * log_t / n
+        return min(index, 1.0) if self.cut else index
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        return super().allows(ranking) and all(map(is_close, drawn.indices.tolist(), self.indices()))
 
 
 class DCMReference(CascadeReference):

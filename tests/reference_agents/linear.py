@@ -115,3 +115,215 @@ class LinearTSReference(RidgeReference):
 
     def scores(self, drawn: Any) -> np.ndarray:
         return self.features @ self.theta() if self.alpha == 0 else drawn.indices
+
+
+# ------------------------------------------------------------------------------------------------- cascades, and a known PBM
+
+
+class SamplingReference(Reference):
+    """A list is the order of xᵀθ, one θ for all candidates, which the agent has in ``drawn.vector``.
+
+    Subclasses have ``precision``, the matrix whose inverse is the covariance of the draw but for its scale, and ``mean``.
+    """
+
+    precision: np.ndarray
+
+    def __init__(self, n_items: int, n_positions: int, n_features: int) -> None:
+        super().__init__(n_items, n_positions)
+        self.precision, self.features = np.eye(n_features), np.zeros((n_items, n_features))
+        self.whitened = np.zeros(n_features)
+
+    def mean(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def scale(self) -> float:
+        raise NotImplementedError
+
+    def places(self) -> Sequence[int]:
+        """The positions, that of the largest score first."""
+        return range(self.n_positions)
+
+    def is_told(self) -> bool:
+        return bool(np.linalg.cond(self.precision) < WORST)
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.features = np.array(features, np.float64)
+        if not super().allows(ranking):
+            return False
+        scores = self.features @ drawn.vector
+        slack = TIE + 1e-13 * float(np.abs(self.features).max() * np.abs(drawn.vector).max()) * len(drawn.vector)
+        left = set(range(self.n_items))
+        for place in self.places():
+            if scores[ranking[place]] < max(scores[other] for other in left) - slack:
+                return False
+            left.remove(ranking[place])
+        if not self.is_told():
+            return True
+        away = np.linalg.cholesky(self.precision).T @ (drawn.vector - self.mean())
+        scale = self.scale()
+        self.whitened = away / (scale or 1.0)  # independent standard normals
+        return float(np.abs(away).max()) < 7 * scale + 1e-6
+
+    def mean_agrees(self, state: Any) -> bool:
+        mean = self.mean()
+        slack = 1e-14 * float(np.linalg.cond(self.precision)) + 1e-9
+        return not self.is_told() or np.allclose(state.theta, mean, rtol=0, atol=slack * max(1e-300, float(np.abs(mean).max())))
+
+
+class CascadeLinTSReference(SamplingReference):
+    """CascadeLinTS and, with an inflation, LinTS-Cascade: section 9.3 of the specification.
+
+    Args:
+        all_positions: readings that it is not: all K shown candidates are samples,
+        unscaled: and the mean is M⁻¹B.
+    """
+
+    def __init__(
+        self,
+        *sizes: int,
+        sigma: float,
+        inflation: float | None,
+        feedback: str,
+        all_positions: bool = False,
+        unscaled: bool = False,
+    ) -> None:
+        super().__init__(*sizes)
+        self.sigma, self.inflation, self.feedback = sigma, inflation, feedback
+        self.all_positions, self.unscaled = all_positions, unscaled
+        self.b = np.zeros(sizes[2])
+
+    def mean(self) -> np.ndarray:
+        return np.linalg.solve(self.precision, self.b) * (1.0 if self.unscaled else self.sigma**-2)
+
+    def scale(self) -> float:
+        if self.inflation is None:
+            return 1.0
+        v = 3 * 0.5 * math.sqrt(len(self.b) * math.log(self.t + 1))
+        return self.inflation * v * math.sqrt(self.n_positions)
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for k in range(self.n_positions) if self.all_positions else examined_positions(clicks, self.feedback):
+            x = self.features[ranking[k]]
+            self.precision = self.precision + np.outer(x, x) / self.sigma**2
+            self.b = self.b + clicks[k] * x
+        super().learn(ranking, clicks)
+
+    def agrees(self, state: Any) -> bool:
+        scaled = state.gram / self.sigma**2
+        size = float(np.abs(self.precision).max())
+        alike = np.allclose(scaled, self.precision, rtol=1e-9, atol=1e-12 * size) and np.allclose(state.moment, self.b)
+        return alike and self.mean_agrees(state)
+
+
+class PBMLinTSReference(SamplingReference):
+    """LinTS-PBMRank; ``plain_weight`` (κ in place of κ² in A) and ``page_order`` are readings that it is not."""
+
+    def __init__(
+        self, *sizes: int, examination: Any, scale: float, plain_weight: bool = False, page_order: bool = False
+    ) -> None:
+        super().__init__(*sizes)
+        self.kappa, self.given_scale = np.asarray(examination), scale
+        self.plain_weight, self.page_order = plain_weight, page_order
+        self.b = np.zeros(sizes[2])
+
+    def mean(self) -> np.ndarray:
+        return np.linalg.solve(self.precision, self.b)
+
+    def scale(self) -> float:
+        return self.given_scale
+
+    def places(self) -> Sequence[int]:
+        positions = range(self.n_positions)
+        return positions if self.page_order else sorted(positions, key=lambda k: -self.kappa[k])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        for item, kappa, click in zip(ranking, self.kappa, clicks, strict=True):
+            x = self.features[item]
+            self.precision = self.precision + (kappa if self.plain_weight else kappa**2) * np.outer(x, x)
+            self.b = self.b + kappa * click * x
+        super().learn(ranking, clicks)
+
+    def agrees(self, state: Any) -> bool:
+        size = float(np.abs(self.precision).max())
+        alike = np.allclose(state.gram, self.precision, rtol=1e-9, atol=1e-12 * size) and np.allclose(state.moment, self.b)
+        return alike and self.mean_agrees(state)
+
+
+class CascadeWOFULReference(Reference):
+    """CascadeWOFUL: section 9.3 of the specification, each inverse computed anew.
+
+    Args:
+        unweighted: readings that it is not: ω = 1,
+        after_update: ω by the estimate with this session's clicks in it,
+        all_positions: all K shown candidates are samples of the weighted regression.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        bonus: float,
+        feedback: str,
+        *,
+        unweighted: bool = False,
+        after_update: bool = False,
+        all_positions: bool = False,
+    ) -> None:
+        super().__init__(n_items, n_positions)
+        self.bonus, self.feedback = bonus, feedback
+        self.unweighted, self.after_update, self.all_positions = unweighted, after_update, all_positions
+        self.a, self.b = np.eye(n_features), np.zeros(n_features)
+        self.h, self.g = np.eye(n_features), np.zeros(n_features)
+        self.features = np.zeros((n_items, n_features))
+        self.omega = np.ones(n_positions)
+
+    def click_bound(self, x: np.ndarray) -> float:
+        """U"""
+        d, K, t = len(self.b), self.n_positions, self.t
+        beta = self.bonus * (0.5 * math.sqrt(d * math.log(1 + K * t / d) + 2 * math.log(t * K)) + 1)
+        inverse = np.linalg.inv(self.a)
+        return float(np.clip(x @ inverse @ self.b + beta * math.sqrt(max(x @ inverse @ x, 0)), 0, 1))
+
+    def weights(self, ranking: Sequence[int]) -> np.ndarray:
+        bounds = [self.click_bound(self.features[item]) for item in ranking]
+        return np.ones(self.n_positions) if self.unweighted else 1 / np.maximum(bounds, 1 / self.n_positions)
+
+    def is_told(self) -> bool:
+        return bool(max(np.linalg.cond(self.a), np.linalg.cond(self.h)) < WORST)
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.features = np.array(features, np.float64)
+        if not super().allows(ranking):
+            return False
+        self.omega = self.weights(ranking) if self.is_told() else np.array(drawn.omega)
+        if not self.is_told():
+            return True
+        d, K, t = len(self.b), self.n_positions, self.t
+        beta = self.bonus * (math.sqrt(d * math.log(1 + K**2 * t / d) + 2 * math.log(t * K)) + 1)
+        inverse = np.linalg.inv(self.h)
+        spread = np.sqrt(np.maximum(np.einsum("ai,ij,aj->a", self.features, inverse, self.features), 0))
+        index = self.features @ inverse @ self.g + beta * spread
+        slack = TIE + 1e-15 * float(np.linalg.cond(self.h)) * max(1.0, float(np.abs(index).max()))
+        left = set(range(self.n_items))
+        for item in ranking:
+            if index[item] < max(index[other] for other in left) - slack:
+                return False
+            left.remove(item)
+        return self.after_update or np.allclose(drawn.omega, self.omega, rtol=1e-6)
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        examined = examined_positions(clicks, self.feedback)
+        for k in examined:
+            x = self.features[ranking[k]]
+            self.a, self.b = self.a + np.outer(x, x), self.b + clicks[k] * x
+        if self.after_update:
+            self.omega = self.weights(ranking)
+        for k in range(self.n_positions) if self.all_positions else examined:
+            x, omega = self.features[ranking[k]], self.omega[k]
+            self.h, self.g = self.h + omega * np.outer(x, x), self.g + omega * clicks[k] * x
+        super().learn(ranking, clicks)
+
+    def agrees(self, state: Any) -> bool:
+        pairs = ((state.plain_gram, self.a), (state.plain_moment, self.b), (state.gram, self.h), (state.moment, self.g))
+        return all(np.allclose(have, want, rtol=1e-6, atol=1e-9 * float(np.abs(want).max())) for have, want in pairs)

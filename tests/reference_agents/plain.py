@@ -15,7 +15,7 @@ def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
-        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
     rank_by_index(state.indices, state.order, rng, len(ranking))
     for k in range(len(ranking)):
         ranking[k] = state.order[k]

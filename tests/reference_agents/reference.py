@@ -11,7 +11,7 @@ CLOSE = 1e-9  # what rounding may make of equal numbers, relative to them
 
 
 def is_close(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= CLOSE * max(1.0, abs(a), abs(b))
+    return a == b or abs(a - b) <= CLOSE * max(1.0, min(abs(a), abs(b)))
 
 
 def examined_positions(clicks: Sequence[int], feedback: str) -> range:

@@ -24,11 +24,20 @@ CASES = [
     ("PDGD", "ContextualCMRank-v0", {"arrival": "batch:25", "bots": "random:share=0.1"}),
     ("PerState", "CascadeMDPRank-v0", {"bots": "quit:share=0.1"}),
 ]
+RANKERS = [(name, "ContextualCMRank-v0", {"arrival": "delay:geometric:20"}) for name in ("DBGD", "MGD", "COLTR")]
 DELAY = {"arrival": "delay:geometric:20", "bots": "farm:share=0.1"}
+SAME = {"instance": "linear:n_items=8,n_pool=8,n_users=1,n_positions=3"}
+BY_FEATURES = [
+    ("CascadeWOFUL", "ContextualCMRank-v0", LATE),
+    ("CascadeLinTS", "ContextualCMRank-v0", LATE),
+    ("RecurRank", "ContextualPBMRank-v0", {"arrival": "delay:geometric:20:lost=0.1", "bots": "random:share=0.1"} | SAME),
+]
 OTHERS = [(name, *pair) for name in AGENTS for pair in (("CMRank-v0", LATE), ("PBMRank-v0", CHURN), ("DCMRank-v0", DELAY))]
 
 
-@pytest.mark.parametrize(("name", "env_id", "axes"), [*CASES, *slow(*(case for case in OTHERS if case[0] != "Oracle"))])
+@pytest.mark.parametrize(
+    ("name", "env_id", "axes"), [*CASES, *slow(*RANKERS, *BY_FEATURES, *(case for case in OTHERS if case[0] != "Oracle"))]
+)
 def test_both_engines_play_alike(name, env_id, axes):
     results, agents = [], []
     for engine in ("compiled", "python"):
@@ -120,7 +129,6 @@ class Plain(Agent):
         (Plain, {"available": 7}, r"Plain cannot choose among some of the items only \(available=7\)"),
         ("BatchRank", {"available": 7}, r"BatchRank cannot choose among some of the items only"),
         ("Oracle", {"churn": 0.1}, r"Oracle cannot replace an item \(churn=0.1\)"),
-        ("PPO", {"arrival": "batch:10"}, r"PPO cannot face an environment with arrival='batch:10' by name"),
     ],
 )
 def test_who_cannot_is_refused_before_any_work(agent, axes, message):
@@ -152,3 +160,44 @@ def test_a_sweep_refuses_who_cannot_before_it_writes(tmp_path):
     with pytest.raises(UnsuitedError, match="BatchRank cannot choose among some of the items only"):
         clickgym.sweep(["PBMRank-v0:available=7"], ["BatchRank"], 50, 1, out=tmp_path / "out", n_jobs=1)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("axes", [{"available": 6, "churn": 0.02}, {"churn": 0.02, "bots": "farm:share=0.3"}])
+def test_optimal_lists_are_counted_by_the_optimum_of_the_session(axes):
+    """Sessions of real users without regret, in both engines."""
+    counts = []
+    for engine in ("compiled", "python"):
+        env = gym.make("CMRank-v0", instance="uniform:n_items=7,n_positions=2", **axes)
+        result = clickgym.run(
+            "CascadeTS", env, 500, seed=1, engine=engine, checkpoints=range(1, 501), metrics=["optimal_lists"]
+        )
+        counts.append(result.metrics["optimal_lists"])
+        without_regret = np.diff(result.regret, prepend=0) < 1e-12
+        assert 20 < counts[-1][-1] <= without_regret.sum() < 480
+        assert (np.diff(counts[-1], prepend=0) <= without_regret).all()
+        if "bots" not in axes:
+            assert counts[-1][-1] == without_regret.sum()
+    np.testing.assert_array_equal(*counts)
+
+
+def test_features_of_open_displays_have_their_share_of_memory(monkeypatch):
+    """By default as many displays are open as the features of which fit; a display more or fewer would show."""
+    linear = {"instance": "linear:n_items=6,n_positions=3,n_features=4"}
+    room = {"n": 0}
+
+    def played(engine, arrival):
+        monkeypatch.setattr("clickgym.envs.arrival.MAX_BYTES", 8 * 6 * 4 * room["n"] + 1)
+        env = gym.make("ContextualCMRank-v0", arrival=arrival, **linear)
+        agent = clickgym.make_agent("C2UCB", env, seed=1)
+        result = clickgym.run(agent, env, 200, seed=2, engine=engine, checkpoints=range(1, 201))
+        return env.unwrapped.axes.arrival_state.dropped[0], result.regret.tolist()
+
+    room["n"] = 10**6
+    given = {n: played("compiled", f"delay:geometric:20:max_open={n}") for n in (11, 12, 13)}
+    assert given[11][0] > given[12][0] > given[13][0] > 0
+    room["n"] = 12
+    for engine in ("compiled", "python"):
+        assert played(engine, "delay:geometric:20") == given[12] != given[11]
+        assert played(engine, "delay:12") == (188, played("compiled", "batch:1000")[1])  # 13 would be open: nothing ever comes
+        assert played(engine, "delay:11")[0] == 0
+        assert played(engine, "delay:geometric:20:max_open=13") == given[13]

@@ -33,8 +33,9 @@ FROM_THE_HORIZON = {
 
 
 def env_of(name):
-    contextual, memory = name in CONTEXTUAL_AGENTS, name in STATE_AGENTS
-    return gym.make("ContextualUBMRank-v0" if contextual else "CascadeMDPRank-v0" if memory else "PBMRank-v0")
+    if name in CONTEXTUAL_AGENTS:
+        return gym.make("ContextualUBMRank-v0", instance="linear:n_pool=20,n_users=1")
+    return gym.make("CascadeMDPRank-v0" if name in STATE_AGENTS else "PBMRank-v0")
 
 
 @pytest.mark.parametrize("name", SEARCHED)

@@ -30,11 +30,6 @@ def tune(agent="EpsilonGreedy", **arguments):
     return clickgym.tune(agent, **SMALL | {"n_jobs": 1} | arguments)
 
 
-@pytest.fixture(scope="module")
-def reference():
-    return tune()
-
-
 class Stop(Callback):
     """Stops after so many runs, as Ctrl-C does, or at once, as a kill."""
 
@@ -60,6 +55,23 @@ class Record(Callback):
         self.batches.append((len(trials), sessions))
 
 
+@pytest.fixture(scope="module")
+def recorded():
+    record = Record()
+    return tune(callback=record), len(record.trials)
+
+
+@pytest.fixture(scope="module")
+def reference(recorded):
+    return recorded[0]
+
+
+@pytest.fixture(scope="module")
+def runs(recorded):
+    """How many runs the reference has."""
+    return recorded[1]
+
+
 # ----------------------------------------------------------------------------------------------------------- one result
 
 
@@ -83,14 +95,6 @@ def test_dask_gives_the_same_table(reference):
     distributed = pytest.importorskip("distributed")
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None), joblib.parallel_config(backend="dask"):
         assert tune(n_jobs=2).trials.equals(reference.trials)
-
-
-@pytest.fixture(scope="module")
-def runs():
-    """How many runs the reference has."""
-    record = Record()
-    tune(callback=record)
-    return len(record.trials)
 
 
 @pytest.mark.parametrize("place", [0.01, 0.5, 0.99], ids=["random lists", "search", "final"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -241,21 +242,30 @@ def _has_flags(values: list[Any] | tuple[Any, ...]) -> bool:
 def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
     """An array of integers or floats, or one of Python's numbers where lists were given: NumPy alone would read True as 1 and
     0.5 as 0."""
-    array = values if isinstance(values, list | tuple) else as_array(name, values)
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
-        try:
-            array = np.array(values, dtype=object)
-            kinds = set(map(type, array.flat))
-        except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
-            raise ValueError(f"{name} must be an array of {what}, got {short(values)}") from None
-        wrong = {kind for kind in kinds if kind in (bool, np.timedelta64) or not issubclass(kind, NUMBER)}
-        if wrong:
-            place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
-            if not place or isinstance(entry, list | tuple | np.ndarray):
-                raise ValueError(f"{name} must be an array of {what}, got {short(values)}")
-            where = ", ".join(map(str, place))
-            raise ValueError(f"{name}[{where}] is {short(entry)}; {name} must be an array of {what}")
+    if not isinstance(values, list | tuple):
+        array = as_array(name, values)
+        if array.dtype.kind in "iuf":
+            return array
+    message = f"{name} must be an array of {what}"
+    try:
+        array = np.array(values, dtype=object)
+        kinds = set(map(type, array.flat))
+    except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
+        raise ValueError(f"{message}, got {short(values)}") from None
+    wrong = set(itertools.filterfalse(_is_kind_of_number, kinds))
+    if wrong:
+        place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
+        nested = not place or isinstance(entry, list | tuple | np.ndarray)
+        raise ValueError(f"{message}, got {short(values)}" if nested else f"{_entry(name, place, entry)}; {message}")
     return array
+
+
+def _is_kind_of_number(kind: type) -> bool:
+    return issubclass(kind, NUMBER) and kind not in (bool, np.timedelta64)
+
+
+def _entry(name: str, place: Iterable[int], value: Any) -> str:
+    return f"{name}[{', '.join(map(str, place))}] is {short(value)}"
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, ...], empty: bool) -> None:
@@ -270,8 +280,16 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int | str | None, 
 
 def _refuse(name: str, array: NDArray[Any], place: NDArray[Any], expected: str) -> None:
     entry = array[tuple(place)]
-    value = short(entry.item() if isinstance(entry, np.generic) else entry)
-    raise ValueError(f"{name}[{', '.join(map(str, place))}] is {value}; expected {expected}")
+    raise ValueError(f"{_entry(name, place, entry.item() if isinstance(entry, np.generic) else entry)}; expected {expected}")
+
+
+def _are_integers(array: NDArray[Any], whole: bool) -> NDArray[np.bool_] | np.bool_:
+    """Which numbers are integers; with ``whole`` also floats without a fraction."""
+    if array.dtype.kind == "f":
+        return (array == np.floor(array)) & np.isfinite(array) & whole
+    if array.dtype.kind == "O":
+        return np.vectorize(lambda value: _is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
+    return np.True_
 
 
 def integers(
@@ -300,12 +318,7 @@ def integers(
         ValueError: naming the argument, the first bad entry and what was expected.
     """
     array = _entries(name, values, "integers")
-    if array.dtype.kind == "f":
-        good = (array == np.floor(array)) & np.isfinite(array) & whole
-    elif array.dtype.kind == "O":
-        good = np.vectorize(lambda value: _is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
-    else:
-        good = np.True_
+    good = _are_integers(array, whole)
     if not good.all():
         _refuse(name, array, np.argwhere(~good)[0], "an integer")
     _check_shape(name, array, shape, empty)
@@ -346,7 +359,7 @@ def numbers(
         _refuse(name, array, np.argwhere(~np.vectorize(_is_number, otypes=[bool])(array))[0], expected)
     _check_shape(name, array, shape, empty)
     low, high = (array.min(), array.max()) if array.size else (most, most)  # nan, if there is one
-    if array.size and not (above < low and least <= low and high <= most and np.isfinite(low) and np.isfinite(high)):
+    if array.size and not (above < low and least <= low and high <= most and np.isfinite(high)):
         good = (array > above) & (array >= least) & (array <= most) & np.isfinite(array)
         _refuse(name, array, np.argwhere(~good)[0], expected)
     return array

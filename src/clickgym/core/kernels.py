@@ -246,7 +246,7 @@ def _without_words(code: types.CodeType, docstring: str | None = None) -> tuple[
 
 def _constant(value: Any) -> str:
     """A global that a kernel reads and numba compiles into it, as text that differs where it does."""
-    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+    if type(value) in (types.NoneType, bool, int, float, complex, str, bytes):
         return repr(value)
     if isinstance(value, tuple):
         kind = "tuple" if type(value) is tuple else _record(type(value))
@@ -257,6 +257,11 @@ def _constant(value: Any) -> str:
         return repr(value.descr)
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
         return _record(value)
+    return _library_name(value)
+
+
+def _library_name(value: Any) -> str:
+    """The name of a module or function that numba knows."""
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
     if module.partition(".")[0] in ("builtins", "math", "numba", "numpy") and hasattr(value, "__name__"):
         return f"{module}.{value.__name__}"
@@ -610,18 +615,28 @@ def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error
     own = [f"{called.py_func.__module__}:{called.py_func.__qualname__}" for called in _called(function) if _is_foreign(called)]
     if own and _lies_in_package(code.co_filename):
         name += f", which calls {', '.join(own)}"
-    file = re.escape(Path(code.co_filename).name)
-    said = [int(line) for line in re.findall(rf'{file}(?: \(|", line )(\d+)', error)]
-    lines = {line for *_, line in code.co_lines()}
-    line = next((line for line in reversed(said) if line in lines), code.co_firstlineno)
+    line = _faulty_line(code, error)
     where = f"kernel {name}: line {line} of {code.co_filename}, {linecache.getline(code.co_filename, line).strip()!r}"
     if any(phrase in error for phrase in ALLOCATES):
         return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"
     unknown = [repr(name) for name, kind in zip(code.co_varnames, arguments, strict=False) if kind is numba.types.pyobject]
     if unknown:
         return f"{where}, does not compile: {', '.join(unknown)} holds something else than numbers and arrays"
-    told = [line.strip() for line in error.splitlines() if line.strip() and not line.startswith(("Failed in", "- Resolution"))]
-    return f"{where}, does not compile: {' '.join(told[: 1 + told[0].endswith(':')]) if told else 'numba does not say why'}"
+    return f"{where}, does not compile: {_first_words(error)}"
+
+
+def _faulty_line(code: types.CodeType, error: str) -> int:
+    """The line of a function that numba's message names last; its first where it names none."""
+    file = re.escape(Path(code.co_filename).name)
+    named = [int(line) for line in re.findall(rf'{file}(?: \(|", line )(\d+)', error)]
+    lines = {line for *_, line in code.co_lines()}
+    return next((line for line in reversed(named) if line in lines), code.co_firstlineno)
+
+
+def _first_words(error: str) -> str:
+    """The first sentence of numba's message, without what says only where."""
+    lines = [line.strip() for line in error.splitlines() if line.strip() and not line.startswith(("Failed in", "- Resolution"))]
+    return " ".join(lines[: 1 + lines[0].endswith(":")]) if lines else "numba does not say why"
 
 
 def specialise(template: Callable[..., Any], *, counted: bool = False, **kernels: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,393 @@
+"""DBGD (Yue and Joachims 2009) and MGD (Schuth et al. 2016): a linear ranker that moves towards those that win against it.
+
+In every session rankers around the present one each order the candidates; one list is made of all their orders, and each click
+tells whose candidate it was.
+
+Letters: L candidates in a session, K positions, d features, n rankers beside the present one, which is ranker 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import Choices, check_at_least, check_between, check_choice, check_count
+from ..core.kernels import inner, kernel
+from .agent import ITS_DISPLAYS, ContextualAgent, Seed
+from .kernels import shuffle_front
+from .linear import dot, show_largest
+from .search_space import Range
+from .streams import draw_direction
+
+__all__ = ["DBGD", "MGD"]
+
+LEAVING = Choices(("team", "probabilistic"))
+WIN = 1e-12  # what rounding may make of equal probabilities to win and to lose
+
+
+class State(NamedTuple):
+    weights: NDArray[np.float64]  # (d,) w
+    rate: NDArray[np.float64]  # (1,) the learning rate now
+    # Of the display.
+    drawn: NDArray[np.int64]  # (1,) the number from which its directions are drawn
+    credit: NDArray[np.float64]  # (K, n + 1) how likely a click on each position is each ranker's
+    directions: NDArray[np.float64]  # (n, d) u
+    present: NDArray[np.int64]  # (1,) from which number they are
+    stream: NDArray[np.uint64]  # (1,) working memory
+    base: NDArray[np.float64]  # (L,) scores of ranker 0
+    scores: NDArray[np.float64]  # (L,) of one ranker
+    order: NDArray[np.int64]  # (L,) working memory
+    lists: NDArray[np.int64]  # (n + 1, K or L) each ranker's order, as far as it is needed
+    share: NDArray[np.float64]  # (n + 1, L) each ranker's weight of each candidate, in proportion
+    left: NDArray[np.bool_]  # (L,) candidates that have no position yet
+    turns: NDArray[np.int64]  # (n + 1,) the rankers, in the order of a round
+    chance: NDArray[np.float64]  # (2K + 1,) of each difference of clicks
+    gain: NDArray[np.float64]  # (d,) the mean direction of the winners
+    weight_of_rank: NDArray[np.float64]  # (L,) in proportion
+    is_team: bool
+    unit: float
+    decay: float
+
+
+# -------------------------------------------------------------------------------------------------------- a list of many
+
+
+@inner
+def draw_directions(state):  # type: ignore[no-untyped-def]
+    """Those of the display, unless they are there."""
+    if state.present[0] == state.drawn[0]:
+        return
+    state.stream[0] = np.uint64(state.drawn[0])
+    for r in range(len(state.directions)):
+        draw_direction(state.stream, state.directions[r])
+    state.present[0] = state.drawn[0]
+
+
+@inner
+def sort_by_rankers(state, rng, features):  # type: ignore[no-untyped-def]
+    n_items = len(features)
+    for a in range(n_items):
+        state.base[a] = dot(state.weights, features[a])
+    for r in range(len(state.lists)):
+        for a in range(n_items):
+            state.scores[a] = state.base[a]
+            if r > 0:
+                state.scores[a] += state.unit * dot(state.directions[r - 1], features[a])
+        show_largest(state.scores, state.order, rng, state.lists[r])
+
+
+@inner
+def is_common(state, k):  # type: ignore[no-untyped-def]
+    """Whether all rankers have the same candidate on a position."""
+    common = True
+    for r in range(1, len(state.lists)):
+        common &= state.lists[r, k] == state.lists[0, k]
+    return common
+
+
+@inner
+def draft(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """Team draft: in each round every ranker, in random order, places its best candidate of those that are left."""
+    n_positions, n_rankers, k = len(ranking), len(state.lists), 0
+    while k < n_positions and is_common(state, k):
+        ranking[k] = state.lists[0, k]
+        state.left[ranking[k]] = False
+        k += 1
+    turn = n_rankers
+    while k < n_positions:
+        if turn == n_rankers:
+            for r in range(n_rankers):
+                state.turns[r] = r
+            shuffle_front(rng, state.turns, 0, n_rankers, n_rankers)
+            turn = 0
+        r, place = state.turns[turn], 0
+        while not state.left[state.lists[r, place]]:
+            place += 1
+        ranking[k] = state.lists[r, place]
+        state.left[ranking[k]] = False
+        state.credit[k, r] = 1.0
+        k += 1
+        turn += 1
+
+
+@inner
+def multileave(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """Probabilistic multileaving: each position draws a ranker, which draws among the candidates left by their ranks."""
+    n_items, n_rankers = len(state.left), len(state.lists)
+    for r in range(n_rankers):
+        for place in range(n_items):
+            state.share[r, state.lists[r, place]] = state.weight_of_rank[place]
+    for k in range(len(ranking)):
+        r, total = int(rng.random() * n_rankers), 0.0
+        for a in range(n_items):
+            if state.left[a]:
+                total += state.share[r, a]
+        threshold, chosen = rng.random() * total, -1
+        for a in range(n_items):
+            if state.left[a]:
+                if chosen < 0 or threshold >= 0.0:
+                    chosen = a
+                threshold -= state.share[r, a]
+        ranking[k] = chosen
+        every = 0.0
+        for r in range(n_rankers):
+            total = 0.0
+            for a in range(n_items):
+                if state.left[a]:
+                    total += state.share[r, a]
+            state.credit[k, r] = state.share[r, chosen] / total
+            every += state.credit[k, r]
+        for r in range(n_rankers):
+            state.credit[k, r] /= every
+        state.left[chosen] = False
+
+
+@kernel
+def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    state.drawn[0] = int(rng.random() * 2.0**53)
+    draw_directions(state)
+    sort_by_rankers(state, rng, features)
+    state.left[:] = True
+    state.credit[:] = 0.0
+    if state.is_team:
+        draft(state, rng, ranking)
+    else:
+        multileave(state, rng, ranking)
+
+
+# ------------------------------------------------------------------------------------------------------------ the winners
+
+
+@inner
+def advantage(state, clicks, r):  # type: ignore[no-untyped-def]
+    """``P(N_r > N_0) - P(N_r < N_0)``, N the numbers of clicks that are each ranker's."""
+    middle, n_clicks = len(clicks), 0
+    state.chance[:] = 0.0
+    state.chance[middle] = 1.0
+    for k in range(len(clicks)):
+        if clicks[k] != 1:
+            continue
+        n_clicks += 1
+        up, down, below = state.credit[k, r], state.credit[k, 0], 0.0
+        for i in range(middle - n_clicks, middle + n_clicks + 1):
+            here, above = state.chance[i], state.chance[i + 1] if i < middle + n_clicks else 0.0
+            state.chance[i] = here * (1.0 - up - down) + below * up + above * down
+            below = here
+    result = 0.0
+    for i in range(1, n_clicks + 1):
+        result += state.chance[middle + i] - state.chance[middle - i]
+    return result
+
+
+@kernel
+def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    n_winners, d = 0, len(state.weights)
+    state.gain[:] = 0.0
+    for r in range(1, len(state.lists)):
+        if advantage(state, clicks, r) > WIN:
+            if n_winners == 0:
+                draw_directions(state)
+            n_winners += 1
+            for j in range(d):
+                state.gain[j] += state.directions[r - 1, j]
+    if n_winners == 0:
+        return
+    for j in range(d):
+        state.weights[j] += state.rate[0] * state.unit * (state.gain[j] / n_winners)
+    state.rate[0] *= state.decay
+
+
+class _DuelingAgent(ContextualAgent):
+    """Base: the arguments that both have, and the state."""
+
+    rank_kernel = rank
+    update_kernel = update
+    weights = "weights"
+    learns_from = ITS_DISPLAYS
+    remembered = ("drawn", "credit")
+    search_space: ClassVar = {
+        "learning_rate": Range(3e-4, 1.0, log=True),
+        "unit": Range(0.03, 30.0, log=True),
+        "leaving": LEAVING,
+        "tau": Range(0.5, 10.0, log=True),
+    }
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        seed: Seed,
+        *,
+        learning_rate: float,
+        decay: float,
+        unit: float,
+        leaving: str,
+        tau: float,
+        **hyperparameters: Any,
+    ) -> None:
+        super().__init__(
+            n_items,
+            n_positions,
+            n_features,
+            seed,
+            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            decay=check_between("decay", decay, 0, 1, closed=True),
+            unit=check_at_least("unit", unit, 0, strictly=True),
+            leaving=check_choice("leaving", leaving, LEAVING),
+            tau=check_between("tau", tau, 0, 50, closed=True),
+            **hyperparameters,
+        )
+
+    def _n_candidates(self) -> int:
+        """n"""
+        return 1
+
+    def _initial_state(self) -> State:
+        n_items, k, d, n = self.n_items, self.n_positions, self.n_features, self._n_candidates()
+        given = self.hyperparameters
+        is_team = given["leaving"] == "team"
+        return State(
+            weights=np.zeros(d),
+            rate=np.full(1, given["learning_rate"]),
+            drawn=np.zeros(1, np.int64),
+            credit=np.zeros((k, n + 1)),
+            directions=np.zeros((n, d)),
+            present=np.full(1, -1, np.int64),
+            stream=np.zeros(1, np.uint64),
+            base=np.zeros(n_items),
+            scores=np.zeros(n_items),
+            order=np.arange(n_items),
+            lists=np.zeros((n + 1, k if is_team else n_items), np.int64),
+            share=np.zeros((n + 1, n_items)),
+            left=np.ones(n_items, np.bool_),
+            turns=np.arange(n + 1),
+            chance=np.zeros(2 * k + 1),
+            gain=np.zeros(d),
+            weight_of_rank=(k / np.arange(1.0, n_items + 1)) ** given["tau"],
+            is_team=is_team,
+            unit=given["unit"],
+            decay=given["decay"],
+        )
+
+
+class DBGD(_DuelingAgent):
+    """DBGD: dueling bandit gradient descent, by lists of the present ranker and of one in a random direction from it.
+
+    With u uniform on the unit sphere, the rankers w and ``w + unit u`` each order the candidates by their scores. The list
+    shown is made of both orders; if more of the clicks are the second one's, ``w += learning_rate unit u``.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        learning_rate: η > 0.
+        decay: in ``(0, 1]``, the factor of the learning rate after each change of w.
+        unit: δ > 0, the distance of the other ranker.
+        leaving: how the list is made. ``"team"``, team draft: where both orders agree from the top on, positions are nobody's;
+            then in rounds each ranker, in random order, places its best candidate that is left, whose click is its own.
+            ``"probabilistic"``: on each position a ranker is drawn, and a candidate by the ranker's law over those left, in
+            proportion to ``rank^-tau``; a click is each ranker's in proportion to that law, and how likely each is to have more
+            clicks is computed exactly.
+        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers what a ranker ranks high.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a learning rate, decay, unit or tau out of its range, or an unknown way to make lists.
+
+    Source: Yue, Joachims, *Interactively optimizing information retrieval systems as a dueling bandits problem*, ICML 2009,
+    Algorithm 1; the lists as for `MGD`.
+
+    Deviations from the paper:
+        1. The paper's comparison of two rankers is any; lists are those of multileaving, of two rankers.
+        2. ⚠ Who wins in probabilistic multileaving is computed, not estimated by 10,000 samples, as in the code that the
+           authors of multileaving released: there equal rankers win by chance. A win is an advantage of more than 1e-12.
+        3. ⚠ Scores closer than 1e-10 are ordered at random, by each ranker anew.
+        4. w is not projected onto a ball.
+
+    Example:
+        >>> DBGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        (2,)
+    """
+
+    paper = "Yue and Joachims 2009, Algorithm 1"
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        learning_rate: float = 0.01,
+        decay: float = 1.0,
+        unit: float = 1.0,
+        leaving: str = "team",
+        tau: float = 3.0,
+        seed: Seed = None,
+    ) -> None:
+        given: dict[str, Any] = {"learning_rate": learning_rate, "decay": decay, "unit": unit, "leaving": leaving, "tau": tau}
+        super().__init__(n_items, n_positions, n_features, seed, **given)
+
+
+class MGD(_DuelingAgent):
+    """MGD: multileave gradient descent, `DBGD` with many rankers in one list.
+
+    Each of the rankers ``w + unit u_r``, u_r uniform on the unit sphere, has its share in the list. Those that win against w
+    move it by the mean of their directions: ``w += learning_rate unit mean u_r``.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        learning_rate: η > 0.
+        decay: in ``(0, 1]``, the factor of the learning rate after each change of w.
+        unit: δ > 0, the distance of the other rankers.
+        leaving: ``"team"`` or ``"probabilistic"``, as for `DBGD`.
+        n_candidates: how many other rankers; None takes 9 with team draft, 49 with probabilistic multileaving.
+        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers what a ranker ranks high.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a learning rate, decay, unit, number or tau out of its range, or an unknown way to make lists.
+
+    Source: Schuth, Oosterhuis, Whiteson, de Rijke, *Multileave gradient descent for fast online learning to rank*, WSDM 2016,
+    Algorithm 1, with the mean of the winners; Schuth et al., *Probabilistic multileave for online retrieval evaluation*, SIGIR
+    2015.
+
+    Deviations from the paper:
+        1. ⚠ Ties, and who wins in probabilistic multileaving, as in `DBGD`.
+
+    Time: a list takes ``O(n L d)`` for n rankers, and ``O(n L K)`` more by team draft, ``O(n L²)`` by probabilistic
+    multileaving, for which every ranker orders all candidates.
+
+    Example:
+        >>> MGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
+        (2,)
+    """
+
+    paper = "Schuth et al. 2016, Algorithm 1"
+    search_space: ClassVar = _DuelingAgent.search_space | {"n_candidates": (None, 2, 4, 9, 19, 49)}
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        learning_rate: float = 0.01,
+        decay: float = 1.0,
+        unit: float = 1.0,
+        leaving: str = "team",
+        n_candidates: int | None = None,
+        tau: float = 3.0,
+        seed: Seed = None,
+    ) -> None:
+        n_candidates = None if n_candidates is None else check_count("n_candidates", n_candidates)
+        given: dict[str, Any] = {"learning_rate": learning_rate, "decay": decay, "unit": unit, "leaving": leaving, "tau": tau}
+        super().__init__(n_items, n_positions, n_features, seed, **given, n_candidates=n_candidates)
+
+    def _n_candidates(self) -> int:
+        n = self.hyperparameters["n_candidates"]
+        return (9 if self.hyperparameters["leaving"] == "team" else 49) if n is None else n

@@ -1,0 +1,550 @@
+"""RecurRank (Li, Lattimore and Szepesvári 2019): recursive elimination with the same candidates in every session."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import check_at_least, check_horizon
+from ..core.kernels import inner, kernel
+from .agent import ITS_DISPLAYS, ContextualAgent, Seed, checked_features
+from .kernels import shuffle_front
+from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
+from .search_space import Range
+
+__all__ = ["RecurRank"]
+
+DEPENDENT = 1e-10  # what is left of a row below this part of the largest one is rounding: it is in the span of the others
+OPTIMAL = 1.001  # a design is good if no candidate's norm is larger than this times the rank
+NEGLIGIBLE = 1e-4  # a weight below this part of the uniform one is dropped
+MOST_STEPS = 100_000  # of a design, for each dimension; 1,000 are enough but for rounding
+REFRESH = 100  # of them between two factorisations
+LEAST_PIVOT = 1e-30  # of a factorisation; rounding makes none as small in a span of which every dimension was seen
+NOTHING_LEFT, NOT_BEGUN = -1, -2  # of a part: to be learned; its phase
+
+
+class State(NamedTuple):
+    known: NDArray[np.bool_]  # (1,) whether the candidates have been seen
+    # The candidates in lexicographic order, which is their number here; in a session they stand in any order.
+    items: NDArray[np.float64]  # (L, d)
+    point: NDArray[np.int64]  # (L,) the first candidate with these features
+    number: NDArray[np.int64]  # (L,) which candidate stands in each row of the session
+    row: NDArray[np.int64]  # (L,) in which row each candidate stands
+    # Part p has the positions from first[p] to below first[p + 1], and as many candidates of `order` from first[p] on as `size`
+    # says: as many as positions, but for the last part. Behind them stand those that were dropped.
+    order: NDArray[np.int64]  # (L,)
+    n_parts: NDArray[np.int64]  # (1,)
+    first: NDArray[np.int64]  # (K + 1,)
+    size: NDArray[np.int64]  # (K,)
+    phase: NDArray[np.int64]  # (K,) ℓ
+    part: NDArray[np.int64]  # (K,) its number, another one in each phase
+    rank: NDArray[np.int64]  # (K,) r
+    waiting: NDArray[np.int64]  # (K,) candidates of which samples are missing; 0 ends the phase
+    n_numbers: NDArray[np.int64]  # (1,) how many were given
+    # The samples of each candidate in the phase of its part.
+    weights: NDArray[np.float64]  # (L,) π
+    targets: NDArray[np.float64]  # (L,) T(a), in whole numbers
+    displays: NDArray[np.int64]  # (L,) on the first position of the part
+    arrived: NDArray[np.int64]  # (L,) of them with their click
+    clicks: NDArray[np.int64]  # (L,)
+    # What is remembered of a display, by the first position of each part.
+    shown_part: NDArray[np.int64]  # (K,) its number, -1 where none begins or nothing is learned
+    shown_item: NDArray[np.int64]  # (K,)
+    place: NDArray[np.float64]  # (L, q) the coordinates of each candidate in the span of its part; q = min(L, d)
+    # Working memory.
+    rest: NDArray[np.float64]  # (L, d) what the span so far leaves of each candidate
+    spread: NDArray[np.float64]  # (q, q) V
+    inverse: NDArray[np.float64]  # (q, q) V⁻¹
+    factor: NDArray[np.float64]  # (q, q)
+    vector: NDArray[np.float64]  # (q,)
+    norms: NDArray[np.float64]  # (L,) ``aᵀV⁻¹a`` of each candidate; or their estimates, from the first of a part on
+    chosen: NDArray[np.int64]  # (L,) which candidate stands for each point
+    positions: NDArray[np.int64]  # (L,)
+    sorted: NDArray[np.int64]  # (L,)
+    scale: float
+    root_horizon: float  # sqrt(T)
+
+
+# -------------------------------------------------------------------------------------------------------------- candidates
+
+
+@inner
+def compare(x, y):  # type: ignore[no-untyped-def]
+    """-1, 0 or 1: which of two rows comes first in lexicographic order."""
+    for j in range(len(x)):
+        if x[j] != y[j]:
+            return -1 if x[j] < y[j] else 1
+    return 0
+
+
+@inner
+def meet(state, features):  # type: ignore[no-untyped-def]
+    """Number the candidates of the first session."""
+    n_items, order = len(features), state.sorted
+    for a in range(n_items):
+        place = a
+        while place > 0 and compare(features[order[place - 1]], features[a]) > 0:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = a
+    for i in range(n_items):
+        for j in range(features.shape[1]):
+            state.items[i, j] = features[order[i], j] + 0.0  # no -0.0
+        state.number[order[i]] = i
+        alike = i > 0 and compare(state.items[i - 1], state.items[i]) == 0
+        state.point[i] = state.point[i - 1] if alike else i
+    state.known[0] = True
+
+
+@inner
+def find(state, x):  # type: ignore[no-untyped-def]
+    """The first candidate with features x that stands in no row yet, -1 if there is none."""
+    low, high = 0, len(state.items)
+    while low < high:
+        middle = (low + high) // 2
+        if compare(state.items[middle], x) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    while low < len(state.items) and state.row[low] >= 0:
+        low += 1
+    return low if low < len(state.items) and compare(state.items[low], x) == 0 else -1
+
+
+@inner
+def recognise(state, features):  # type: ignore[no-untyped-def]
+    """Which candidate stands in each row of a session; most likely the one that stood there before."""
+    for i in range(len(features)):
+        state.row[i] = -1
+    for a in range(len(features)):
+        i = state.number[a]
+        if state.row[i] >= 0 or compare(state.items[i], features[a]) != 0:
+            i = find(state, features[a])
+            if i < 0:
+                raise ValueError(
+                    "the candidates have changed since the first session; expected the same features in each, in any order"
+                )
+        state.number[a] = i
+        state.row[i] = a
+
+
+# ------------------------------------------------------------------------------------------------------------------ design
+
+
+@inner
+def span(state, items):  # type: ignore[no-untyped-def]
+    """Coordinates of candidates in their span, by elimination with the largest rest as pivot; returns its dimension.
+
+    Norms by ``V⁺`` and estimates do not depend on the basis. This one is triangular with ones where the rest was largest and
+    nothing larger elsewhere, so that no rescaling of the features matters.
+    """
+    n_features, largest = state.items.shape[1], 0.0
+    for i in items:
+        for j in range(n_features):
+            largest = max(largest, abs(state.items[i, j]))
+    if largest == 0.0:
+        return 0
+    for i in items:
+        for j in range(n_features):
+            state.rest[i, j] = state.items[i, j] / largest
+    rank, least = 0, 0.0
+    while rank < state.place.shape[1]:
+        pivot, square = -1, least
+        for i in items:
+            length = dot(state.rest[i], state.rest[i])
+            if length > square:
+                pivot, square = i, length
+        if pivot < 0:
+            break
+        if rank == 0:
+            least = DEPENDENT**2 * square
+        for i in items:
+            state.place[i, rank] = dot(state.rest[i], state.rest[pivot]) / square if i != pivot else 1.0
+        for i in items:
+            if i != pivot:
+                for j in range(n_features):
+                    state.rest[i, j] -= state.place[i, rank] * state.rest[pivot, j]
+        state.rest[pivot, :] = 0.0
+        rank += 1
+    return rank
+
+
+@inner
+def invert(spread, factor, inverse):  # type: ignore[no-untyped-def]
+    cholesky(spread, LEAST_PIVOT, factor)
+    for j in range(len(spread)):
+        row = inverse[j]
+        row[:] = 0.0
+        row[j] = 1.0
+        solve_lower(factor, row)
+        solve_upper(factor, row)
+
+
+@inner
+def add_point(spread, z, weight):  # type: ignore[no-untyped-def]
+    for i in range(len(z)):
+        for j in range(len(z)):
+            spread[i, j] += weight * z[i] * z[j]
+
+
+@inner
+def measure_norms(state, points, rank):  # type: ignore[no-untyped-def]
+    """``V`` of the weights, its inverse, and the norm ``aᵀV⁻¹a`` of every point."""
+    spread, inverse, product = state.spread[:rank, :rank], state.inverse[:rank, :rank], state.vector[:rank]
+    spread[:, :] = 0.0
+    for i in points:
+        if state.weights[i] > 0.0:
+            add_point(spread, state.place[i, :rank], state.weights[i])
+    invert(spread, state.factor[:rank, :rank], inverse)
+    for i in points:
+        multiply(inverse, state.place[i, :rank], product)
+        state.norms[i] = dot(product, state.place[i, :rank])
+
+
+@inner
+def design(state, points, rank):  # type: ignore[no-untyped-def]
+    """Weights of a G-optimal design: no norm is larger than the rank, but for a thousandth.
+
+    Steps of Frank and Wolfe to the point of largest norm, or away from that of smallest norm among those with weight, each as
+    long as makes det V largest.
+    """
+    if rank == 1:  # the longest one
+        best = points[0]
+        for i in points:
+            state.weights[i] = 0.0
+            best = i if abs(state.place[i, 0]) > abs(state.place[best, 0]) else best
+        state.weights[best] = 1.0
+        return
+    for i in points:
+        state.weights[i] = 1.0 / len(points)
+    inverse, product = state.inverse[:rank, :rank], state.vector[:rank]
+    exact, good = False, False
+    for step in range(MOST_STEPS * rank):
+        if good or step % REFRESH == 0:  # without the rounding errors of the steps
+            measure_norms(state, points, rank)
+            exact = True
+        far, near = points[0], -1
+        for i in points:
+            if state.norms[i] > state.norms[far]:
+                far = i
+            if state.weights[i] > 0.0 and (near < 0 or state.norms[i] < state.norms[near]):
+                near = i
+        good = state.norms[far] <= OPTIMAL * rank
+        if good and exact:
+            break
+        if good:
+            continue
+        exact = False
+        chosen = far if state.norms[far] - rank >= rank - state.norms[near] else near
+        norm = state.norms[chosen]
+        if chosen == far:
+            length = (norm - rank) / (rank * (norm - 1.0))
+        else:
+            length = -state.weights[near] / (1.0 - state.weights[near])  # all of its weight
+            if norm > 1.0:
+                length = max(length, (norm - rank) / (rank * (norm - 1.0)))
+        multiply(inverse, state.place[chosen, :rank], product)
+        ratio = length / (1.0 - length)
+        shrink = ratio / (1.0 + ratio * norm)
+        for i in points:
+            state.norms[i] = (state.norms[i] - shrink * dot(product, state.place[i, :rank]) ** 2) / (1.0 - length)
+            state.weights[i] *= 1.0 - length
+        state.weights[chosen] = max(state.weights[chosen] + length, 0.0)
+        for i in range(rank):
+            for j in range(rank):
+                inverse[i, j] = (inverse[i, j] - shrink * product[i] * product[j]) / (1.0 - length)
+
+
+# ------------------------------------------------------------------------------------------------------------------ phases
+
+
+@inner
+def begin_phase(state, rng, p):  # type: ignore[no-untyped-def]
+    """Design the phase of a part: how often each of its candidates has to be seen on its first position."""
+    items = state.order[state.first[p] : state.first[p] + state.size[p]]
+    n, n_points = len(items), 0
+    state.n_numbers[0] += 1
+    state.part[p] = state.n_numbers[0]
+    state.waiting[p] = NOTHING_LEFT
+    for i in items:
+        state.weights[i] = state.targets[i] = 0.0
+        state.displays[i] = state.arrived[i] = state.clicks[i] = 0
+        state.chosen[state.point[i]] = -1
+    if n == 1:
+        return
+    rank = state.rank[p] = span(state, items)
+    if rank == 0:
+        return
+    for i in items:  # of candidates with the same features a random one stands for all
+        point = state.point[i]
+        state.norms[point] = state.norms[point] + 1.0 if state.chosen[point] >= 0 else 1.0
+        if state.chosen[point] < 0 or rng.random() * state.norms[point] < 1.0:
+            state.chosen[point] = i
+    for i in items:
+        if state.chosen[state.point[i]] == i:
+            state.positions[n_points] = i
+            n_points += 1
+    points = state.positions[:n_points]
+    design(state, points, rank)
+    total = 0.0
+    for i in points:
+        if state.weights[i] < NEGLIGIBLE / n:
+            state.weights[i] = 0.0
+        total += state.weights[i]
+    phase = float(state.phase[p])
+    log_term = math.log(2.0 * n * len(state.size) * phase * (phase + 1.0) * state.root_horizon)
+    budget = math.pow(4.0, phase) * rank * log_term
+    state.waiting[p] = 0
+    for i in points:
+        state.weights[i] /= total
+        if state.weights[i] > 0.0:
+            state.targets[i] = np.ceil(state.scale * budget * state.weights[i])
+            state.waiting[p] += 1
+
+
+@inner
+def estimate(state, items, rank):  # type: ignore[no-untyped-def]
+    """``θᵀa`` of each candidate of a part, ``θ = V⁺ Σ c a`` by the samples of its phase, into `norms` in their order."""
+    spread, theta = state.spread[:rank, :rank], state.vector[:rank]
+    spread[:, :] = 0.0
+    theta[:] = 0.0
+    for i in items:
+        if state.arrived[i] > 0:
+            add_point(spread, state.place[i, :rank], float(state.arrived[i]))
+            for j in range(rank):
+                theta[j] += state.clicks[i] * state.place[i, j]
+    factor = state.factor[:rank, :rank]
+    cholesky(spread, LEAST_PIVOT, factor)
+    solve_lower(factor, theta)
+    solve_upper(factor, theta)
+    for a in range(len(items)):
+        state.norms[a] = dot(theta, state.place[items[a], :rank])
+
+
+@inner
+def end_phase(state, rng, p):  # type: ignore[no-untyped-def]
+    """Sort a part, drop what is surely below it, and cut it where the candidates above are surely better."""
+    begin, length, n = state.first[p], state.first[p + 1] - state.first[p], state.size[p]
+    items = state.order[begin : begin + n]
+    estimate(state, items, state.rank[p])
+    scores, ranks = state.norms[:n], state.sorted[:n]
+    show_largest(scores, state.positions[:n], rng, ranks)
+    for a in range(n):
+        state.positions[a] = items[ranks[a]]
+    for a in range(n):
+        items[a] = state.positions[a]
+    gap = math.pow(2.0, 1.0 - state.phase[p]) - TIE
+    kept = length
+    while kept < n and scores[ranks[length - 1]] - scores[ranks[kept]] < gap:
+        kept += 1
+    state.size[p] = kept
+    state.phase[p] += 1
+    state.waiting[p] = NOT_BEGUN
+    for k in range(length - 1, 0, -1):  # from below: what is cut off moves no further
+        if scores[ranks[k - 1]] - scores[ranks[k]] >= gap:
+            for other in range(state.n_parts[0], p + 1, -1):
+                state.first[other] = state.first[other - 1]
+                state.size[other] = state.size[other - 1]
+                state.phase[other] = state.phase[other - 1]
+                state.part[other] = state.part[other - 1]
+                state.rank[other] = state.rank[other - 1]
+                state.waiting[other] = state.waiting[other - 1]
+            state.n_parts[0] += 1
+            state.first[state.n_parts[0]] = len(state.size)
+            state.first[p + 1] = begin + k
+            state.size[p + 1] = state.size[p] - k
+            state.phase[p + 1] = state.phase[p]
+            state.waiting[p + 1] = NOT_BEGUN
+            state.size[p] = k
+
+
+@kernel
+def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    n_items, n_positions = len(features), len(ranking)
+    if not state.known[0]:
+        meet(state, features)
+        shuffle_front(rng, state.order, 0, n_items, n_items)
+    recognise(state, features)
+    for p in range(state.n_parts[0] - 1, -1, -1):  # from below, so that new parts move only parts already done
+        if state.waiting[p] == 0:
+            end_phase(state, rng, p)
+    for p in range(state.n_parts[0]):
+        if state.waiting[p] == NOT_BEGUN:
+            begin_phase(state, rng, p)
+    for k in range(n_positions):
+        state.shown_part[k] = -1
+    for p in range(state.n_parts[0]):
+        begin, stop = state.first[p], state.first[p + 1]
+        items = state.order[begin : begin + state.size[p]]
+        shown = items[0]
+        if state.waiting[p] > 0:
+            shown = choose(state, rng, items)
+            state.displays[shown] += 1
+            state.shown_part[begin] = state.part[p]
+            state.shown_item[begin] = shown
+        ranking[begin] = state.row[shown]
+        k = begin + 1
+        for i in items:
+            if k == stop:
+                break
+            if i != shown:
+                ranking[k] = state.row[i]
+                k += 1
+
+
+@inner
+def choose(state, rng, items):  # type: ignore[no-untyped-def]
+    """The candidate of the design of which most samples are neither there nor under way; else of which most are missing."""
+    underway, best, n_best, chosen = True, 0.0, 0, items[0]
+    while n_best == 0:
+        for i in items:
+            missing = state.targets[i] - (state.displays[i] if underway else state.arrived[i])
+            if missing <= 0.0 or missing < best:
+                continue
+            n_best = n_best + 1 if missing == best else 1
+            best = missing
+            if n_best == 1 or rng.random() * n_best < 1.0:
+                chosen = i
+        underway = False
+    return chosen
+
+
+@kernel
+def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    for p in range(state.n_parts[0]):
+        begin = state.first[p]
+        if state.shown_part[begin] != state.part[p] or state.waiting[p] <= 0 or clicks[begin] > 1:
+            continue
+        i = state.shown_item[begin]
+        state.arrived[i] += 1
+        state.clicks[i] += clicks[begin]
+        if state.arrived[i] == state.targets[i]:
+            state.waiting[p] -= 1
+
+
+class RecurRank(ContextualAgent):
+    """RecurRank: phases of a G-optimal design on the first position of each part of the list, and cuts at sure differences.
+
+    At first one part has all candidates and all positions. In phase ℓ of a part a design π says how often each candidate has to
+    be seen on its first position, where alone clicks count; the others stand below it in the part's order. Then least squares
+    estimate the attraction ``θᵀa``, the part is sorted, candidates are dropped that are ``2^{1-ℓ}`` or more below the last one
+    that has a position, the part is cut at every such gap, and each piece begins the next phase with fresh samples.
+
+    The candidates must be the same in every session, in any order: a candidate is known by its features.
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        horizon: T, on which the lengths of the phases rest.
+        scale: > 0, what the lengths of the phases are multiplied with; 0.5 gives those of the paper, as far as we know.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a bad horizon, or a scale that is not positive; when candidates change.
+
+    Source: Li, Lattimore, Szepesvári, *Online learning to rank with features*, ICML 2019, Algorithm 1.
+
+    Deviations from the paper:
+        1. ⚠ Phase ℓ takes ``⌈scale n_ℓ π(a)⌉`` samples of each candidate, ``n_ℓ = 4^ℓ r log(2 M K ℓ(ℓ + 1) sqrt(T))``, M being
+           the candidates of the part and r the rank of their features. The paper has a factor ½ and ``log(M/δ_ℓ)``.
+        2. ⚠ Cuts are between a candidate and the next one below; code of others compares with the one above, so that it never
+           cuts, and draws the candidates of the design at random.
+        3. The design has no norm above 1.001 r: Frank-Wolfe steps from the uniform law, to and away from points. Weights below
+           1e-4 over the number of candidates are dropped. Of candidates with the same features a random one stands for all.
+        4. ⚠ The candidates may stand in another order in each session, for those of contextual environments do.
+        5. ⚠ Gaps smaller than ``2^{1-ℓ}`` by less than 1e-10 count, and estimates closer than that are ordered at random;
+           features in the span of others up to 1e-10 of the largest norm have no dimension of their own.
+        6. A part with one candidate on one position, or without features other than 0, has nothing to learn.
+
+    Late clicks count if the phase of their part has not ended since. While clicks are missing, the candidate of the design is
+    shown of which most samples are neither there nor under way.
+
+    Example:
+        >>> agent = RecurRank(3, 2, n_features=1, horizon=1000, seed=0)
+        >>> agent.rank({"features": [[0.1], [0.5], [0.9]]}).shape
+        (2,)
+        >>> agent.rank({"features": [[0.1], [0.5], [0.8]]})
+        Traceback (most recent call last):
+            ...
+        ValueError: the candidates have changed since the first session; expected the same features in each, in any order
+    """
+
+    paper = "Li et al. 2019, RecurRank, Algorithm 1"
+    click_models = "PBM, CM and alike, with linear attraction and the same candidates in every session"
+    learns_from = ITS_DISPLAYS
+    same_candidates = True
+    remembered = ("shown_part", "shown_item")
+    rank_kernel = rank
+    update_kernel = update
+    search_space: ClassVar = {"scale": Range(0.001, 2.0, log=True)}
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, n_features: int, horizon: int, scale: float = 1.0, seed: Seed = None
+    ) -> None:
+        horizon, scale = check_horizon(horizon), check_at_least("scale", scale, 0, strictly=True)
+        super().__init__(n_items, n_positions, n_features, seed, horizon=horizon, scale=scale)
+
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # as ContextualAgent has it
+        """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
+
+        Args:
+            features: ``(n, d)`` of any number of its candidates.
+
+        Returns:
+            ``(n,)`` their rows, by the order of the parts; equal ones in their order.
+
+        Raises:
+            ValueError: on a candidate that is not one of the sessions before.
+        """
+        given = checked_features(features, (None, self.n_features))
+        state: Any = self.state
+        if not state.known[0]:
+            return np.arange(len(given))
+        places = {state.items[i].tobytes(): place for place, i in reversed([*enumerate(state.order)])}
+        rows = [places.get(x.tobytes(), -1) for x in given + 0.0]  # no -0.0
+        if -1 in rows:
+            raise ValueError(f"features[{rows.index(-1)}] is none of the candidates; RecurRank ranks those that it has met")
+        return np.argsort(rows, kind="stable")
+
+    def _initial_state(self) -> State:
+        n, k, d = self.n_items, self.n_positions, self.n_features
+        q = min(n, d)
+        return State(
+            known=np.zeros(1, np.bool_),
+            items=np.zeros((n, d)),
+            point=np.zeros(n, np.int64),
+            number=np.arange(n),
+            row=np.arange(n),
+            order=np.arange(n),
+            n_parts=np.ones(1, np.int64),
+            first=np.array([0, k] + [k] * (k - 1), np.int64),
+            size=np.array([n] + [0] * (k - 1), np.int64),
+            phase=np.ones(k, np.int64),
+            part=np.zeros(k, np.int64),
+            rank=np.zeros(k, np.int64),
+            waiting=np.array([NOT_BEGUN] + [NOTHING_LEFT] * (k - 1), np.int64),
+            n_numbers=np.zeros(1, np.int64),
+            weights=np.zeros(n),
+            targets=np.zeros(n),
+            displays=np.zeros(n, np.int64),
+            arrived=np.zeros(n, np.int64),
+            clicks=np.zeros(n, np.int64),
+            shown_part=np.full(k, -1),
+            shown_item=np.zeros(k, np.int64),
+            place=np.zeros((n, q)),
+            rest=np.zeros((n, d)),
+            spread=np.zeros((q, q)),
+            inverse=np.zeros((q, q)),
+            factor=np.zeros((q, q)),
+            vector=np.zeros(q),
+            norms=np.zeros(n),
+            chosen=np.zeros(n, np.int64),
+            positions=np.zeros(n, np.int64),
+            sorted=np.zeros(n, np.int64),
+            scale=self.hyperparameters["scale"],
+            root_horizon=math.sqrt(self.hyperparameters["horizon"]),
+        )

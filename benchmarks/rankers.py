@@ -1,0 +1,55 @@
+"""Time of a session of the learned rankers by L candidates, d features and horizon T, on judged documents drawn at random.
+
+`PairRank` fits its model to all pairs so far, so its time grows with T; ``growth`` is its answer. K = 10, informational users.
+"""
+
+from __future__ import annotations
+
+import time
+
+import gymnasium as gym
+import numpy as np
+from report import publish, table
+
+import clickgym
+from clickgym.envs import ClickEnv, GradedModel
+
+SIZES = ((10, 20, 1_000), (10, 20, 10_000), (100, 20, 1_000), (10, 300, 1_000))  # L, d, T
+AGENTS = (
+    "PDGD",
+    "PairRank",
+    "PairRank:growth=0.01",
+    "DBGD",
+    "MGD",
+    "MGD:leaving=probabilistic",
+    "COLTR",
+)
+
+
+def documents(n_items: int, n_features: int) -> gym.Env:
+    """Queries of as many documents, whose grades follow from their features."""
+    rng = np.random.default_rng(0)
+    items = rng.random((20 * n_items, n_features)) / np.sqrt(n_features)
+    latent = (items - items.mean(axis=0)) @ rng.normal(size=n_features)
+    grades = np.digitize(latent, np.quantile(latent, [0.5, 0.75, 0.9, 0.97])).reshape(20, n_items)
+    candidates = np.arange(20 * n_items).reshape(20, n_items)
+    given = {"candidates": candidates.tolist(), "grades": grades.tolist(), "n_items": n_items, "n_positions": 10}
+    return ClickEnv(GradedModel("informational", items=items, **given))
+
+
+def main() -> None:
+    cells: dict[str, list[str]] = {name: [] for name in AGENTS}
+    for n_items, n_features, horizon in SIZES:
+        env = documents(n_items, n_features)
+        for name in AGENTS:
+            agent = clickgym.make_agent(name, env, horizon=horizon, seed=0)
+            clickgym.run(agent, env, 1, seed=0)  # compile
+            start = time.process_time()
+            clickgym.run(agent, env, horizon, seed=0, checkpoints=[horizon])
+            cells[name].append(f"{(time.process_time() - start) / horizon * 1e6:,.1f} µs")
+    header = [f"L={n_items}, d={n_features}, T={horizon:,}" for n_items, n_features, horizon in SIZES]
+    publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))
+
+
+if __name__ == "__main__":
+    main()

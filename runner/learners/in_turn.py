@@ -1,0 +1,121 @@
+"""The sessions of one environment whose clicks come late, from bots, or on items that come and go, dealt to parallel slots."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, flatdim
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ...envs import ClickEnv
+from ...envs.available import available_state, draw_all_available
+from ...envs.guests import regret_of
+from ...envs.wrappers.regret import Meter
+from ..metrics import Metrics
+
+__all__ = ["InTurn"]
+
+
+class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
+    """A vector environment whose streams are the sessions of one environment in turn: n lists are chosen at once, and shown to
+    its next n users, one after the other.
+
+    Delays, shares of bots and rates of replacement are therefore those of the environment, and so are its users, whatever n is.
+    A stream sees what had arrived when its session ended, as one array of numbers between 0 and 1: of the clicks that arrive
+    late how often each item was on each position, how often it was clicked there (entries of replaced items count in
+    neither), both as shares of the sessions that arrived, and how many these are, as a share of the most that can; else the
+    clicks; then the replaced item one-hot, and which items its next list can show.
+
+    Args:
+        env: that has been reset; users without a memory.
+        num_envs: n.
+        meter: counts the sessions, in their order.
+        metrics: what is measured besides.
+    """
+
+    action_space: Any
+    single_observation_space: Any
+
+    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics) -> None:
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.num_envs, self.meter = num_envs, meter
+        self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
+        n_items, n_positions = env.model.n_items, env.model.n_positions
+        self.single_action_space = env.action_space
+        self.action_space = batch_space(env.action_space, num_envs)
+        self._mask = None if env.axes is None or env.axes.available is None else np.ones((num_envs, n_items), np.bool_)
+        self.action_space.available = self._mask
+        space = env.observation_space
+        self.single_observation_space = space
+        if isinstance(space, Dict):
+            late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
+            size = late + n_items * sum(name in space.spaces for name in ("replaced", "available"))
+            self.single_observation_space = Box(0, 1, (size,))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, in which the environment goes on; with a seed it begins anew."""
+        observation, _ = self._env.reset(seed=seed, options=options)
+        self._draw_masks()
+        return self._seen([observation] * self.num_envs), {}
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Show ``(n, K)`` lists to the next n users; the rewards ``(n,)`` are of what arrived as each session ended."""
+        rewards, never = np.empty(self.num_envs), np.zeros(self.num_envs, np.bool_)
+        observations = []
+        for b, ranking in enumerate(np.asarray(actions, np.int64)):
+            contexts = self._metrics.as_shown(self._contexts)
+            observation, rewards[b], _, _, info = self._env.step(ranking)
+            observations.append(observation)
+            clicks = info["true_clicks"]
+            if info.get("bot", False):
+                clicks = np.zeros_like(clicks)
+            elif self._metrics.summed and self.meter.step < self.meter.horizon:
+                self._metrics.kernel(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
+            self.meter.add(regret_of(info), info["realised_reward"], int(clicks.sum()))
+        self._draw_masks()
+        return self._seen(observations), rewards, never, never.copy(), {}
+
+    def _draw_masks(self) -> None:
+        """Write which items the next n sessions can show: the environment will draw the same."""
+        axes = self._env.axes
+        if self._mask is None or axes is None:
+            return
+        coming = available_state(len(self._mask) - 1, self._mask.shape[1], axes.available_state.size)
+        coming.uniforms[:] = deepcopy(axes.generators["available"]).random(coming.uniforms.shape)
+        draw_all_available(coming)
+        self._mask[0], self._mask[1:] = axes.mask[0], coming.mask
+
+    def _seen(self, observations: list[Any]) -> NDArray[Any]:
+        """The observations ``(n, ...)`` of the streams."""
+        if not isinstance(self._env.observation_space, Dict):
+            return np.array(observations)
+        seen = np.stack([self._flat(observation) for observation in observations])
+        if self._mask is not None:
+            seen[:, -self._mask.shape[1] :] = self._mask
+        return seen
+
+    def _flat(self, observation: dict[str, Any]) -> NDArray[np.float32]:
+        """One observation as one array; in the place of the mask zeros."""
+        n_items, n_positions = self._env.model.n_items, self._env.model.n_positions
+        parts = [observation["clicks"]]
+        if "n_arrived" in observation:
+            n_arrived, most = observation["n_arrived"], len(observation["displays"])
+            rankings, clicks = observation["rankings"][:n_arrived], observation["clicks"][:n_arrived]
+            is_same = ~observation["void"][:n_arrived] if "void" in observation else np.ones(rankings.shape, np.bool_)
+            shown, clicked = np.zeros((2, n_positions, n_items))
+            places = np.broadcast_to(np.arange(n_positions), rankings.shape)
+            np.add.at(shown, (places, rankings), is_same / max(n_arrived, 1))
+            np.add.at(clicked, (places, rankings), is_same * clicks / max(n_arrived, 1))
+            parts = [shown, clicked, np.array([n_arrived / most])]
+        if "replaced" in observation:
+            parts.append(np.arange(n_items) == observation["replaced"])
+        if "available" in observation:
+            parts.append(np.zeros(n_items))
+        return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)

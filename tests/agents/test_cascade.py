@@ -1,0 +1,256 @@
+"""CascadeUCB-V, TS-Cascade, and the agents that stand corrupted sessions: indices, draws, and what they are not.
+
+Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, CascadeReference, TSCascadeReference, UCBVReference, follow, plain, upper_bound
+from scipy.stats import kstest
+
+from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1, CascadeUCBV, TSCascade
+from clickgym.envs import CascadeModel
+
+FALSE_ALARM = 1e-5
+FEEDBACK = ["last_click", "first_click"]
+ROBUST = [CascadeUCB1, CascadeKLUCB, CascadeUCBV]
+by_feedback = pytest.mark.parametrize("feedback", FEEDBACK)
+each_robust = pytest.mark.parametrize("agent_class", ROBUST)
+
+COUNTS = {"clicks": [0, 3, 40, 7], "examined": [30, 40, 40, 9]}
+
+
+def counted(agent, t=99, *, clicks=COUNTS["clicks"], examined=COUNTS["examined"]):
+    """An agent that has seen these clicks, one item at a time, in t sessions, and ranks once more."""
+    n_items = agent.n_items
+    for item in range(n_items):
+        for session in range(examined[item]):
+            ranking = [item, *(other for other in range(n_items) if other != item)][: agent.n_positions]
+            agent.update(None, ranking, [int(session < clicks[item])] + [-1] * (agent.n_positions - 1))
+    agent.state.t[0] = t
+    agent.rank()
+    return agent
+
+
+# ----------------------------------------------------------------------------------------------------------- CascadeUCBV
+
+
+@by_feedback
+@pytest.mark.parametrize("kind", ["CM", "PBM"])
+def test_ucbv_follows_its_definition_and_no_other(kind, feedback):
+    readings = {"": {}} | {name: {name: True} for name in ("cut", "deviation", "swapped", "decadic")}
+    references = {name: UCBVReference(5, 3, 4.0, 6.0, feedback, **reading) for name, reading in readings.items()}
+    assert follow(CascadeUCBV(5, 3, feedback=feedback, seed=1), references, MODELS[kind], 300) == {""}
+
+
+def test_ucbv_with_other_constants():
+    references = {str(given): UCBVReference(5, 3, *given, "last_click") for given in ((0.5, 0.0), (0.0, 0.5), (4.0, 6.0))}
+    for given in ((0.5, 0.0), (0.0, 0.5)):
+        agent = CascadeUCBV(5, 3, variance=given[0], bias=given[1], seed=1)
+        assert follow(agent, dict(references), MODELS["CM"], 300) == {str(given)}
+        references = {name: UCBVReference(5, 3, *map(float, name.strip("()").split(",")), "last_click") for name in references}
+
+
+def test_ucbv_index_by_hand():
+    """No clicks: 6 log t / N alone; all clicked: 1 + that, above 1; the variance stands under the root; t = 1 has no bonus."""
+    agent, log_t = counted(CascadeUCBV(4, 1, seed=0)), math.log(100)
+    v = 3 / 40 * 37 / 40
+    assert agent.state.indices[0] == pytest.approx(6 * log_t / 30, rel=1e-14)
+    assert agent.state.indices[1] == pytest.approx(3 / 40 + math.sqrt(4 * v * log_t / 40) + 6 * log_t / 40, rel=1e-14)
+    assert agent.state.indices[2] == pytest.approx(1 + 6 * log_t / 40, rel=1e-14)
+    first = counted(CascadeUCBV(4, 1, seed=0), t=0)
+    assert first.state.indices.tolist() == pytest.approx([0, 3 / 40, 1, 7 / 9], rel=1e-14)
+
+
+@pytest.mark.parametrize(("rate", "turn"), [(0.0, 24), (0.5, 713)])
+def test_when_the_intervals_of_ucbv_become_narrower(rate, turn):
+    """As the docstring says: than those of CascadeUCB1 once N exceeds 24 log t without clicks, 713 log t at a rate of 1/2."""
+    for n, narrower in ((2 * round(0.49 * turn * 5), False), (2 * round(0.51 * turn * 5), True)):
+        counts = {"clicks": [int(n * rate)], "examined": [n]}
+        state_v, state_1 = (
+            counted(cls(1, 1, seed=0), round(math.exp(5)) - 1, **counts).state for cls in (CascadeUCBV, CascadeUCB1)
+        )
+        assert (state_v.indices[0] < state_1.indices[0]) == narrower
+
+
+# ------------------------------------------------------------------------------------------------------------- TSCascade
+
+
+@by_feedback
+@pytest.mark.parametrize("kind", ["CM", "PBM"])
+def test_ts_cascade_follows_its_definition_and_no_other(kind, feedback):
+    readings = {"": {}} | {name: {name: True} for name in ("variance_only", "without_one", "from_zero")}
+    references = {name: TSCascadeReference(5, 3, feedback, **reading) for name, reading in readings.items()}
+    assert follow(TSCascade(5, 3, feedback=feedback, seed=1), references, MODELS[kind], 300) == {""}
+
+
+def test_ts_cascade_does_not_draw_for_each_item():
+    """All draws are above their means, or all below; the reference refuses others."""
+    agent, reference, rng = TSCascade(5, 3, seed=2), TSCascadeReference(5, 3, "last_click"), np.random.default_rng(0)
+    signs = set()
+    for _ in range(200):
+        ranking = agent.rank()
+        sign = set(np.sign(agent.state.draws - agent.state.mean).tolist())
+        assert len(sign) == 1
+        signs |= sign
+        assert reference.allows(ranking.tolist(), agent.state)
+        means, spreads = map(np.array, zip(*map(reference.mean_and_spread, range(5)), strict=True))
+        theta = means + rng.standard_normal(5) * spreads
+        assert not reference.allows(np.argsort(-theta)[:3].tolist(), SimpleNamespace(draws=theta))
+        clicks = MODELS["CM"].sample(ranking, rng)
+        agent.update(None, ranking, clicks)
+        reference.learn(ranking.tolist(), clicks.tolist())
+    assert signs == {-1.0, 1.0}
+
+
+def test_ts_cascade_draws_a_standard_normal_number():
+    """Null: Z ~ N(0, 1); 4000 sessions without clicks."""
+    agent = TSCascade(4, 2, seed=3)
+    draws = [(agent.rank(), agent.state.draws[0] / math.log(session + 1))[1] for session in range(1, 4001)]
+    assert kstest(draws, "norm").pvalue > FALSE_ALARM
+
+
+def test_items_that_were_never_examined_do_not_come_first():
+    references = {name: TSCascadeReference(5, 1, "last_click", unseen_first=bool(name)) for name in ("", "unseen first")}
+    assert follow(TSCascade(5, 1, seed=4), references, MODELS["CM"].with_positions(1), 30) == {""}
+
+
+# ------------------------------------------------------------------------------------------------- corrupted sessions
+
+
+READINGS = {
+    "": lambda index, corruption, n: index + corruption / n,
+    "none": lambda index, corruption, n: index,
+    "cut": lambda index, corruption, n: min(index + corruption / n, 1.0),
+    "half": lambda index, corruption, n: index + corruption / (2 * n),
+    "root": lambda index, corruption, n: index + math.sqrt(corruption / n),
+    "one more": lambda index, corruption, n: index + corruption / (n + 1),
+}
+
+
+class Checked(CascadeReference):
+    """With the indices compared, too."""
+
+    def allows(self, ranking, drawn=None, features=None):
+        return super().allows(ranking) and np.allclose(drawn.indices, self.indices(), rtol=1e-9)
+
+
+def robust_reference(agent_class, corruption, reading, feedback="last_click"):
+    if agent_class is CascadeUCBV:
+        return UCBVReference(5, 3, 4.0, 6.0, feedback, corruption, corrupt=READINGS[reading])
+    kind = "UCB1" if agent_class is CascadeUCB1 else "KL"
+    return Checked(5, 3, kind, feedback, corruption=corruption, corrupt=READINGS[reading])
+
+
+@each_robust
+@pytest.mark.parametrize("corruption", [0.5, 30])
+def test_the_index_grows_by_the_corruption_over_n(agent_class, corruption):
+    references = {reading: robust_reference(agent_class, corruption, reading) for reading in READINGS}
+    agent = agent_class(5, 3, corruption=corruption, seed=1)
+    assert follow(agent, references, MODELS["PBM"], 300) == {""}
+
+
+@each_robust
+def test_corruption_is_added_after_everything_else(agent_class):
+    """Not to the mean from which the interval is made: at ŵ = 3/40 and 1, by hand."""
+    agent, log_t = counted(agent_class(4, 1, corruption=10, seed=0)), math.log(100)
+    means = np.array([0, 3 / 40, 1, 7 / 9])
+    n = np.array(COUNTS["examined"])
+    if agent_class is CascadeUCB1:
+        index = means + np.sqrt(1.5 * log_t / n)
+    elif agent_class is CascadeUCBV:
+        index = means + np.sqrt(4 * means * (1 - means) * log_t / n) + 6 * log_t / n
+    else:
+        index = np.array([upper_bound(*each) for each in zip(means, (log_t + 3 * math.log(log_t)) / n, strict=True)])
+    np.testing.assert_allclose(agent.state.indices, index + 10 / n, rtol=1e-12)
+
+
+@each_robust
+def test_candidates_are_ranked_with_corruption_and_clicks_come_late(agent_class):
+    """t counts displays, not clicks: 40 lists are shown before the first of them is answered, in another order."""
+    agent, rng = agent_class(5, 3, corruption=8, seed=2), np.random.default_rng(5)
+    reference = robust_reference(agent_class, 8, "")
+    for _ in range(3):
+        waiting = {}
+        for _ in range(40):
+            available = rng.permutation(5) < 4
+            ranking = agent.rank(candidates=available).tolist()
+            index = [value if can else -math.inf for value, can in zip(reference.indices(), available, strict=True)]
+            np.testing.assert_allclose([index[item] for item in ranking], sorted(index, reverse=True)[:3], rtol=1e-9)
+            waiting[agent.display] = ranking
+            reference.t = agent.display + 1
+        for display in rng.permutation(list(waiting)).tolist():
+            clicks = MODELS["PBM"].sample(np.array(waiting[display]), rng)
+            agent.update(None, waiting[display], clicks, display=display)
+            reference.learn(waiting[display], clicks.tolist())
+            reference.t = agent.display + 1
+    assert reference.agrees(agent.state)
+
+
+@each_robust
+def test_corruption_is_saved_and_items_are_replaced(agent_class, tmp_path):
+    agent, rng = agent_class(5, 3, corruption=3, seed=6), np.random.default_rng(6)
+    for _ in range(50):
+        ranking = agent.rank()
+        agent.update(None, ranking, MODELS["CM"].sample(ranking, rng))
+    agent.replace(1)
+    agent.save(tmp_path / "agent.npz")
+    copy = agent_class.load(tmp_path / "agent.npz")
+    assert copy.hyperparameters["corruption"] == 3.0
+    assert plain(copy.state) == plain(agent.state)
+    for _ in range(20):
+        ranking = agent.rank()
+        assert copy.rank().tolist() == ranking.tolist()
+        clicks = MODELS["CM"].sample(ranking, rng)
+        for each in (agent, copy):
+            each.update(None, ranking, clicks)
+    assert agent.state.examined[1] >= 1, "the new item comes first"
+
+
+@pytest.mark.parametrize("agent_class", [CascadeUCBV, CascadeTS, TSCascade])
+@pytest.mark.parametrize(
+    ("feedback", "clicks", "void", "examined", "counted"),
+    [
+        ("last_click", [0, 1, 0, 1, 0], [], [1, 1, 1, 1, 0], [0, 1, 0, 1, 0]),
+        ("first_click", [0, 1, 0, 1, 0], [], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]),
+        ("last_click", [0, 0, 0, 0, 0], [], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
+        ("last_click", [0, 0, 0, -1, -1], [], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]),
+        ("last_click", [1, 0, 1, 0, 0], [0, 2], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]),
+        ("first_click", [0, 0, 1, 0, 0], [2], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]),
+    ],
+)
+def test_what_counts_as_examined(agent_class, feedback, clicks, void, examined, counted):
+    agent = agent_class(6, 5, feedback=feedback, seed=0)
+    ranking = agent.rank()
+    agent.update(None, ranking, clicks, void=np.isin(np.arange(5), void))
+    assert agent.state.examined[ranking].tolist() == examined
+    assert agent.state.clicks[ranking].tolist() == counted
+
+
+def test_the_first_sessions_are_of_a_click_farm():
+    """Items 4 and 5 are clicked whenever they are shown, 50 times: with C = 50 the others come back, sooner or later."""
+    model, lost = CascadeModel([0.5, 0.45, 0.4, 0.15, 0.1, 0.05], 3), {}
+    for corruption in (0, 50):
+        agent, rng = CascadeUCB1(6, 3, corruption=corruption, seed=7), np.random.default_rng(7)
+        for session in range(400):
+            ranking = agent.rank()
+            clicks = np.isin(ranking, [4, 5]) if session < 50 else model.sample(ranking, rng)
+            agent.update(None, ranking, clicks.astype(int))
+        lost[corruption] = agent.state.examined.min()
+    assert lost[50] > 2 * lost[0]
+
+
+@pytest.mark.parametrize("agent_class", [*ROBUST, TSCascade])
+def test_lists_of_others_raise_the_clock_and_a_replaced_item_is_as_new(agent_class):
+    agent, new = agent_class(5, 3, seed=8), agent_class(5, 3, seed=8).state._asdict()
+    for _ in range(20):
+        agent.update(None, [0, 1, 2], [0, 1, 0])
+    assert agent.state.t[0] == agent.display == 20
+    agent.replace(1)
+    for field in {"clicks", "examined", "mean", "width", "deviation", "share", "peak"} & new.keys():
+        assert getattr(agent.state, field)[1] == new[field][1], field

@@ -1,0 +1,105 @@
+"""CascadeWOFUL against its reference, and against the readings that it is not; late clicks and their weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, follow
+from reference_agents.linear import CascadeWOFULReference
+
+from clickgym.agents import CascadeWOFUL
+
+L, K, D = 5, 3, 3
+READINGS = {
+    "ω = 1": {"unweighted": True},
+    "ω by the click": {"after_update": True},
+    "all K": {"all_positions": True},
+    "the other feedback": {"feedback": "first_click"},
+}
+
+
+@pytest.mark.parametrize("bonus", [0.3, 1.0])
+def test_each_other_reading_is_told_apart(bonus):
+    arguments = {"bonus": bonus, "feedback": "last_click"}
+    agent = CascadeWOFUL(L, K, n_features=D, seed=1, **arguments)
+    references = {name: CascadeWOFULReference(L, K, D, **(arguments | reading)) for name, reading in READINGS.items()}
+    plain = references[""] = CascadeWOFULReference(L, K, D, **arguments)
+    assert follow(agent, references, MODELS["DCM"], 250, n_features=D) == {""}
+    state = agent.state  # past two factorisations
+    np.testing.assert_allclose(state.theta, np.linalg.solve(plain.h, plain.g), rtol=1e-9)
+    np.testing.assert_allclose(state.plain_theta, np.linalg.solve(plain.a, plain.b), rtol=1e-9)
+    np.testing.assert_allclose(state.inverse, np.linalg.inv(plain.h), rtol=1e-9, atol=1e-12)
+
+
+def test_the_first_session_by_hand():
+    """d = 1, K = 2, t = 1: β = ½ sqrt(log 3 + 2 log 2) + 1, β' = sqrt(log 5 + 2 log 2) + 1; nothing was clicked yet."""
+    agent = CascadeWOFUL(2, 2, n_features=1, seed=0)
+    ranking = agent.rank({"features": [[0.1], [0.3]]})
+    narrow, wide = 0.5 * math.sqrt(math.log(3) + 2 * math.log(2)) + 1, math.sqrt(math.log(5) + 2 * math.log(2)) + 1
+    assert ranking.tolist() == [1, 0]
+    np.testing.assert_allclose(agent.state.indices, wide * np.array([0.1, 0.3]), rtol=1e-14)
+    np.testing.assert_allclose(agent.state.omega, [1 / (0.3 * narrow), 2.0], rtol=1e-14)  # 0.1 β < 1/K
+
+
+def test_late_clicks_count_with_the_weights_of_their_display():
+    """Displays answered in another order: H is the sum over their own ω; by the ω of the last display it is another."""
+    rng = np.random.default_rng(2)
+    agent = CascadeWOFUL(L, K, n_features=D, bonus=0.3, seed=3)
+    h, moment, by_last = np.eye(D), np.zeros(D), np.eye(D)
+    waiting = []
+    for _ in range(40):
+        observation = {"features": rng.random((L, D)) * 0.5}
+        ranking = agent.rank(observation)
+        waiting.append((agent.display, observation, ranking, agent.state.omega.copy()))
+        if rng.random() < 0.5:
+            display, seen, shown, omega = waiting.pop(rng.integers(len(waiting)))
+            last = waiting[-1][3] if waiting else omega
+            clicks = (rng.random(K) < 0.4).astype(int)
+            agent.update(seen, shown, clicks, display=display)
+            examined = np.flatnonzero(clicks)[-1] + 1 if clicks.any() else K
+            for k in range(examined):
+                x = seen["features"][shown[k]]
+                h, moment = h + omega[k] * np.outer(x, x), moment + omega[k] * clicks[k] * x
+                by_last = by_last + last[k] * np.outer(x, x)
+    np.testing.assert_allclose(agent.state.gram, h, rtol=1e-12)
+    np.testing.assert_allclose(agent.state.moment, moment, rtol=1e-12)
+    np.testing.assert_allclose(agent.state.theta, np.linalg.solve(h, moment), rtol=1e-9)
+    assert not np.allclose(by_last, h, rtol=1e-3)
+
+
+def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(tmp_path):
+    agent, features = CascadeWOFUL(L, K, n_features=D, seed=4), np.random.default_rng(4).random((3, L, D))
+    lists = [agent.rank({"features": each}) for each in features]
+    agent.save(tmp_path / "agent.npz")
+    copy = CascadeWOFUL.load(tmp_path / "agent.npz")
+    for display in (2, 1, 3):
+        for each in (agent, copy):
+            each.update({"features": features[display - 1]}, lists[display - 1], [0, 1, 0], display=display)
+    np.testing.assert_array_equal(agent.state.gram, copy.state.gram)
+    assert agent.best(features[0]).tolist() == copy.best(features[0]).tolist()
+
+
+def test_rare_clicks_weigh_more():
+    """Where nothing is clicked, U falls and ω rises, up to K."""
+    agent, observation = CascadeWOFUL(2, 2, n_features=1, bonus=0.1, seed=0), {"features": [[0.5], [0.5]]}
+    first = agent.rank(observation)
+    before = agent.state.omega.copy()
+    agent.update(observation, first, [1, 1])
+    for _ in range(100):
+        agent.update(observation, agent.rank(observation), [0, 0])
+    assert (agent.state.omega == 2.0).all()
+    assert (before <= 2.0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bonus": -0.1}, "bonus is -0.1; expected a finite number >= 0"),
+        ({"feedback": 1}, "unknown feedback 1"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CascadeWOFUL(L, K, n_features=D, **arguments)
