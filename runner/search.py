@@ -96,7 +96,7 @@ def defaults(maker: Any) -> dict[str, Any]:
     Example:
         >>> from clickgym.agents import CascadeKLUCB
         >>> defaults(CascadeKLUCB)
-        {'feedback': 'last_click', 'c': 3.0}
+        {'feedback': 'last_click', 'c': 3.0, 'corruption': 0.0}
     """
     values: dict[str, Any] = {}
     for callable_ in (getattr(maker, "adopted", None), maker):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
 from .plots import finish, grid
@@ -33,6 +32,8 @@ DRAWN = (
 
 def order(curves: Curves, env: str, base: str, low: float, high: float) -> Finding:
     """Whether the agents stand in the same order in two environments: Kendall's tau of their regrets on each query."""
+    from scipy.stats import kendalltau  # slow to load
+
     ends = [np.array([curves.ends(each, agent).mean(axis=1) for agent in curves.agents]) for each in (env, base)]
     taus = estimate([kendalltau(*columns).statistic for columns in zip(*(each.T for each in ends), strict=True)])
     return Finding(f"τ = {taus} over {len(curves.instances)} queries", taus.within(low, high))

@@ -218,16 +218,16 @@ def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
 
 
 def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
-    words = ["study", "nonstat-fig1", "--from", str(RESULTS), "--out", str(tmp_path), "--pdf"]
+    words = ["study", "nonstat-bound", "--from", str(RESULTS), "--out", str(tmp_path), "--pdf"]
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert "converges again" in printed
-    assert "nonstat-fig1.svg, nonstat-fig1.pdf" in printed
-    assert b"/Type3" not in (tmp_path / "nonstat-fig1.pdf").read_bytes()
-    there = json.loads((RESULTS / "nonstat-fig1.json").read_text(encoding="utf-8"))
-    assert json.loads((tmp_path / "nonstat-fig1.json").read_text(encoding="utf-8")) == there
-    assert (tmp_path / "nonstat-fig1.parquet").read_bytes() == (RESULTS / "nonstat-fig1.parquet").read_bytes()
-    assert (tmp_path / "nonstat-fig1.png").exists()
+    assert "detects changes" in printed
+    assert "nonstat-bound.svg, nonstat-bound.pdf" in printed
+    assert b"/Type3" not in (tmp_path / "nonstat-bound.pdf").read_bytes()
+    there = json.loads((RESULTS / "nonstat-bound.json").read_text(encoding="utf-8"))
+    assert json.loads((tmp_path / "nonstat-bound.json").read_text(encoding="utf-8")) == there
+    assert (tmp_path / "nonstat-bound.parquet").read_bytes() == (RESULTS / "nonstat-bound.parquet").read_bytes()
+    assert (tmp_path / "nonstat-bound.png").exists()
 
 
 # --------------------------------------------------------------------------------------------------- played once more
