@@ -319,9 +319,10 @@ ELSEWHERE = {
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents", "list_environments",
-        "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log", "read_open_bandit", "read_ratings",
-        "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register", "write_tidy",
+        "Results", "check_agent", "check_click_model", "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents",
+        "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",
+        "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register",
+        "write_tidy",
     },
 }  # fmt: skip
 
