@@ -279,7 +279,7 @@ def bound_at(n: int, env: Any) -> float:
 BOUND = {f"bound_{n}": partial(bound_at, n) for n in DECADES}
 
 
-def _bounds(curves: Curves) -> Values:
+def bounds(curves: Curves) -> Values:
     """``(decades,)`` the bound, in the mean over the instances."""
     return np.array([curves.ends(ubm(LONG), OURS, name)[:, 0].mean() for name in BOUND])
 
@@ -288,14 +288,14 @@ def below_bound(curves: Curves) -> Finding:
     """Whether regret is below the bound at every decade."""
     values = curves.units(ubm(LONG), OURS)
     regrets = [estimate(curves.at(values, n)) for n in DECADES]
-    pairs = list(zip(regrets, _bounds(curves), strict=True))
+    pairs = list(zip(regrets, bounds(curves), strict=True))
     words = ", ".join(f"{regret} against {number(bound)}" for regret, bound in pairs)
     return Finding(words, every([regret.below(bound) for regret, bound in pairs]))
 
 
 def says_nothing(curves: Curves) -> Finding:
     """Whether the bound is above a loss of one in every session."""
-    per_session = _bounds(curves) / DECADES
+    per_session = bounds(curves) / DECADES
     return Finding(", ".join(f"{number(each)} a session" for each in per_session), "yes" if (per_session > 1).all() else "no")
 
 
@@ -313,7 +313,7 @@ def draw_bound(evidence: Evidence) -> Figure:
     late = curves.steps >= DECADES[0]
     for agent in curves.agents:
         band(panels[0], curves.steps[late], curves.units(ubm(LONG), agent)[:, late], agent)
-    panels[0].plot(DECADES, _bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
+    panels[0].plot(DECADES, bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
     panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
     panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
     return finish(figure, panels, evidence, "Regret of UBM-LinUCB beside its bound")

@@ -28,7 +28,7 @@ from clickgym.lab.bench.reference import RESULTS, reference
 from clickgym.lab.bench.score import APART, anchors, interquartile_mean, tasks
 from clickgym.lab.bench.tasks import ABILITIES, candidates
 from clickgym.lab.shipped import read_shipped
-from clickgym.lab.studies import STUDIES, warm_start
+from clickgym.lab.studies import STUDIES, he2020, li2019_cascade, warm_start
 from clickgym.lab.studies.study import CM, PBM, Curves, estimate, number
 from clickgym.lab.studies.warm_start import EXCHANGED, warm
 from clickgym.runner.sweep_results import Results
@@ -169,17 +169,29 @@ def test_sizes_of_the_package(says):
     (n_items,) = {load_instance(name).n_items for name in instances}
     n_published = len(curves("unknown-examination", "yandex60")["unknown-examination-pbm"].instances)
     of_papers = [study.paper for study in STUDIES.values() if re.match(r"(?!on ).*, (figure|table|section) ", study.paper)]
-    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (10, 5, 10 + 13)
+    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (13, 5, 13 + 15)
     assert (len(LEARNERS), sum(not name.startswith("NonStationary") for name in ENVIRONMENTS)) == (7, 7)
     assert says == {
         f"{n_agents} bandit algorithms and baselines",
         f"{n_queries} real queries",
         f"{n_agents} under their papers' symbols, seven of generic RL",
-        "ten experiments of five papers at full size and thirteen further studies",
+        "thirteen experiments of five papers at full size and fifteen further studies",
         "Seven click models",
         f"{n_queries} real search queries, `yandex-…`: {n_items} documents each",
-        f"{n_published} further queries whose parameters others have published",
+        f"Queries whose parameters others have published: {n_published} of web search and eight of search advertising",
         f"{n_published} further ones were published by C. Li and others",
+    }
+
+
+def test_bounds_of_the_papers_beside_regret(says):
+    detecting = curves("nonstat-bound")["nonstat-bound"]
+    times = detecting.units("NonStationaryCMRank-v0", "GLRCascadeKLUCB")[:, -1] / li2019_cascade.lower_bound(detecting)[-1]
+    per_session = he2020.bounds(curves("ubm-bound")["ubm-bound"]) / he2020.DECADES
+    assert (per_session > 1).all()
+    assert says == {
+        f"GLR-CascadeKL-UCB, which detects changes, has [{times.mean():.2f} times the bound](studies/nonstat-bound.md) after "
+        f"{detecting.horizon:,} sessions",
+        f"above a loss of one in each session [up to {max(he2020.DECADES):,} sessions and more](studies/ubm-bound.md)",
     }
 
 
