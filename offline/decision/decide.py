@@ -51,7 +51,7 @@ from .words import advice, objections
 
 __all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Weighed", "conclude", "decide", "weigh"]
 
-AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "GRAB")
+AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "TSCascade")
 """The agents that are compared unless others are asked for: of those that need no extra knowledge and take little time the ones
 that score highest before users who do not change (the scorecard's ability ``standard``)."""
 

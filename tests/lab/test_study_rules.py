@@ -124,6 +124,7 @@ LEAST = {
     "why-early-own": (50_000, 6), "why-early-queries": (5_000, 6), **{f"why-early-{n}": (50_000, 6) for n in (4, 10, 16)},
     "why-change-short": (100_000, 6), "why-change-rate": (400_000, 6), "why-change-number": (400_000, 6),
     **{f"unknown-examination-{model}": (20_000, 4) for model in ("cm", "pbm")},
+    "nonstat-fig2": (100_000, 10), "nonstat-bound": (300_000, 20), "ubm-bound": (100_000, 4),
     "nonstat-detect-fast": (100_000, 4), "nonstat-detect-slow": (1_000_000, 4),
     **{f"pdgd-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
     **{f"when-rl-pays-{who}": (20_000, 2) for who in ("bandits", "ppo", "others")},
