@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import os
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,17 @@ from ..envs import Users
 from ..runner.labels import digest, model_digest
 from ..runner.make import agent_maker, make_env
 
-__all__ = ["Shipped", "compact", "fingerprints", "kernel_digest", "read_shipped", "stale", "write_shipped"]
+__all__ = [
+    "Shipped",
+    "compact",
+    "fingerprints",
+    "kernel_digest",
+    "of_files",
+    "portable",
+    "read_shipped",
+    "stale",
+    "write_shipped",
+]
 
 FORMAT = "1"
 KEYS = ("env", "instance", "agent", "run", "step")
@@ -86,6 +97,26 @@ def compact(
 def _ends(steps: Sequence[int]) -> list[int]:
     """The first step from 0.99 of the horizon on, and the last."""
     return [next(step for step in steps if step >= round(0.99 * steps[-1])), steps[-1]]
+
+
+def of_files(instances: Iterable[str]) -> bool:
+    """Whether some instances are files, or made from files, which do not ship.
+
+    Example:
+        >>> of_files(["yandex-990", "li2019-switching:query=yandex60-401.json,seed=3"])
+        True
+    """
+    return any(".json" in name for name in instances)
+
+
+def portable(instance: str) -> str:
+    """The name of an instance without the folder of its file, which nobody else has.
+
+    Example:
+        >>> portable("li2019-switching:query=queries/yandex60-401.json,seed=3")
+        'li2019-switching:query=yandex60-401.json,seed=3'
+    """
+    return re.sub(r"[^=,:]*/(?=[^/=,:]*\.json)", "", instance)
 
 
 def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
@@ -175,7 +206,7 @@ def stale(results: Iterable[Shipped]) -> list[str]:
         origin = each.made
         kernels = _kernels(origin["users"], origin["agents"])
         changed = [f"the kernels of {name}" for name, then in origin["kernels"].items() if kernels[name] != then]
-        if not any(instance.endswith(".json") for instance in origin["instances"]):
+        if not of_files(origin["instances"]):
             models = fingerprints(origin["envs"], [], origin["instances"])["models"]
             changed += [f"the users of {name}" for name, then in origin["models"].items() if models[name] != then]
         if changed:

@@ -34,7 +34,7 @@ from ...runner.run import instance_of, run
 from ..bench.play import blocks
 from ..bench.reference import CARD, RESULTS
 from ..bench.tasks import candidates
-from ..shipped import KEYS, Shipped, fingerprints, read_shipped, stale, write_shipped
+from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from ..studies import STUDIES
 from ..studies.play import Plan
 
@@ -106,7 +106,7 @@ def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> 
     (part,) = (part for part in STUDIES[name].parts if part.name == shipped.part)
     label = f"{name}: {shipped.part}, {shipped.setting}"
     figures = _first_tenth(shipped.table.drop(part.facts, strict=False), origin["horizon"])
-    if any(name.endswith(".json") for name in origin["instances"]):
+    if of_files(origin["instances"]):
         try:
             queries = tuple(_query(name, folder) for name in origin["queries"])
         except ValueError as error:
@@ -202,7 +202,7 @@ def _play(replay: Replay, game: Game) -> polars.DataFrame:
         setattr(agent, "learn", partial(_learn, agent.learn, replay.horizon))  # noqa: B010 (for type checkers it is a method)
     result = run(agent, env, replay.steps[-1], seed=env_seed, checkpoints=replay.steps, metrics=replay.metrics)
     names = {"env": game.env, "instance": instance_of(env), "agent": game.agent}
-    return result.to_frame().with_columns(polars.lit(name).alias(key) for key, name in names.items())
+    return result.to_frame().with_columns(polars.lit(portable(name)).alias(key) for key, name in names.items())
 
 
 def _learn(learn: Any, horizon: int, envs: Any, sessions: int, *others: Any) -> None:

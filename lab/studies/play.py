@@ -36,7 +36,7 @@ from ...runner.reports.figures import save_figure
 from ...runner.results import read_results
 from ...runner.run import instance_of, run
 from ...runner.sweep import sweep
-from ..shipped import Shipped, compact, fingerprints, read_shipped, write_shipped
+from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
 from .axes import name_of_agent
 from .page import figure_name, page, study_html
 from .registry import STUDIES
@@ -240,6 +240,7 @@ def run_study(
         command, results = _command(name, scale, queries, seed), []
         for part in STUDIES[name].parts:
             table, origin = measured[part.name]
+            table = table.with_columns(polars.col("instance").map_elements(portable, return_dtype=polars.String))
             curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
         findings_of[name] = conclude(name, results, out, console, pdf=pdf)
@@ -427,7 +428,7 @@ def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, An
     """What made the results of a part."""
     config = read_results(folder)[2]
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
-    sources = [Path(instance).name if instance.endswith(".json") else instance for instance in instances]
+    sources = [portable(instance) for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
     with from_file(folder):
         return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
