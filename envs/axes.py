@@ -88,22 +88,34 @@ class Axes:
     def _check_users(self, reference: ArrayLike | None) -> None:
         """Refuse what has no meaning before these users."""
         if isinstance(self._model, CascadeMDP):
-            if self.arrival:
-                raise ValueError("arrival must be 'immediate' before users with a memory: their next state tells the clicks")
-            if self.available is not None:
-                raise ValueError("available cannot be given before users with a memory: their best lists are of all items")
-            if self.bots and not self.bots.users_are_real:
-                raise ValueError("bots must be 'quit' or have 'users=real' before users with a memory, whose lives go on")
-        if self.churn and isinstance(self._model, CascadeMDP | ContextualModel):
-            why = "candidates change anyway" if isinstance(self._model, ContextualModel) else "users remember the items"
-            raise ValueError(f"churn must be 0 in environments of a {type(self._model).__name__}, where {why}")
-        if self.bots and self.bots.has_targets and isinstance(self._model, ContextualModel):
+            self._check_users_with_memory()
+        if isinstance(self._model, ContextualModel):
+            self._check_contextual_users()
+        if self.available is not None and reference is not None:
+            raise ValueError("a reference list cannot be given with available: its items are not there in every session")
+
+    def _check_users_with_memory(self) -> None:
+        if self.arrival:
+            raise ValueError("arrival must be 'immediate' before users with a memory: their next state tells the clicks")
+        if self.available is not None:
+            raise ValueError("available cannot be given before users with a memory: their best lists are of all items")
+        if self.bots and not self.bots.users_are_real:
+            raise ValueError("bots must be 'quit' or have 'users=real' before users with a memory, whose lives go on")
+        if self.churn:
+            raise ValueError(
+                f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
+            )
+
+    def _check_contextual_users(self) -> None:
+        if self.churn:
+            raise ValueError(
+                f"churn must be 0 in environments of a {type(self._model).__name__}, where candidates change anyway"
+            )
+        if self.bots and self.bots.has_targets:
             raise ValueError(
                 "bots must be 'random' in contextual environments: there are other candidates in every session, so that an id "
                 "is no target"
             )
-        if self.available is not None and reference is not None:
-            raise ValueError("a reference list cannot be given with available: its items are not there in every session")
 
     @property
     def are_default(self) -> bool:

@@ -232,9 +232,8 @@ class Present:
         pick, places, bounds = self._rule(n_available, reference is not None)
         m, searched = self.cutoff, bool(bounds.any())
         scanned = n_available if self.model.scan_kernel is not None else 0
-        pays = n_items <= 62 if searched else 2**n_items <= CACHED  # few sets come again: that is faster than to sort
-        can_keep = keeps_sets and pays and not isinstance(task, RoundTask) and n_available < n_items
-        n_kept = min(CACHED, 2**n_items) if can_keep else 0
+        can_keep = keeps_sets and not isinstance(task, RoundTask) and n_available < n_items
+        n_kept = self._sets_worth_keeping(searched) if can_keep else 0
         self.choice = Choice(
             attraction=attraction, best=best, optimum=optimum,
             candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
@@ -248,6 +247,13 @@ class Present:
         self._keeps_sets = keeps_sets
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
         self._scratch = np.empty(n_positions + 1)
+
+    def _sets_worth_keeping(self, searched: bool) -> int:
+        """Of how many sets of items the best lists are kept: where they are sorted only if all find room, for few sets come
+        again otherwise."""
+        n_items = self.model.n_items
+        pays = n_items <= 62 if searched else 2**n_items <= CACHED
+        return min(CACHED, 2**n_items) if pays else 0
 
     def _rule(self, n_available: int, keeps: bool) -> tuple[Any, NDArray[np.int64], NDArray[np.float64]]:
         """The kernel that picks the best list, None if Python must; the places and the bounds that it needs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..core.kernels import inner, kernel, specialise
 from ..envs import ClickEnv, ContextualModel
 from ..envs.arrival import Arrival, ArrivalState, deliver, schedule
 from ..envs.available import AvailableState, draw_available
+from ..envs.axes import Axes
 from ..envs.bots import Bots, BotsState, paid, report
 from ..envs.churn import ChurnState, NewItems
 from ..envs.churn import replace as replace_item
@@ -261,17 +262,25 @@ def loop_with_axes(
     agent: CompiledAgent, env: ClickEnv, measure: Any, before: AxesState | None
 ) -> tuple[Callable[..., Any], AxesState]:
     """The compiled loop of a pair under the present task, and its last argument; ``before`` is that under the last task."""
-    axes, task = env.axes, env.task
-    assert axes is not None
-    masked, n_positions = axes.available is not None, env.model.n_positions
+    assert env.axes is not None
+    kernels = _kernels(agent, env, env.axes) | {"measure": measure, "next_round": env.task.next_round}
+    compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+    present: Any = env.task
+    changes = env.axes.changes_items
+    of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
+    return compiled, _first_state(agent, env, env.axes, of_task) if before is None else before._replace(**of_task)
+
+
+def _kernels(agent: CompiledAgent, env: ClickEnv, axes: Axes) -> dict[str, Any]:
+    """What the loop calls of an agent, and of the axes that there are."""
+    masked, changes = axes.available is not None, axes.changes_items
     contextual, sees_state = isinstance(agent, ContextualAgent), isinstance(agent, StateAgent)
-    changes = axes.changes_items
     update_kernel, replace_kernel = agent.update_kernel, agent.replace_kernel
     rank_kernel: Any = agent.rank_available_kernel if masked else agent.rank_kernel
     rank_template = _rank_features if contextual or sees_state else _rank_available if masked else _rank_blindly
     late_template = _update_late_with_features if contextual else _update_late
-    present: Any = task
-    kernels: dict[str, Any] = {
+    present: Any = env.task
+    return {
         "rank": specialise(rank_template, rank=rank_kernel),
         "update": update_kernel if contextual or sees_state else specialise(update_blindly, update=update_kernel),
         "update_late": specialise(late_template, update=update_kernel) if axes.arrival else never_late,
@@ -279,28 +288,27 @@ def loop_with_axes(
         "replace": keep_all if replace_kernel is None else replace_kernel,
         "find": present.find_kernel if changes else find_nothing,
         "forget_sets": forget if changes else forget_nothing,
-        "play_session": session(task.model),
-        "measure": measure,
-        "next_round": task.next_round,
+        "play_session": session(env.task.model),
         "is_late": yes if axes.arrival else no,
         "has_bots": yes if axes.bots else no,
         "is_masked": yes if masked else no,
         "has_churn": yes if axes.churn else no,
     }
-    compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
-    of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
-    if before is not None:
-        return compiled, before._replace(**of_task)
+
+
+def _first_state(agent: CompiledAgent, env: ClickEnv, axes: Axes, of_task: Mapping[str, Any]) -> AxesState:
+    """The last argument of the loop at the start of a run."""
+    n_positions, contextual = env.model.n_positions, isinstance(agent, ContextualAgent)
     n_slots = 1 if axes.arrival_state is None else axes.arrival_state.due.shape[1]
     remembered = (
         [np.zeros(0, np.uint8)]
         if axes.arrival is None
         else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
     )
-    shape = task.round.features.shape if contextual and axes.arrival else (0, 0)
+    shape = env.task.round.features.shape if contextual and axes.arrival else (0, 0)
     check_memory(f"{n_slots:,} open displays with features", 8 * n_slots * shape[0] * shape[1])
     generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
-    state = AxesState(
+    return AxesState(
         played=np.zeros(1, np.int64),
         arrival=axes.arrival_state or Arrival("delay:1").state(1, n_positions),
         bots=axes.bots_state or Bots("random:share=0", 1).state(np.ones((1, 1)), n_positions, np.random.default_rng(0)),
@@ -314,7 +322,6 @@ def loop_with_axes(
         records=np.empty((n_slots, sum(map(len, remembered))), np.uint8),
         features=np.empty((n_slots, *shape)),
     )
-    return compiled, state
 
 
 def check_axes(agent: Agent, env: ClickEnv) -> None:

@@ -327,16 +327,20 @@ def _filled_in(
     for key, source in getattr(maker, "told", {}).items():
         if key not in hyperparameters and (has_list or _is_required(parameters[key])):
             yield key, _fact(agent, key, source, click_env)
-    for key in [key for key in OBSERVED if key in parameters and key not in hyperparameters]:
+    for key in filter((parameters.keys() - hyperparameters.keys()).__contains__, OBSERVED):
         yield key, _size(agent, key, getattr(sizes, key))
-    users = getattr(click_env, "model", None)
-    if getattr(maker, "same_candidates", False) and isinstance(users, ContextualModel) and not users.same_candidates:
+    if getattr(maker, "same_candidates", False):
+        _check_candidates(agent, getattr(click_env, "model", None))
+    if "horizon" in parameters:
+        yield from _horizon(agent, parameters["horizon"], horizon)
+
+
+def _check_candidates(agent: str, users: Any) -> None:
+    if isinstance(users, ContextualModel) and not users.same_candidates:
         raise UnsuitedError(
             f"{agent} ranks the same candidates in every session, and those of this {users.kind} change; an instance in which "
             "they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
         )
-    if "horizon" in parameters:
-        yield from _horizon(agent, parameters["horizon"], horizon)
 
 
 def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> Iterator[tuple[str, int]]:

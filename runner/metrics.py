@@ -293,18 +293,12 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        if isinstance(env, Env):
-            for name in self.summed:
-                if METRICS[name].contextual:
-                    continue
-                if isinstance(env.model, ContextualModel):
-                    raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-                if env.axes is not None and env.axes.changes_items and not METRICS[name].of_the_round:
-                    raise ValueError(f"the metric {name!r} needs the same items in every session; those of {env} come and go")
-                if isinstance(env.model, CascadeMDP):
-                    raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
-            return tuple(METRICS[name].context(env) for name in self.summed)
-        return tuple(_context_of_guest(name, env) for name in self.summed)
+        if not isinstance(env, Env):
+            return tuple(_context_of_guest(name, env) for name in self.summed)
+        for name in self.summed:
+            if not METRICS[name].contextual:
+                _check_stays(name, env)
+        return tuple(METRICS[name].context(env) for name in self.summed)
 
     def check(self, agent: Any, env: Any) -> None:
         """Refuse an agent that cannot be measured so, or not in this environment.
@@ -342,6 +336,16 @@ class Metrics:
             context._replace(**{field: getattr(context, field).copy() for field in fields})
             for context, fields in zip(contexts, copied, strict=True)
         )
+
+
+def _check_stays(name: str, env: Any) -> None:
+    """Refuse an environment in which there are other candidates, items or users in other sessions."""
+    if isinstance(env.model, ContextualModel):
+        raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
+    if env.axes is not None and env.axes.changes_items and not METRICS[name].of_the_round:
+        raise ValueError(f"the metric {name!r} needs the same items in every session; those of {env} come and go")
+    if isinstance(env.model, CascadeMDP):
+        raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
 
 
 def _context_of_guest(name: str, env: Any) -> Any:

@@ -59,7 +59,7 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
         raise ValueError(f"{short(agent)} has braces, and a search space beside them; give one of the two")
     maker, given = agent_maker(agent)
     name = getattr(maker, "__name__", type(maker).__name__)
-    asked = in_braces if space is None and in_braces else space
+    asked = in_braces or space
     if asked is None:
         own = check_search_space(name, getattr(maker, "search_space", {}))
         free = {key: values for key, values in own.items() if key not in given}

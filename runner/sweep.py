@@ -411,9 +411,7 @@ def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jo
     listener = Callback() if callback is None else callback
     listener.start(list(players), done, work.horizon)
     due = [trial for trial in players if trial not in done]
-    if type(listener).cost is not Callback.cost:  # to find out what learners cost takes seconds
-        learners = [trial for trial in due if players[trial].learner]
-        _report_costs(learners, work, joblib.effective_n_jobs(n_jobs), listener)
+    _report_costs([trial for trial in due if players[trial].learner], work, joblib.effective_n_jobs(n_jobs), listener)
     for compiled, prefer in ((True, "threads"), (False, "processes")):
         trials = [trial for trial in due if players[trial].compiled == compiled]
         if trials:
@@ -459,6 +457,8 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _report_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:
+    if type(callback).cost is Callback.cost:  # nobody listens, and to find out what learners cost takes seconds
+        return
     first = {trial.agent: trial for trial in reversed(trials)}
     for name, runs in Counter(trial.agent for trial in trials).items():
         from .learners.play import expected_seconds  # imports torch: only where a learner is

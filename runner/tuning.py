@@ -390,7 +390,7 @@ def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         before = read_json(folder / CONFIG)
         later = before["format"] > FORMAT
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
-        versions = {name: (text, config["versions"][name]) for name, text in before["versions"].items()}
+        differ = _other_versions(before["versions"], config["versions"])
         before["random"] = [[str(env), str(name), float(regret)] for env, name, regret in before.get("random", [])]
         before["finals"] = int(before["finals"])
         if "result" in before:
@@ -400,9 +400,13 @@ def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     if changed:
         words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
         raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")
-    if differ := [f"{name} {there} there, {now} now" for name, (there, now) in versions.items() if there != now]:
+    if differ:
         warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=5)
     return before
+
+
+def _other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [f"{name} {there} there, {now[name]} now" for name, there in before.items() if there != now[name]]
 
 
 def _config(job: _Job) -> dict[str, Any]:

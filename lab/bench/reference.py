@@ -84,18 +84,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     console = Console(stderr=True)
     before = read_shipped(RESULTS) if RESULTS.exists() else []
-    kept = {agent for each in before for agent in each.made["agents"]}
-    tables = [_play_all_tasks(console, name, options) for name in options.agents or PLAYERS if name not in kept]
+    tables = [_play_all_tasks(console, name, options) for name in _due(options.agents or PLAYERS, before)]
     if options.agents:
         return
-    table = polars.concat([*([_played(before)] if before else []), *tables]).sort(
-        col("agent").cast(polars.Enum(PLAYERS)), maintain_order=True
-    )
+    table = polars.concat([_played(before), *tables] if before else tables)
+    table = table.sort(col("agent").cast(polars.Enum(PLAYERS)), maintain_order=True)
     if not ANCHORS.exists():
         _write_anchors(console, table, options.out / "anchors", options.jobs)
     results = list(_shipped(table, options.out, {(each.setting, each.part): each.made for each in before}))
     write_shipped(RESULTS, results)
     write_whole(CARD, _card(table, results))
+
+
+def _due(agents: Iterable[str], before: Iterable[Shipped]) -> list[str]:
+    kept = {agent for each in before for agent in each.made["agents"]}
+    return [name for name in agents if name not in kept]
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

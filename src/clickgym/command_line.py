@@ -200,9 +200,11 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
         progress: of its sessions, if it plays any.
         out: the folder of its results.
     """
-    kept = "" if progress is None else f"; {progress.kept(out)}"
-    if progress is not None and progress.started:
-        return _fault_in_mid_run(error, kept)
+    kept = ""
+    if progress is not None:
+        kept = f"; {progress.kept(out)}"
+        if progress.started:
+            return _fault_in_mid_run(error, kept)
     match error:
         case SessionError():
             return f"{error}{kept}", FAULT
