@@ -10,8 +10,10 @@ from . import (
     late_clicks,
     li2019_bubble,
     li2019_cascade,
+    linear_cascade,
     nonstat_detect,
     pdgd,
+    robust,
     unknown_examination,
     warm_start,
     when_rl_pays,
@@ -29,7 +31,18 @@ __all__ = ["STUDIES"]
 PAPERS = (zoghi2017, li2019_bubble, li2019_cascade, lagree2016, he2020)
 WHY = (why_ubm_lead, why_violations, why_exp3, why_early_regret, why_change)
 """Not of a paper: why some of its statements are contradicted."""
-FURTHER = (unknown_examination, nonstat_detect, pdgd, when_rl_pays, late_clicks, click_farms, churn, warm_start)
+FURTHER = (
+    unknown_examination,
+    nonstat_detect,
+    pdgd,
+    when_rl_pays,
+    robust,
+    linear_cascade,
+    late_clicks,
+    click_farms,
+    churn,
+    warm_start,
+)
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 
 STUDIES: dict[str, Study] = {name: study for module in (*PAPERS, *WHY, *FURTHER) for name, study in module.STUDIES.items()}
