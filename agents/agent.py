@@ -711,6 +711,13 @@ def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
     return np.array_equal(ranking, other)
 
 
+def doubled(room: int, needed: int) -> int:
+    """The room of an array that grows: twice as much as before, again and again, until there is what is needed."""
+    while room < needed:
+        room *= 2
+    return room
+
+
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     """Clicks per session, 0 where there was none."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, SavedArrays
+from .agent import CompiledAgent, SavedArrays, doubled
 
 __all__ = ["LeaderAgent", "find_leader", "no_leaders"]
 
@@ -80,8 +80,7 @@ class LeaderAgent(CompiledAgent):
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + n_sessions <= room:
             return
-        while room < n_leaders + n_sessions:
-            room *= 2
+        room = doubled(room, n_leaders + n_sessions)
         leaders, led = np.zeros((room, self.state.leaders.shape[1]), np.int32), np.zeros(room, np.int64)
         leaders[:n_leaders], led[:n_leaders] = self.state.leaders[:n_leaders], self.state.led[:n_leaders]
         slots = np.full(2 * room, -1, np.int32)

@@ -242,6 +242,34 @@ def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-d
     multiply(state.inverse, state.moment, state.theta)
 
 
+def first_state(
+    n_items: int, d: int, weights: NDArray[np.float64], *, feedback: int, ridge: float, exploration: float
+) -> LinearState:
+    """The state before the first session, by the weights of samples ``(K, K)``."""
+    return LinearState(
+        gram=ridge * np.eye(d),
+        inverse=np.eye(d) / ridge,
+        moment=np.zeros(d),
+        theta=np.zeros(d),
+        t=np.zeros(1, np.int64),
+        updates=np.zeros(1, np.int64),
+        factor=np.zeros((d, d)),
+        vector=np.zeros(d),
+        indices=np.zeros(n_items),
+        order=np.arange(n_items),
+        weights=weights,
+        feedback=feedback,
+        ridge=ridge,
+        phi=squares_of(weights),
+        exploration=exploration,
+    )
+
+
+def squares_of(weights: NDArray[np.float64]) -> float:
+    """φ', the most that the squared weights of one session add up to."""
+    return float(np.sum(weights.diagonal() ** 2))
+
+
 class _RidgeAgent(ContextualAgent):
     """What the agents share: the ridge regression, over all positions with weight 1 unless a subclass says otherwise."""
 
@@ -272,26 +300,11 @@ class _RidgeAgent(ContextualAgent):
         self.state.updates[0] = self.display - waits
 
     def _initial_state(self) -> LinearState:
-        d, weights = self.n_features, self._weights()
-        phi = float(np.sum(weights.diagonal() ** 2))
-        ridge = max(1.0, phi) if self.hyperparameters["ridge"] is None else self.hyperparameters["ridge"]
-        return LinearState(
-            gram=ridge * np.eye(d),
-            inverse=np.eye(d) / ridge,
-            moment=np.zeros(d),
-            theta=np.zeros(d),
-            t=np.zeros(1, np.int64),
-            updates=np.zeros(1, np.int64),
-            factor=np.zeros((d, d)),
-            vector=np.zeros(d),
-            indices=np.zeros(self.n_items),
-            order=np.arange(self.n_items),
-            weights=weights,
-            feedback=self.feedback,
-            ridge=ridge,
-            phi=phi,
-            exploration=self._exploration(),
-        )
+        weights, ridge = self._weights(), self.hyperparameters["ridge"]
+        if ridge is None:
+            ridge = max(1.0, squares_of(weights))
+        exploration = self._exploration()
+        return first_state(self.n_items, self.n_features, weights, feedback=self.feedback, ridge=ridge, exploration=exploration)
 
 
 class _LinUCB(_RidgeAgent):

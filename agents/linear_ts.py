@@ -10,13 +10,13 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..core.checks import check_at_least, check_positions, unknown
 from ..core.kernels import kernel
 from .agent import ANY_LIST, ContextualAgent, Seed
 from .kernels import FEEDBACK, count_session
-from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, rank_by_posterior, update_ridge
+from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, first_state, rank_by_posterior, update_ridge
 from .position_based import check_examination
 from .search_space import Range
 
@@ -48,28 +48,6 @@ class _Sampling(ContextualAgent):
     rank_kernel = rank_by_sample
     update_kernel = update_ridge
     count_kernel = count_session
-
-    def _state(
-        self, weights: NDArray[np.float64], *, feedback: int = ALL_POSITIONS, ridge: float, exploration: float
-    ) -> LinearState:
-        d = self.n_features
-        return LinearState(
-            gram=ridge * np.eye(d),
-            inverse=np.eye(d) / ridge,
-            moment=np.zeros(d),
-            theta=np.zeros(d),
-            t=np.zeros(1, np.int64),
-            updates=np.zeros(1, np.int64),
-            factor=np.zeros((d, d)),
-            vector=np.zeros(d),
-            indices=np.zeros(self.n_items),
-            order=np.arange(self.n_items),
-            weights=np.tile(weights[:, None], self.n_positions),
-            feedback=feedback,
-            ridge=ridge,
-            phi=float(weights @ weights),
-            exploration=exploration,
-        )
 
 
 class CascadeLinTS(_Sampling):
@@ -134,7 +112,8 @@ class CascadeLinTS(_Sampling):
         sigma, inflation = given["sigma"], given["inflation"]
         exploration = sigma if inflation is None else -inflation * sigma
         feedback = FEEDBACK.index(given["feedback"])
-        return self._state(np.ones(self.n_positions), feedback=feedback, ridge=sigma**2, exploration=exploration)
+        weights = np.ones((self.n_positions, self.n_positions))
+        return first_state(self.n_items, self.n_features, weights, feedback=feedback, ridge=sigma**2, exploration=exploration)
 
 
 class PBMLinTS(_Sampling):
@@ -189,4 +168,6 @@ class PBMLinTS(_Sampling):
         super().__init__(n_items, n_positions, n_features, seed, examination=weights, scale=scale)
 
     def _initial_state(self) -> LinearState:
-        return self._state(self.hyperparameters["examination"], ridge=1.0, exploration=self.hyperparameters["scale"])
+        weights = np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
+        scale = self.hyperparameters["scale"]
+        return first_state(self.n_items, self.n_features, weights, feedback=ALL_POSITIONS, ridge=1.0, exploration=scale)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import Choices, check_at_least, check_choice, check_flag
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, ContextualAgent, Seed
+from .agent import ANY_LIST, ContextualAgent, Seed, doubled
 from .kernels import show, shuffle_front, sort_by_index
 from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
@@ -408,9 +408,7 @@ class PairRank(ContextualAgent):
         needed = n_pairs + n_sessions * (k // 2 if state.is_disjoint else k * k // 4)
         if needed <= room:
             return
-        while room < needed:
-            room *= 2
-        pairs = np.zeros((room, self.n_features))
+        pairs = np.zeros((doubled(room, needed), self.n_features))
         pairs[:n_pairs] = state.pairs[:n_pairs]
         self.state = state._replace(pairs=pairs)
 

@@ -63,6 +63,7 @@ FINALISTS = 4
 MOST_FINAL_RUNS = 100
 ATTEMPTS = 50
 """Proposals for each trial of a batch, of which one must be new and suit the agent's constructor."""
+CURE = "take a copy of it, or choose another folder"
 IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "seed", "models", "sources")
 """What a folder can hold only one of."""
 COMPLETE, PRUNED = "complete", "pruned"
@@ -379,9 +380,6 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         check_seal(content)
         trials = polars.read_parquet(io.BytesIO(content)).select(list(_schema(job)))
         return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
-
-
-CURE = "take a copy of it, or choose another folder"
 
 
 def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

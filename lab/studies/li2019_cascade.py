@@ -116,26 +116,17 @@ def lower_bound(curves: Curves) -> Values:
     return curves.ends(CHANGING, ADAPTIVE[0], LOWER_BOUND)[0, 0] * np.sqrt(curves.steps)
 
 
-def _times_bound(curves: Curves, agent: str) -> Values:
-    return curves.units(CHANGING, agent)[:, -1] / lower_bound(curves)[-1]
-
-
-def above_bound(curves: Curves, agent: str) -> Finding:
-    """Whether regret at the end is above the lower bound."""
-    times = estimate(_times_bound(curves, agent))
-    return Finding(f"{times} times the bound", times.above(1.0))
-
-
-def below_bound(curves: Curves, agent: str) -> Finding:
-    """Whether regret at the end is below the lower bound."""
-    times = estimate(_times_bound(curves, agent))
-    return Finding(f"{times} times the bound", times.below(1.0))
+def times_bound(curves: Curves, agent: str, low: float = 0.0, high: float = math.inf) -> Finding:
+    """Whether regret at the end, as a multiple of the lower bound, is between two numbers."""
+    times = estimate(curves.units(CHANGING, agent)[:, -1] / lower_bound(curves)[-1])
+    return Finding(f"{times} times the bound", times.within(low, high))
 
 
 def within_factor(curves: Curves, agent: str) -> Finding:
     """Whether regret at the end is above the bound by no more than the agent's logarithmic factor."""
-    times, factor = estimate(_times_bound(curves, agent)), LOGARITHMIC[agent](curves.horizon)
-    return Finding(f"{times} times the bound, factor {number(factor)}", times.below(factor))
+    factor = LOGARITHMIC[agent](curves.horizon)
+    finding = times_bound(curves, agent, high=factor)
+    return finding._replace(measured=f"{finding.measured}, factor {number(factor)}")
 
 
 def draw_bound(evidence: Evidence) -> Figure:

@@ -240,7 +240,9 @@ def run_study(
         command, results = _command(name, scale, queries, seed), []
         for part in STUDIES[name].parts:
             table, origin = measured[part.name]
-            table = table.with_columns(polars.col("instance").map_elements(portable, return_dtype=polars.String))
+            table = table.with_columns(
+                polars.col("instance").replace({name: portable(name) for name in table["instance"].unique()})
+            )
             curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
         findings_of[name] = conclude(name, results, out, console, pdf=pdf)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""How the system says that no more can be written."""
 
 COMMANDS = {
     "list": ("lab.commands.listing:list_", "What there is to run: environments, instances, agents, metrics and studies."),
@@ -234,10 +236,6 @@ def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None
         case ValueError() | KernelError():
             return str(error), BAD_INPUT
     return None
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""How the system says that no more can be written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
