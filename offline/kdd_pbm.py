@@ -7,7 +7,7 @@ ranking_bandits repository; the cup's terms do not allow shipping them here. Fro
     for instance in convert_kdd_pbm("kdd_pbm.json"):
         instance.save(f"folder/{instance.name}.json")
 
-makes the files of ``gym.make("PBMRank-v0", instance="folder/kdd-19.json")``; so does ``examples/convert_kdd_pbm.py``.
+makes the files of ``gym.make("PBMRank-v0", instance="folder/kdd-19.json")``; so does ``examples/convert_queries.py``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ PyClickLambdas repository, whose terms do not allow shipping them here. From a c
         instance.save(f"folder/{instance.name}.json")
 
 makes the files of ``gym.make("PBMRank-v0", instance="folder/yandex60-401.json")``; so does
-``examples/convert_yandex60.py``.
+``examples/convert_queries.py``.
 """
 
 from __future__ import annotations

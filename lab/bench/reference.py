@@ -159,7 +159,8 @@ def _shipped(table: polars.DataFrame, out: Path, before: Mapping[tuple[str, str]
             envs, instances = ([*dict.fromkeys(own[name])] for name in ("env", "instance"))
             config = before.get((setting, part)) or read_results(out / agents[0] / part)[2]
             origin = {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym")}
-            origin |= {"versions": config["versions"], "seed": SEED, "horizon": block[0].horizon}
+            processors = sorted({processor(), *config.get("processors", ())})  # a kept agent's, and those of now
+            origin |= {"versions": config["versions"], "processors": processors, "seed": SEED, "horizon": block[0].horizon}
             origin |= {"runs": own["run"].n_unique(), "queries": instances}
             origin |= {"envs": envs, "instances": instances, "agents": agents, **fingerprints(envs, agents, instances)}
             columns = [
@@ -189,7 +190,7 @@ def _card(table: polars.DataFrame, results: Sequence[Shipped]) -> str:
         anchor_seed=ANCHOR_SEED,
         protocol=VERSION,
         fingerprint=fingerprint(),
-        processor=processor(),
+        processors=sorted({kind for each in results for kind in each.made["processors"]}),
     )
     return text + "\n"
 

@@ -482,8 +482,8 @@ def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path):
 
 def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
     (tmp_path / "sixty.json").write_text(json.dumps(sixty(["401", "1153"])))
-    example = Path(__file__).resolve().parents[2] / "examples" / "convert_yandex60.py"
-    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
+    example = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
+    monkeypatch.setattr(sys, "argv", [str(example), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
     runpy.run_path(str(example), run_name="__main__")
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UserBrowsingModel").n_positions == 5
@@ -515,8 +515,8 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch)
     first, second = convert_kdd_pbm(tmp_path / "ads.json")
     assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
     assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
-    example = Path(__file__).resolve().parents[2] / "examples" / "convert_kdd_pbm.py"
-    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
+    example = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
+    monkeypatch.setattr(sys, "argv", [str(example), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
     runpy.run_path(str(example), run_name="__main__")
     assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
 
