@@ -1,4 +1,6 @@
-"""Study of PDGD beside linear bandits, before users who click by the grades of documents (Oosterhuis and de Rijke 2018)."""
+"""Studies of learned rankers before users who click by the grades of documents: PDGD beside linear bandits (Oosterhuis and de
+Rijke 2018), and PairRank, DBGD, MGD and COLTR beside both.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["STUDIES"]
 
 AGENTS = ("PDGD", "PDGD:learning_rate=3", "LinearTS", "UBMLinUCB", "C2UCB")
+RANKERS = (
+    "PDGD:learning_rate=3", "PairRank:loss=sum,growth=0.01", "PairRank:growth=0.01", "MGD", "MGD:leaving=probabilistic", "DBGD",
+    "COLTR", "LinearTS", "UBMLinUCB",
+)  # fmt: skip
 USERS = ("perfect", "navigational", "informational")
 IN_CLICKS, IN_SATISFACTION = (f"ContextualDBNRank-v0:reward={reward}" for reward in ("clicks", "satisfaction"))
 ONLINE, OFFLINE = "ndcg_by_grade", "held_out_ndcg"
@@ -24,7 +30,7 @@ ONLINE, OFFLINE = "ndcg_by_grade", "held_out_ndcg"
 
 def _of(evidence: Evidence, users: str) -> Curves:
     """What was measured before users of one behaviour."""
-    return evidence[f"pdgd-{users}"]
+    return next(curves for part, curves in evidence.items() if part.endswith(f"-{users}"))
 
 
 def documents(queries: Sequence[str]) -> list[str]:
@@ -119,7 +125,7 @@ def table(evidence: Evidence) -> PaperTable:
     rows = [["users", "agent", "offline NDCG", "online NDCG", "satisfied", "regret in clicks"]]
     for users in USERS:
         curves = _of(evidence, users)
-        for agent in AGENTS:
+        for agent in curves.agents:
             satisfied = curves.ends(IN_SATISFACTION, agent, "reward").mean(axis=0) / curves.horizon
             regret = curves.units(IN_CLICKS, agent)[:, -1]
             measured = (offline(curves, agent), online(curves, agent), satisfied, regret)
@@ -132,8 +138,8 @@ def draw(evidence: Evidence) -> Figure:
     figure, panels = grid(3, 2)
     for users, above, below in zip(USERS, panels[:3], panels[3:], strict=True):
         curves = _of(evidence, users)
-        bands(above, curves, IN_CLICKS, AGENTS, column=OFFLINE)
-        for agent in AGENTS:
+        bands(above, curves, IN_CLICKS, curves.agents, column=OFFLINE)
+        for agent in curves.agents:
             band(below, curves.steps, curves.units(IN_CLICKS, agent, ONLINE) / curves.steps, agent)
         above.set(xscale="log", title=users)
         below.set(xscale="log", xlabel="session")
