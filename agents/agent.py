@@ -110,6 +110,11 @@ class Agent(ABC):
     """``"any list"``, whoever showed it; ``"its displays"``, in any order; or ``"the last display"``: such an agent is told
     of the list that `rank` has just returned, without ``display`` and ``void``, and never of clicks that come later."""
 
+    stands: ClassVar[Mapping[str, str]] = {}
+    """What it stands, ``"change"`` of the users without notice, ``"bots"`` or ``"late clicks"``, with what shows it: a study by
+    its name, or ``"its rule"``, by which every click counts for the display that earned it, however late; a condition after a
+    comma. An agent that learns from any list stands late clicks by its rule, unless it says otherwise, or nothing, here."""
+
     search_space: ClassVar[SearchSpace] = {}
     """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty where there is nothing to tune.
     It contains the default; a default of None, which follows from the horizon, is tried beside it."""
@@ -641,6 +646,10 @@ class ContextualAgent(CompiledAgent):
 
     weights: ClassVar[str] = "theta"
     """The state array that scores features."""
+
+    judged_documents: ClassVar[bool] = False
+    """Whether it learns no more than the order of candidates, by a linear score: a ranker for documents judged in grades. The
+    others assume that attraction is linear in the features. Either plays wherever there are features."""
 
     same_candidates: ClassVar[bool] = False
     """Whether it ranks only candidates that are the same in every session, in any order."""

@@ -70,6 +70,7 @@ class Fixed(CompiledAgent):
     """
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
+    stands: ClassVar = {"late clicks": ""}  # it learns nothing
     told: ClassVar = {"ranking": "initial_ranking"}
     learns_from = ANY_LIST
     rank_kernel = show_front
@@ -125,6 +126,7 @@ class Random(CompiledAgent):
     """
 
     paper = "uniform exploration"
+    stands: ClassVar = {"late clicks": ""}  # it learns nothing
     learns_from = ANY_LIST
     rank_kernel = rank_random
     rank_available_kernel = rank_random_available

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,6 +218,7 @@ class BatchRank(CompiledAgent):
     """
 
     paper = "Zoghi et al. 2017, Algorithms 1-4"
+    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_epoch", "filler")

@@ -201,6 +201,7 @@ class BubbleRank(CompiledAgent):
     """
 
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
+    stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
     click_models = "CM, DCM, PBM and alike"
     told: ClassVar = {"initial": "initial_ranking"}
     learns_from = ITS_DISPLAYS

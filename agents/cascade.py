@@ -136,6 +136,7 @@ class CascadeUCB1(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    stands: ClassVar = {"bots": "robust, with corruption="}
     rank_kernel = rank_ucb1
     rank_available_kernel = rank_ucb1_available
     update_kernel = update_ucb1
@@ -258,6 +259,7 @@ class CascadeUCBV(CascadeAgent):
     """
 
     paper = "Vial et al. 2022, CascadeUCB-V"
+    stands: ClassVar = {"bots": "robust, with corruption="}
     rank_kernel = rank_ucbv
     rank_available_kernel = rank_ucbv_available
     update_kernel = update_ucbv

@@ -172,6 +172,7 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
     click_models = "CM that changes"
     remembered = ("displayed",)
     rank_kernel = rank_discounted
@@ -385,6 +386,7 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
     click_models = "CM that changes"
     remembered = ("displayed",)
     rank_kernel = rank_window

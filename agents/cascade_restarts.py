@@ -374,6 +374,7 @@ class GLRCascadeUCB(_RestartingAgent):
     """
 
     paper = "Wang et al. 2019, Algorithm 1"
+    stands: ClassVar = {"change": "nonstat-detect", "late clicks": "late-clicks"}
     rank_kernel = rank_ucb1_or_force
     rank_available_kernel = rank_ucb1_or_force_available
     update_kernel = update_ucb1_or_restart
@@ -418,6 +419,7 @@ class GLRCascadeKLUCB(_RestartingAgent):
     """
 
     paper = "Wang et al. 2019, Algorithm 1"
+    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": "late-clicks"}
     rank_kernel = rank_klucb_or_force
     rank_available_kernel = rank_klucb_or_force_available
     update_kernel = update_klucb_or_restart

@@ -170,6 +170,8 @@ class COLTR(ContextualAgent):
     """
 
     paper = "Zhuang and Zuccon 2020, Algorithm 1"
+    stands: ClassVar = {"late clicks": "its rule"}
+    judged_documents = True
     rank_kernel = rank
     update_kernel = update
     weights = "weights"

@@ -202,6 +202,8 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 class _DuelingAgent(ContextualAgent):
     """Base: the arguments that both have, and the state."""
 
+    stands: ClassVar = {"late clicks": "its rule"}
+    judged_documents = True
     rank_kernel = rank
     update_kernel = update
     weights = "weights"

@@ -481,6 +481,7 @@ class CascadeKLUCB(CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    stands: ClassVar = {"bots": "robust, with corruption="}
     renewed = RENEWED
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available

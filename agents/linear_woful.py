@@ -152,6 +152,7 @@ class CascadeWOFUL(ContextualAgent):
     """
 
     paper = "Vial et al. 2022, the linear algorithm"
+    stands: ClassVar = {"late clicks": "its rule"}
     click_models = "CM, with linear attraction"
     learns_from = ITS_DISPLAYS
     remembered = ("omega",)

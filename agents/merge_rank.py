@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +196,7 @@ class MergeRank(CompiledAgent):
     """
 
     paper = "Zoghi et al. 2017, the released code"
+    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_epoch",)

@@ -360,6 +360,7 @@ class PairRank(ContextualAgent):
     """
 
     paper = "Jia et al. 2021, Algorithm 1"
+    judged_documents = True
     rank_kernel = rank
     update_kernel = update
     weights = "weights"

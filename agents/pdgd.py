@@ -147,6 +147,8 @@ class PDGD(ContextualAgent):
     """
 
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
+    stands: ClassVar = {"late clicks": "its rule"}
+    judged_documents = True
     rank_kernel = rank
     update_kernel = update
     weights = "weights"

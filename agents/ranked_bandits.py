@@ -208,6 +208,7 @@ class RankedExp3(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
+    stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
     learns_from = ITS_DISPLAYS
     remembered = ("choice", "chance")
     rank_kernel = specialise(_rank, choose=choose_exp3)

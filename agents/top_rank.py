@@ -179,6 +179,7 @@ class TopRank(CompiledAgent):
     """
 
     paper = "Lattimore et al. 2018, Algorithm 1"
+    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM, DCM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_block", "shown_number")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,6 +317,7 @@ class UniRank(LeaderAgent):
     """
 
     paper = "Gauthier et al. 2022, Algorithm 1"
+    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_part", "shown_at")

@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import polars
 from matplotlib.figure import Figure
 
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
@@ -31,7 +32,8 @@ from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, fi
 from clickgym.lab.studies.play import page as study_page
 from clickgym.lab.studies.study import CM, number
 from clickgym.lab.studies.warm_start import warm
-from clickgym.runner.describe import abilities
+from clickgym.runner.catalogue import list_agents
+from clickgym.runner.describe import STANDS, abilities, stands
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.sweep_results import Results
@@ -41,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FOLDER = DOCS / "environments"
 RESULTS, PAGES, SWEEPS, TUNED = DOCS / "results", DOCS / "studies", DOCS / "sweeps", DOCS / "tuned"
+LATE = ("name", "learns from", "log", "candidates", "replace", *STANDS)
+"""The columns of the table of clicks as they come."""
 SHOWN = ("contextual", "first", "rl")
 """The sweeps of which a page shows the figure."""
 MEASUREMENTS = ROOT / "benchmarks" / "README.md"
@@ -51,23 +55,32 @@ def pages() -> dict[Path, str]:
     environments = ENVIRONMENTS | CONTEXTUAL | MEMORY
     texts = {FOLDER / f"{name}.md": f"# {name}\n\n{page(name)}" for name in environments}
     rows = [(f"[`{name}`](environments/{name}.md)", environment.about) for name, environment in environments.items()]
-    agents = [
-        (f"`{name}`", agent.paper, agent.click_models, ", ".join(getattr(agent, "told", {})) or "–")
-        for name, agent in PUBLISHED.items()
-    ]
-    late = [
-        (f"`{name}`", agent.learns_from, *("yes" if can else "–" for can in abilities(agent).values()))
-        for name, agent in (AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS | LEARNERS).items()
-    ]
+    agents, late = [], []
+    for need, group in groupby(list_agents().rows, key=lambda row: row["needs"]):
+        agents.append((f"**needs {need}**", "", "", ""))
+        late.append((f"**needs {need}**", *("" for _ in LATE[1:])))
+        for row in group:
+            name, agent = f"`{row['name']}`", PUBLISHED[row["name"]]
+            can = ("yes" if each else "–" for each in abilities(agent).values())
+            shown_by = (_linked(stands(agent).get(what, "–")) for what in STANDS)
+            agents.append((name, row["paper"], row["click_models"], row["told"] or "–"))
+            late.append((name, agent.learns_from, *can, *shown_by))
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
         readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
     }
-    made[named] = _fill(made[named], "late", ("name", "learns from", "log", "candidates", "replace"), late)
+    made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard()
+
+
+def _linked(shown_by: str) -> str:
+    """What shows that an agent stands something, with a link to the page of a study, and code where an argument is needed."""
+    study, comma, condition = shown_by.partition(", ")
+    linked = f"[{study}](studies/{study}.md)" if study in STUDIES else study
+    return linked + comma + re.sub(r"\w+=", r"`\g<0>`", condition)
 
 
 @cache

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from .. import envs
 from ..core.notebook import html_table
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from .describe import NEEDS, STANDS, needs, stands
 from .labels import PUBLISHED
 from .metrics import DERIVED, LEARNED, METRICS
 
@@ -24,9 +26,10 @@ class Catalogue(dict[str, str]):
 
     Args:
         rows: what is known of each: ``name`` and ``about``, then whatever else, all of them the same.
+        group: what sets rows apart that follow each other, as ``"needs"``; "" for nothing.
 
     Attributes:
-        rows: as given; ``polars.DataFrame(catalogue.rows)`` makes a table of it.
+        rows, group: as given; ``polars.DataFrame(catalogue.rows)`` makes a table of it.
 
     Example:
         >>> Catalogue([{"name": "a", "about": "the first"}, {"name": "bc", "about": "the second"}])
@@ -34,16 +37,23 @@ class Catalogue(dict[str, str]):
         bc  the second
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, str]], group: str = "") -> None:
         self.rows = [dict(row) for row in rows]
+        self.group = group
         super().__init__((row["name"], row["about"]) for row in self.rows)
 
     def __repr__(self) -> str:
-        margin = max(map(len, self), default=0) + 2
+        indent = " " * 2 * bool(self.group)
+        margin = len(indent) + max(map(len, self), default=0) + 2
         width = max(shutil.get_terminal_size().columns, margin + 20)
-        return "\n".join(
-            textwrap.fill(about, width, initial_indent=name.ljust(margin), subsequent_indent=" " * margin)
-            for name, about in self.items()
+
+        def line(row: Row) -> str:
+            first = f"{indent}{row['name']}".ljust(margin)
+            return textwrap.fill(row["about"], width, initial_indent=first, subsequent_indent=" " * margin)
+
+        groups = groupby(self.rows, key=lambda row: row.get(self.group, ""))
+        return "\n\n".join(
+            "\n".join([*([f"{self.group} {what}"] if self.group else []), *map(line, rows)]) for what, rows in groups
         )
 
     def _repr_html_(self) -> str:
@@ -55,26 +65,30 @@ def list_agents() -> Catalogue:
     """The agents by name, as `run` and ``clickgym run --agents`` take them: the published algorithms and generic RL.
 
     Returns:
-        Names with what they are; ``rows`` also have the ``paper``, the ``click_models`` for which an algorithm is made,
-        and what it is ``told`` of the environment.
+        Names with what they are, in groups by what they need; ``rows`` also have the ``paper``, the ``click_models`` for which
+        an algorithm is made, what it ``needs`` beside clicks and what it is ``told`` of the environment; and of ``change``,
+        ``bots`` and ``late_clicks`` what shows that it stands them, "" where nothing does.
 
     Example:
         >>> print(list_agents()["Random"])
         A uniformly random list every time
-        >>> list_agents().rows[0]["told"]
-        'ranking'
+        >>> {row["name"]: row["bots"] for row in list_agents().rows if row["change"]}["GLRCascadeKLUCB"]
+        'click-farms'
     """
     agents: Mapping[str, Any] = PUBLISHED
-    return Catalogue(
+    rows = (
         {
             "name": name,
             "about": _summary(agent),
             "paper": agent.paper,
             "click_models": agent.click_models,
+            "needs": needs(agent),
             "told": ", ".join(getattr(agent, "told", {})),
+            **{what.replace(" ", "_"): stands(agent).get(what, "") for what in STANDS},
         }
         for name, agent in agents.items()
     )
+    return Catalogue(sorted(rows, key=lambda row: NEEDS.index(row["needs"])), group="needs")
 
 
 def list_environments() -> Catalogue:

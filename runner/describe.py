@@ -14,14 +14,40 @@ from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.problem import Problem
 from ..envs.registration import Environment
-from .labels import PUBLISHED, in_braces
-from .make import make_env
+from .labels import in_braces
+from .make import agent_class, is_required, make_env
 from .metrics import DERIVED, LEARNED, METRICS
 
-__all__ = ["Description", "TableOfWords", "arguments", "describe_agent", "describe_environment", "describe_metric"]
+__all__ = [
+    "NEEDS",
+    "STANDS",
+    "Description",
+    "TableOfWords",
+    "abilities",
+    "arguments",
+    "describe_agent",
+    "describe_environment",
+    "describe_metric",
+    "needs",
+    "stands",
+]
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
+
+NEEDS = ("nothing", "a list", "examination", "features", "features and examination", "judged documents", "state")
+"""What the published agents need beside clicks, in the order of tables."""
+OF_USERS = {
+    "initial_ranking": "a list",
+    "optimal_ranking": "a list",
+    "examination": "examination",
+    "browsing": "examination",
+    "mean_sessions": "state",
+    "click_rewards": "state",
+    "users": "the click model",
+}
+"""What an agent needs that must be told of the users, by the source that its class names."""
+STANDS = ("change", "bots", "late clicks")
 
 
 class TableOfWords(NamedTuple):
@@ -65,27 +91,63 @@ def abilities(agent: Any) -> dict[str, bool]:
     }
 
 
-def describe_agent(name: str) -> Description:
-    """Describe an agent: for which users, from which paper, what it is told, its hyper-parameters.
+def needs(agent: Any) -> str:
+    """What an agent's class cannot do without, beside clicks: one of `NEEDS` where it is published.
 
     Args:
-        name: of the published ones.
+        agent: the class; what its constructor requires decides.
+
+    Example:
+        >>> from clickgym.agents import BubbleRank, PBMLinUCB
+        >>> needs(PBMLinUCB), needs(BubbleRank)  # which has a list of its own if it is given none
+        ('features and examination', 'nothing')
+    """
+    parameters = inspect.signature(agent).parameters
+    features = "judged documents" if getattr(agent, "judged_documents", False) else "features"
+    observed = [what for size, what in (("n_states", "state"), ("n_features", features)) if size in parameters]
+    required = (source for key, source in getattr(agent, "told", {}).items() if is_required(parameters[key]))
+    return " and ".join(dict.fromkeys([*observed, *(OF_USERS.get(source, source) for source in required)])) or "nothing"
+
+
+def stands(agent: Any) -> dict[str, str]:
+    """What of `STANDS` an agent's class stands, each with what shows it, as of `clickgym.agents.Agent.stands`.
+
+    Example:
+        >>> from clickgym.agents import CascadeTS, CascadeUCB1, RecurRank
+        >>> stands(CascadeUCB1), stands(RecurRank)
+        ({'bots': 'robust, with corruption=', 'late clicks': 'its rule'}, {})
+    """
+    by_rule = {"late clicks": "its rule"} if getattr(agent, "learns_from", "") == ANY_LIST else {}
+    evidence = by_rule | dict(getattr(agent, "stands", {}))
+    return {what: evidence[what] for what in STANDS if evidence.get(what)}
+
+
+def describe_agent(name: str) -> Description:
+    """Describe an agent: for which users, from which paper, what it needs, is told and stands, its hyper-parameters.
+
+    Args:
+        name: of a published one, or ``module:Class``.
+
+    Raises:
+        ValueError: there is no such agent.
 
     Example:
         >>> described = describe_agent("CascadeKLUCB")
         >>> described.facts["paper"], [row[:2] for row in described.tables[0].rows][:2]
         ('Kveton et al. 2015, Algorithm 1', [('feedback', '"last_click"'), ('c', '3.0')])
     """
-    agent: Any = PUBLISHED[name]
+    agent: Any = agent_class(name)
     text = sections(agent.__doc__ or "")
     observed = [key for key in ("horizon", "n_features") if key in inspect.signature(agent).parameters]
     facts = {
-        "paper": agent.paper,
-        "click models": agent.click_models,
+        "paper": getattr(agent, "paper", ""),
+        "click models": getattr(agent, "click_models", ""),
+        "needs": needs(agent),
         "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
         "learns from": getattr(agent, "learns_from", ""),
+        "stands": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
         "source": _source(agent),
-        "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in agent.search_space.items()),
+        "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in getattr(agent, "search_space", {}).items()),
         "settings=tuned": ", ".join(f"{key}={_default(value)}" for key, value in (getattr(agent, "tuned", None) or {}).items()),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
@@ -102,7 +164,7 @@ def _source(agent: Any) -> str:
 
 def _hyperparameters(agent: Any) -> list[tuple[str, ...]]:
     words: dict[str, str] = {}
-    for base in reversed(agent.__mro__):
+    for base in reversed(getattr(agent, "__mro__", (agent,))):
         for names, text in entries(sections(base.__dict__.get("__doc__") or "").get("Args", "")).items():
             words |= dict.fromkeys((name.lstrip("*") for name in re.split(", *", names)), _plain(text))
     own = {

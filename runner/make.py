@@ -28,6 +28,7 @@ __all__ = [
     "agent_class",
     "agent_maker",
     "env_maker",
+    "is_required",
     "looking_in",
     "make_agent",
     "make_env",
@@ -325,7 +326,7 @@ def _filled_in(
     yield "n_positions", sizes.n_positions
     has_list = getattr(click_env, "initial_ranking", None) is not None
     for key, source in getattr(maker, "told", {}).items():
-        if key not in hyperparameters and (has_list or _is_required(parameters[key])):
+        if key not in hyperparameters and (has_list or is_required(parameters[key])):
             yield key, _fact(agent, key, source, click_env)
     for key in filter((parameters.keys() - hyperparameters.keys()).__contains__, OBSERVED):
         yield key, _size(agent, key, getattr(sizes, key))
@@ -346,11 +347,12 @@ def _check_candidates(agent: str, users: Any) -> None:
 def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> Iterator[tuple[str, int]]:
     if horizon is not None:
         yield "horizon", horizon
-    elif _is_required(parameter):
+    elif is_required(parameter):
         raise ValueError(f"{agent} needs a horizon")
 
 
-def _is_required(parameter: inspect.Parameter) -> bool:
+def is_required(parameter: inspect.Parameter) -> bool:
+    """Whether a call must give it."""
     return parameter.default is inspect.Parameter.empty
 
 

@@ -23,6 +23,7 @@ from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.score import tasks
 from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
+from clickgym.runner.describe import stands
 from clickgym.runner.labels import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +85,9 @@ def relinked(path: Path, place: str, places: Mapping[str, str]) -> str:
 def agent_page(name: str) -> str:
     """An agent: its docstring, what it is told, how fast it is, and where it stands."""
     about = next(row for row in list_agents().rows if row["name"] == name)
-    facts = [("source", about["paper"]), ("made for", about["click_models"]), ("is told", about["told"] or "nothing")]
+    facts = [("source", about["paper"]), ("made for", about["click_models"]), ("needs", about["needs"])]
+    facts += [("is told", about["told"] or "nothing")]
+    facts += [("stands", "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(PUBLISHED[name]).items()) or "–")]
     times = speeds()
     facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
     parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]

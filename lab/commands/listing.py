@@ -13,29 +13,41 @@ from ...core.checks import unknown
 from ...core.console import Json, bold, output, print_json
 from ...core.terminal import Column, print_table
 from ...runner.catalogue import Row, list_agents, list_environments, list_instances, list_metrics
+from ...runner.describe import STANDS
 from ..studies import STUDIES
 
 __all__ = ["list_"]
 
 
 class _Kind(NamedTuple):
-    """What `clickgym list` prints of a kind: its rows, a title, and the columns beside the name with what each is called, the
-    most important first."""
+    """What `clickgym list` prints of a kind: its rows, a title, the columns beside the name with what each is called, the
+    most important first, and what sets rows apart."""
 
     rows: Callable[[], Sequence[Row]]
     title: str
     columns: Mapping[str, str]
+    group: str = ""
 
 
 def _studies() -> list[Row]:
     return [{"name": name, "about": study.title, "paper": study.paper} for name, study in STUDIES.items()]
 
 
-_AGENTS = {"paper": "paper", "click_models": "click models", "told": "what it is told"}
+def _agents() -> list[Row]:
+    return [row | {"stands": _stands(row)} for row in list_agents().rows]
+
+
+def _stands(row: Row) -> str:
+    """What an agent stands, with conditions, without what shows it."""
+    shown_by = {what: row[what.replace(" ", "_")].partition(", ") for what in STANDS}
+    return ", ".join(f"{what} {condition}".strip() for what, (study, _, condition) in shown_by.items() if study)
+
+
+_AGENTS = {"click_models": "made for", "stands": "stands", "paper": "paper", "told": "is told"}
 _KINDS = {
     "environments": _Kind(lambda: list_environments().rows, "Environments, by their users", {"about": "users"}),
     "instances": _Kind(lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}),
-    "agents": _Kind(lambda: list_agents().rows, "Agents (--agents)", _AGENTS),
+    "agents": _Kind(_agents, "Agents (--agents), by what they need", _AGENTS, group="needs"),
     "metrics": _Kind(lambda: list_metrics().rows, "Metrics (--metrics)", {"about": "what it measures"}),
     "studies": _Kind(_studies, "Studies", {"about": "title", "paper": "paper"}),
 }
@@ -51,7 +63,8 @@ def list_(
 ) -> None:  # fmt: skip
     """What there is to run: environments, instances, agents, metrics and studies.
 
-    [bold]clickgym show NAME[/] tells more of each.
+    [bold]clickgym show NAME[/] tells more of each. Agents are grouped by what they need beside clicks, and beside them stands
+    what they stand: change of the users, bots, late clicks. [bold]show[/] names what shows it.
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))
@@ -64,16 +77,12 @@ def list_(
         _print(console, _KINDS[kind], rows[kind])
 
 
-def _in_words(row: Row, key: str) -> str:
-    if key == "told":
-        return f"is told {row[key]}" if row[key] else ""
-    return f"for {row[key]}" if key == "click_models" else row[key]
-
-
 def _print(console: Console, kind: _Kind, rows: Sequence[Row]) -> None:
     columns = [Column("name"), *(Column(name, rank=rank, words=True) for rank, name in enumerate(kind.columns.values()))]
-    cells: list[list[str | Text]] = []
-    for row in rows:
-        cells.append([Text(row["name"], "bold"), *(_in_words(row, key) for key in kind.columns)])
-    print_table(console, columns, cells, title=kind.title, headings=False)
+    cells: list[list[str | Text]] = [[Text(row["name"], "bold"), *(row[key] for key in kind.columns)] for row in rows]
+    if not kind.group:
+        print_table(console, columns, cells, title=kind.title, headings=False)
+    else:
+        named = [[f"{kind.group} {row[kind.group]}", *own] for row, own in zip(rows, cells, strict=True)]
+        print_table(console, [Column(kind.group), *columns], named, title=kind.title, groups="above")
     console.print()

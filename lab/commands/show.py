@@ -29,14 +29,14 @@ __all__ = ["show"]
 def show(
     name: Annotated[str, typer.Argument(
         metavar="NAME", show_default=False, autocompletion=everything,
-        help="An agent, an environment, an instance, a metric or a study, as [bold]clickgym list[/] names it; or an instance "
-        "in a JSON file of your own.",
+        help="An agent, an environment, an instance, a metric or a study, as [bold]clickgym list[/] names it; an agent of your "
+        "own, module:Class; or an instance in a JSON file of your own.",
     )],
     positions: Annotated[int | None, typer.Option(
         metavar="K", help="Positions of a list, of an instance.", show_default="the instance's",
     )] = None,
 ) -> None:  # fmt: skip
-    """Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.
+    """Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it needs and stands.
 
     [bold]Examples[/]
 
@@ -53,15 +53,17 @@ def show(
     are named; there an algorithm may learn another list than the best.
     """
     console = output()
-    kinds = _kinds()
-    for names, describe in kinds.values():
-        if name in names:
-            if positions is not None:
-                raise ValueError(f"--positions is of instances; {name} is none")
-            return _print(console, describe(name))
-    base = name.partition(":")[0]
-    if not name.endswith(".json") and base not in list_instances():
-        raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
+    kinds, base = _kinds(), name.partition(":")[0]
+    described = next((describe for names, describe in kinds.values() if name in names), None)
+    is_instance = name.endswith(".json") or base in list_instances()
+    if described is None and not is_instance:
+        if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:\w+", name):
+            raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
+        described = describe_agent  # one of your own
+    if described is not None:
+        if positions is not None:
+            raise ValueError(f"--positions is of instances; {name} is none")
+        return _print(console, described(name))
     _print_instance(console, describe_instance(load_instance(name), positions))
 
 

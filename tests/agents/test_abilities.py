@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import AGENTS, ANY_LIST, CONTEXTUAL_AGENTS, ITS_DISPLAYS, LAST_DISPLAY, STATE_AGENTS, CompiledAgent
-from clickgym.runner.describe import abilities
+from clickgym.runner.describe import abilities, needs, stands
 
 L, K = 6, 3
 OWN = {"horizon": 1000, "n_features": 2, "n_states": 2}
@@ -34,19 +34,29 @@ TABLE = {
     **dict.fromkeys(("CascadeWOFUL", "RecurRank", "PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
     "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
 }  # fmt: skip
+# Of an agent that needs it, which arguments have no default, and what it refuses to do without.
+NEEDED = {
+    "nothing": (set(), None), "a list": ({"ranking"}, None), "examination": ({"examination"}, None),
+    "features": ({"n_features"}, "features"), "features and examination": ({"n_features", "examination"}, "features"),
+    "judged documents": ({"n_features"}, "features"), "state": ({"n_states"}, "state"),
+}  # fmt: skip
+RANKERS = {"PDGD", "PairRank", "DBGD", "MGD", "COLTR"}
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 by_name = pytest.mark.parametrize("name", EVERY)
 
 
-def made(name, seed=0):
-    agent_class = EVERY[name]
-    parameters = inspect.signature(agent_class).parameters
+def arguments_of(name):
+    parameters = inspect.signature(EVERY[name]).parameters
     arguments = {key: value for key, value in (OWN | TOLD).items() if key in parameters}
     if name == "UBMLinUCB":
         arguments["examination"] = BROWSING
     if name == "CascadeVI":
         arguments |= {"mean_sessions": 5.0, "click_rewards": [[1.0] * L] * 2}
-    return agent_class(L, K, seed=seed, **arguments)
+    return arguments
+
+
+def made(name, seed=0):
+    return EVERY[name](L, K, seed=seed, **arguments_of(name))
 
 
 def observed(seed=0, same=False):
@@ -57,6 +67,44 @@ def observed(seed=0, same=False):
 
 def test_the_table_is_that_of_the_specification():
     assert {name: (agent.learns_from, *list(abilities(agent).values())[1:]) for name, agent in EVERY.items()} == TABLE
+
+
+@by_name
+def test_an_agent_cannot_be_without_what_it_needs(name):
+    required, seen = NEEDED[needs(EVERY[name])]
+    of_users = {"ranking", "examination", "n_features", "n_states"}
+    arguments = arguments_of(name)
+    for key in of_users & arguments.keys():
+        rest = {other: value for other, value in arguments.items() if other != key}
+        assert key in required
+        with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{key}'"):
+            EVERY[name](L, K, seed=0, **rest)
+    assert required <= arguments.keys()
+    if seen is not None:
+        with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
+            made(name).rank({"clicks": [0] * K})
+    assert (needs(EVERY[name]) == "judged documents") == (name in RANKERS)
+
+
+@pytest.mark.parametrize("name", [name for name, agent in EVERY.items() if "late clicks" in stands(agent)])
+def test_who_stands_late_clicks_learns_from_each(name):
+    agent, seen = made(name), observed()
+    lists = [agent.rank(seen) for _ in range(60)]
+    before = [np.copy(array) for array in agent.state if isinstance(array, np.ndarray)]
+    for display, shown in enumerate(lists[:8], start=1):
+        agent.update(seen, shown, [0, 1, 0], display=display)
+    after = [array for array in agent.state if isinstance(array, np.ndarray)]
+    assert any(one.shape != other.shape or (one != other).any() for one, other in zip(before, after, strict=True))
+
+
+def test_what_an_agent_stands_is_said_in_known_words():
+    for agent in EVERY.values():
+        assert agent.stands.keys() <= {"change", "bots", "late clicks"}
+        assert ("bots" in stands(agent) and "corruption=" in stands(agent)["bots"]) == (
+            "corruption" in inspect.signature(agent).parameters
+        )
+        if agent.learns_from == LAST_DISPLAY:
+            assert "late clicks" not in stands(agent)
 
 
 @by_name

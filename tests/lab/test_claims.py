@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -29,8 +30,11 @@ from clickgym.lab.bench.score import APART, anchors, interquartile_mean, tasks
 from clickgym.lab.bench.tasks import ABILITIES, candidates
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES, he2020, li2019_cascade, warm_start
+from clickgym.lab.studies.click_farms import ATTACKS
 from clickgym.lab.studies.study import CM, PBM, Curves, estimate, number
 from clickgym.lab.studies.warm_start import EXCHANGED, warm
+from clickgym.runner.describe import stands
+from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.sweep_results import Results
 from clickgym.runner.theory.assumptions import MAX_LISTS
 
@@ -617,6 +621,70 @@ def test_bots_in_practice(says):
         "without bots",
         f"With random clicks in 5 % of the sessions `CascadeTS` loses {alike[0]}, `CascadeKLUCB` {alike[1]} and "
         f"`TopRank` {alike[2]}",
+    }
+
+
+def test_what_agents_stand(says):
+    """What an agent's class says it stands is what studies show, of all agents that learn and that they played."""
+
+    def parted(losses: dict[str, float], what: str) -> tuple[str, str]:
+        """The largest loss of those that stand it unconditionally, rounded up, and the smallest of the others, rounded down."""
+        able = {name for name in losses if stands(PUBLISHED[name]).get(what, ",").count(",") == 0}
+        most, least = max(losses[name] for name in able), min(losses[name] for name in losses.keys() - able)
+        assert most < least
+        return above(most), f"{math.floor(10 * least) / 10}"
+
+    def above(most: float) -> str:
+        return f"{math.ceil(100 * most) / 100:.2f}"
+
+    change, robust = curves("nonstat-detect"), curves("robust")
+    switching = f"NonStationary{CM}"
+    rates = {
+        name: [lost(each, switching, name) / lost(each, switching, "CascadeKLUCB") for each in change.values()]
+        for name in ("CascadeDUCB", "CascadeSWUCB", "GLRCascadeUCB", "GLRCascadeKLUCB", "CascadeUCB1")
+    }
+    forgets, _ = parted({name: max(values) for name, values in rates.items()}, "change")
+
+    farms, late = (next(iter(curves(name, "yandex").values())) for name in ("click-farms", "late-clicks"))
+    learn = {name for name in farms.agents + late.agents if name not in ("Random", "Fixed")}
+    attacked = {
+        name: {attack: lost(farms, f"{CM}{bots}", name) / lost(farms, CM, name) for attack, bots in ATTACKS.items()}
+        for name in learn.intersection(farms.agents)
+    }
+    twice = {name: max(times["farm first 1,000"], times["farm 0.25 %"]) for name, times in attacked.items()}
+    recovers, ruined = parted(twice, "bots")
+    assert all(max(times.values()) > float(recovers) for times in attacked.values())
+    glr = attacked["GLRCascadeKLUCB"]
+
+    insured = {name for name in PUBLISHED if stands(PUBLISHED[name]).get("bots", "") == "robust, with corruption="}
+    assert insured == {name for name, agent in PUBLISHED.items() if "corruption" in inspect.signature(agent).parameters}
+    assert len(insured) == 3
+    dearest = max(
+        lost(robust[f"robust-{false}"], f"{CM}:bots=farm:{bots}", label) / lost(robust["robust-none"], CM, label)
+        for false in (100, 1000, 5000)
+        for label in (f"{name}:corruption={false}" for name in insured)
+        for bots in (f"first={false}", f"share={false / 100_000:g}")
+    )
+
+    batch, blind = f"{CM}:arrival=batch:5000", lost(late, CM, "Random") * 5000 / late.horizon
+    costs = {name: (lost(late, batch, name) - lost(late, CM, name)) / blind for name in learn.intersection(late.agents)}
+    waits, _ = parted(costs, "late clicks")
+    pairs = (("CascadeDUCB", "CascadeSWUCB"), ("RankedUCB1", "RankedKLUCB"))
+    hasty = [math.floor(10 * min(costs.pop(name) for name in pair)) / 10 for pair in pairs]
+    assert above(max(costs.values())) == waits  # nobody else loses more
+
+    keeps = math.floor(100 * min(rates["CascadeUCB1"])) / 100
+    assert says == {
+        f"it has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every 10,000 "
+        f"or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
+        f"it has at most {recovers} times the regret without bots, whether a farm is in the first 1,000 sessions or in 0.25 % "
+        f"of all. Each other agent has {ruined} times its regret or more in one of both",
+        f"the true number of false sessions, three agents have at most {above(dearest)} times their regret without bots",
+        f"`GLRCascadeKLUCB` has {glr['quit first 1,000']:.1f} times its regret after 1,000 sessions of `quit`, and "
+        f"{glr['farm 5 %']:.1f} times with a farm in 5 % of the sessions",
+        f"batches of 5,000 cost it at most {waits} times what random lists lose in one batch",
+        f"lose {hasty[0]} times as much as random lists in a batch, or more; `RankedUCB1` and `RankedKLUCB` lose {hasty[1]} "
+        "times, or more",
     }
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from itertools import groupby
 from xml.etree import ElementTree
 
+import numpy as np
 import polars
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.agents import ANY_LIST, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.catalogue import Catalogue
+from clickgym.runner.describe import NEEDS, describe_agent, needs, stands
+from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 
 LISTS = {
-    clickgym.list_agents: [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS],
+    clickgym.list_agents: sorted(PUBLISHED, key=lambda name: NEEDS.index(needs(PUBLISHED[name]))),
     clickgym.list_environments: [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
     clickgym.list_instances: [*clickgym.envs.list_instances()],
     clickgym.list_metrics: [*METRICS, *DERIVED, *LEARNED],
@@ -35,16 +39,65 @@ def test_everything_has_a_line_about_it(listed, names):
 @pytest.mark.parametrize("columns", [20, 60, 200])
 def test_a_terminal_shows_every_name_and_cuts_nothing(listed, names, columns, monkeypatch):
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
-    lines = repr(listed()).splitlines()
+    catalogue = listed()
+    lines = repr(catalogue).splitlines()
+    if catalogue.group:  # each below its heading
+        headings = [line for line in lines if line and not line.startswith(" ")]
+        assert headings == [f"needs {what}" for what in NEEDS]
+        lines = [line[2:] for line in lines if line and line not in headings]
     assert max(map(len, lines)) <= max(columns, max(map(len, names)) + 22)
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
-    assert "".join("".join(lines).split()) == "".join(f"{name}{about}" for name, about in listed().items()).replace(" ", "")
+    assert "".join("".join(lines).split()) == "".join(f"{name}{about}" for name, about in catalogue.items()).replace(" ", "")
 
 
 @by_list
 def test_a_notebook_shows_a_table(listed, names):
     rows = ElementTree.fromstring(f"<div>{listed()._repr_html_()}</div>").findall(".//tr")
     assert [row[0].text for row in rows] == ["name", *names]
+
+
+def test_every_agent_is_in_one_group_of_those_that_need_the_same():
+    rows = groupby(clickgym.list_agents().rows, key=lambda row: row["needs"])
+    groups = [(what, [row["name"] for row in group]) for what, group in rows]
+    assert [what for what, _ in groups] == list(NEEDS)
+    assert sorted(name for _, names in groups for name in names) == sorted(PUBLISHED)
+    assert set(dict(groups)["a list"]) == {"Fixed", "Oracle"}
+    assert set(dict(groups)["state"]) == set(STATE_AGENTS)
+    assert {*LEARNERS, "BubbleRank", "CascadeTS", "PBMHB"} <= set(dict(groups)["nothing"])
+    features = ("features", "features and examination", "judged documents")
+    assert {name for what in features for name in dict(groups)[what]} == set(CONTEXTUAL_AGENTS)
+    assert {name for what, names in groups if "examination" in what for name in names} == {
+        name for name, agent in PUBLISHED.items() if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}
+    }
+
+
+class Plain(Agent):
+    """Shows the first items."""
+
+    def __init__(self, n_items, n_positions, *, examination, n_features, speed=2.0, seed=None):
+        self.n_positions = n_positions
+
+    def rank(self, observation):
+        return np.arange(self.n_positions)
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+class Told(Plain):
+    learns_from = ANY_LIST
+    told = {"examination": "examination"}  # noqa: RUF012 (as a user writes it)
+    stands = {"bots": "my_study"}  # noqa: RUF012
+
+
+def test_agents_of_ones_own_are_described_by_their_class():
+    assert (needs(Plain), stands(Plain)) == ("features", {})
+    assert (needs(Told), stands(Told)) == ("features and examination", {"bots": "my_study", "late clicks": "its rule"})
+    described = describe_agent(f"{__name__}:Told")
+    assert (described.about, described.facts["needs"]) == ("", "features and examination")
+    assert described.facts["stands"] == "bots (my_study); late clicks (its rule)"
+    assert "paper" not in described.facts
+    assert [row[:2] for row in described.tables[0].rows][-1] == ("speed", "2.0")
 
 
 def test_one_of_ones_own_is_listed():

@@ -18,6 +18,7 @@ import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, list_instances
+from clickgym.runner.describe import NEEDS
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
 from clickgym.runner.results import Trial, read_results
@@ -53,11 +54,35 @@ def test_list_gives_one_line_to_everything(capsys):
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 
-def test_list_says_what_an_agent_is_for_and_is_told(capsys):
+def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(capsys):
     assert main(["list", "agents"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"^PBMUCB +Lagrée et al. 2016.* PBM .*examination", out, flags=re.MULTILINE)
+    groups = dict(part.strip().partition("\n")[::2] for part in re.split(r"^needs ", out, flags=re.MULTILINE)[1:])
+    groups = {what.strip(): text for what, text in groups.items()}
+    assert list(groups) == list(NEEDS)
+    assert re.search(r"^PBMUCB +PBM +late clicks +Lagrée et al. 2016.* examination", groups["examination"], flags=re.MULTILINE)
+    assert re.search(r"^CascadeUCB1 +CM; .* bots with corruption=, late clicks ", groups["nothing"], flags=re.MULTILINE)
+    assert re.search(r"^CascadeSWUCB +CM that changes +change, bots  ", groups["nothing"], flags=re.MULTILINE)
     assert "PBMRank-v0" not in out
+
+
+def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "shown_agent.py").write_text(
+        "from clickgym.agents import Random\nclass Mine(Random):\n"
+        "    def __init__(self, n_items, n_positions, *, step=3, seed=None):\n"
+        "        super().__init__(n_items, n_positions, seed=seed)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "shown_agent:Mine"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"needs +nothing", out)
+    assert re.search(r"step +3", out)
+    assert main(["show", "shown_agent:Mine", "--positions", "2"]) == 2
+    assert "--positions is of instances; shown_agent:Mine is none" in capsys.readouterr().err
+    assert main(["show", "no_such_module:Mine"]) == 2
+    assert "there is no module 'no_such_module'" in capsys.readouterr().err
+    assert main(["show", "TopRank:Mine"]) == 2
+    assert "there is no agent" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------------------------- run

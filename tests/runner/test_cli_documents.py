@@ -14,7 +14,6 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances
 from clickgym.lab.studies import STUDIES
@@ -57,11 +56,14 @@ def test_list_in_json_names_what_there_is(document):
     assert names == {
         "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
         "instances": list(list_instances()),
-        "agents": [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS],
+        "agents": list(clickgym.list_agents()),
         "metrics": [*METRICS, *DERIVED, *LEARNED],
         "studies": list(STUDIES),
     }
-    assert next(row for row in there["agents"] if row["name"] == "PBMUCB")["told"] == "examination"
+    agents = {row["name"]: row for row in there["agents"]}
+    assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
+    facts = ("change", "bots", "late_clicks")
+    assert [agents["CascadeUCB1"][key] for key in facts] == ["", "robust, with corruption=", "its rule"]
     assert list(document("list", "studies")) == ["studies"]
 
 

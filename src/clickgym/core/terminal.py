@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -58,7 +59,7 @@ def print_table(
     *,
     title: str = "",
     headings: bool = True,
-    groups: bool = False,
+    groups: bool | Literal["above"] = False,
     indent: int = 0,
 ) -> None:
     """Print a table in the width that there is.
@@ -69,7 +70,8 @@ def print_table(
         rows: the cells.
         title: what stands above.
         headings: whether the names of the columns stand above them.
-        groups: whether rows that begin alike are set apart; the first cell then stands above them where columns lack room.
+        groups: whether rows that begin alike are set apart; the first cell then stands above them where columns lack room, or
+            always: ``"above"``.
         indent: of all but the title.
     """
     table = _Sized(columns, [[_text(cell) for cell in row] for row in rows], headings, groups)
@@ -89,7 +91,7 @@ def print_table(
 class _Sized:
     """A table whose columns are measured."""
 
-    def __init__(self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool) -> None:
+    def __init__(self, columns: Sequence[Column], rows: list[list[Text]], headings: bool, groups: bool | str) -> None:
         self.columns, self.rows, self.headings, self.groups = columns, rows, headings, groups
         self._least, self._natural = [], []
         for i, column in enumerate(columns):
@@ -107,7 +109,7 @@ class _Sized:
     def _everything(self) -> list[list[int]]:
         """The ways to show all columns: as they are, and with the first above its rows."""
         every = list(range(len(self.columns)))
-        return [every, every[1:]] if self.groups else [every]
+        return [every, every[1:]][self.groups == "above" :] if self.groups else [every]
 
     @property
     def full_width(self) -> int:
