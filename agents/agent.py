@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -36,6 +37,8 @@ __all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent",
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
 """Of the state, by name."""
+tuple_of: Any = namedtuple
+"""Of the fields of several states; type checkers take fields only as they are written."""
 
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
 """What an agent learns from: any list, shown by it or not; lists that it has shown, in any order; the one it has shown last."""

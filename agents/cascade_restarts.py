@@ -13,7 +13,6 @@ raises it by at most what the likelihood of all n under their mean falls by.
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,10 +21,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import inner, kernel
 from . import kl_ucb
-from .agent import SavedArrays, Seed
+from .agent import SavedArrays, Seed, tuple_of
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
 from .kernels import count_session, examined_positions, x_log_x
-from .kl_ucb import KLUCBState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
+from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
 
 __all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
@@ -33,8 +32,6 @@ __all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
 REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""
 LONGEST = 2**62
-
-tuple_of: Any = namedtuple  # type checkers take fields only as they are written
 
 
 class Detection(NamedTuple):
@@ -227,7 +224,7 @@ def update_ucb1_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-d
 
 # --------------------------------------------------------------------------------------------------------- with KL-UCB
 
-RestartingKLUCBState = tuple_of("RestartingKLUCBState", KLUCBState._fields + Detection._fields)
+RestartingKLUCBState = tuple_of("RestartingKLUCBState", LadderedState._fields + Detection._fields)
 
 
 @kernel

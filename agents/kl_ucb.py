@@ -6,14 +6,15 @@ What matters is the order of the indices, not their values. An index ``kl_upper(
 Items of equal counts tie whatever the bound, which certifies the order where there are no fences, as at the beginning. The
 lists are those of the plain definition, bit for bit.
 
-No fence stands between indices that grow by C / N, each by its own amount: with corruption, and where only some items can be
-shown, all indices are solved for in every session (`show_by_all`).
+Where only some items can be shown, fences stand between all items (`rungs`), and again indices are solved for only where
+those of the items that can be shown fail. None stands between indices that grow by C / N, each by its own amount: with
+corruption all indices are solved for in every session, and so are those of a small part of the items.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, Seed, rates, tuple_of
 from .cascade import CascadeAgent
 from .kernels import (
     FEEDBACK,
@@ -69,14 +70,24 @@ class KLUCBState(NamedTuple):
     floor: NDArray[np.float64]  # (4,) its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
 
 
-RENEWED = frozenset({"front", "tied", "floor"})
+class Ladder(NamedTuple):
+    """What certifies the order of all items, from which those that can be shown are taken."""
+
+    ladder: NDArray[np.int64]  # (L,) all items, by the index as last solved for all
+    laddered: NDArray[np.bool_]  # (1,) whether there are all rungs
+    rungs: NDArray[np.float64]  # (L, 3) x, -log x and -log(1 - x) between the k-th and the next item of the ladder
+    present: NDArray[np.int64]  # (L,) the items that can be shown
+
+
+LadderedState = tuple_of("LadderedState", KLUCBState._fields + Ladder._fields)
+RENEWED = frozenset({"front", "tied", "floor", *Ladder._fields})
 
 
 def initial_state(
     n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str, c: float = C, corruption: float = 0.0
-) -> KLUCBState:
-    """The state before the first session."""
-    return KLUCBState(
+) -> Any:
+    """The `LadderedState` before the first session."""
+    fences = KLUCBState(
         clicks=np.zeros(n_items, np.int64),
         examined=np.zeros(n_items, np.int64),
         indices=np.full(n_items, np.inf),
@@ -98,6 +109,13 @@ def initial_state(
         tied=np.zeros(1, np.int64),
         floor=np.zeros(4),
     )
+    ladder = Ladder(
+        ladder=np.arange(n_items),
+        laddered=np.zeros(1, np.bool_),
+        rungs=np.zeros((n_items, 3)),
+        present=np.arange(n_items),
+    )
+    return LadderedState(*fences, *ladder)
 
 
 @inner
@@ -121,10 +139,16 @@ def reach(state, item, x, log_x, log1m_x):  # type: ignore[no-untyped-def]
 
 
 @inner
-def is_above(state, item, k, bound):  # type: ignore[no-untyped-def]
-    """Whether the index of an item is certainly above the k-th fence: N KL(ŵ, x) < bound, or ŵ ≥ x."""
+def is_certainly_above(state, item, x, log_x, log1m_x, bound):  # type: ignore[no-untyped-def]
+    """Whether the index of an item is certainly above x: N KL(ŵ, x) < bound, or ŵ ≥ x."""
     c, n = state.clicks[item], state.examined[item]
-    return c >= n * state.fence[k] or divergence(state, item, state.fence_log[k], state.fence_log1m[k]) < bound - margin(n)
+    return c >= n * x or divergence(state, item, log_x, log1m_x) < bound - margin(n)
+
+
+@inner
+def is_above(state, item, k, bound):  # type: ignore[no-untyped-def]
+    """Whether the index of an item is certainly above the k-th fence."""
+    return is_certainly_above(state, item, state.fence[k], state.fence_log[k], state.fence_log1m[k], bound)
 
 
 @inner
@@ -252,26 +276,69 @@ def is_clear(state, spare):  # type: ignore[no-untyped-def]
 
 
 @inner
+def is_in_place(state, i, bound):  # type: ignore[no-untyped-def]
+    """Whether the i-th item of `order` certainly stays between its fences, as last solved for, or below the last one."""
+    item, last = state.order[i], len(state.fence) - 1
+    if i > last:
+        return is_below(state, item, last, bound)
+    if not state.indices[item] > state.fence[i] or (i > 0 and not state.indices[item] < state.fence[i - 1]):
+        return False
+    return is_above(state, item, i, bound) and (i == 0 or is_below(state, item, i - 1, bound))
+
+
+@inner
+def are_apart(state, items):  # type: ignore[no-untyped-def]
+    """Whether the indices of neighbours in a sorted order differ by more than what refining leaves open."""
+    for k in range(len(items) - 1):
+        upper, lower = state.indices[items[k]], state.indices[items[k + 1]]
+        if not upper - lower >= DOUBT * max(upper, 1.0):  # two may be infinite
+            return False
+    return True
+
+
+@inner
+def is_alone(state, k, separate):  # type: ignore[no-untyped-def]
+    """Whether no other index stands between the fences of place k; below the list, whether it is ``separate``."""
+    if k >= len(state.fence):
+        return separate
+    lower, upper, n = state.fence[k], state.fence[k - 1] if k > 0 else np.inf, 0
+    for i in range(state.front[0]):
+        n += lower < state.indices[state.order[i]] < upper
+    return n == 1
+
+
+@inner
+def keeps_index(state, i, bound, attempt, separate):  # type: ignore[no-untyped-def]
+    """Whether the i-th item of `order` needs no refining: it is certainly in place, in the second attempt alone there, too."""
+    certain = is_in_place(state, i, bound)
+    if attempt == 0:
+        return certain
+    return not certain or is_alone(state, i, separate)  # refined before, or alone
+
+
+@inner
 def order_is_refined(state, bound, spare):  # type: ignore[no-untyped-def]
     """Whether refined indices leave no doubt about the order; then `order` is it.
 
-    With ``spare``, items certainly below the last fence keep their old index, if it is; the list's must then be above.
+    With ``spare``, what is certain without keeps its old index: items of the list that certainly stayed between their fences,
+    where no other index has come between these, and items certainly below the last fence, where none of the list has come.
     """
     n_front, n_positions = state.front[0], len(state.fence)
-    for i in range(n_front):
-        item = state.order[i]
-        if spare and i >= n_positions and is_below(state, item, n_positions - 1, bound):
-            index = min(state.indices[item], state.fence[n_positions - 1])
-        else:
+    lowest, separate = state.fence[n_positions - 1], True  # whether none of the list has come below
+    for attempt in range(1 + spare):
+        for i in range(n_front):
+            item = state.order[i]
+            if spare and keeps_index(state, i, bound, attempt, separate):
+                if attempt == 0 and i >= n_positions:
+                    state.indices[item] = min(state.indices[item], lowest)
+                continue
             index = refine(state, item, bound)
             if not index > 0.0:
                 return False
-        state.indices[item] = index
+            state.indices[item] = index
+            separate = separate and (i >= n_positions or index > lowest)
     sort_by_index(state.indices, state.order[:n_front])
-    for k in range(min(n_positions, n_front - 1)):
-        if state.indices[state.order[k]] - state.indices[state.order[k + 1]] < DOUBT:
-            return False
-    return is_clear(state, spare)
+    return are_apart(state, state.order[: min(n_positions + 1, n_front)]) and is_clear(state, spare and separate)
 
 
 @inner
@@ -320,7 +387,8 @@ def put_fences(state):  # type: ignore[no-untyped-def]
             state.fence[k], state.fence_log[k], state.fence_log1m[k] = 2.0, UNBOUNDED, UNBOUNDED
             state.floored[0] = k == last
         elif lower < x < upper:
-            state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
+            if x != state.fence[k]:
+                state.fence[k], state.fence_log[k], state.fence_log1m[k] = x, -math.log(x), -math.log1p(-x)
             state.floored[0] = k == last
         else:
             state.fenced[0] = False
@@ -372,22 +440,33 @@ def doubt_order(state):  # type: ignore[no-untyped-def]
 
 
 @inner
-def is_close(state, n_items):  # type: ignore[no-untyped-def]
-    """Whether the order of the first indices is in doubt, of so many items that are sorted."""
-    for k in range(min(len(state.fence), n_items - 1)):
-        upper, lower = state.indices[state.order[k]], state.indices[state.order[k + 1]]
-        if not upper - lower >= DOUBT * max(upper, 1.0):  # two may be infinite
-            return True
-    return False
+def reckon_with(state, item):  # type: ignore[no-untyped-def]
+    """Keep what certifies the order true of an item outside the present list, whose click has come late."""
+    n_positions = len(state.fence)
+    if not state.floored[0] and state.floor[0] == 0.0 and state.tied[0] == 0:
+        return
+    for k in range(n_positions):
+        if state.order[k] == item:  # its fences are asked in every session
+            return
+    state.tied[0] = 0
+    if state.floored[0]:
+        state.rest[0] = min(state.rest[0], reach_fence(state, item, n_positions - 1))
+    if state.floor[0] > 0.0:
+        for i in range(n_positions, state.front[0]):
+            if state.order[i] == item:
+                return
+        state.floor[3] = min(state.floor[3], reach(state, item, state.floor[0], state.floor[1], state.floor[2]))
+
+
+# ------------------------------------------------------------------------------------------------- of some items, or all solved
 
 
 @inner
-def show_by_all(state, rng, n_available, ranking):  # type: ignore[no-untyped-def]
-    """Write the list of the present session from all indices of the items that can be shown, which stand first in `order`."""
-    bound = exploration(state.t[0], state.c)
+def sort_by_solving(state, bound, items, count):  # type: ignore[no-untyped-def]
+    """Solve for the indices of some items, and sort these; true to rounding if the first ``count`` are apart, else exactly."""
     for attempt in range(2):  # from the last indices, and exactly where that leaves doubt
-        for i in range(n_available):
-            item = state.order[i]
+        for i in range(len(items)):
+            item = items[i]
             n = state.examined[item]
             index = np.inf
             if n > 0:
@@ -398,19 +477,64 @@ def show_by_all(state, rng, n_available, ranking):  # type: ignore[no-untyped-de
                     index = kl_upper(state.clicks[item] / n, bound / n)
                 index += extra
             state.indices[item] = index
-        sort_by_index(state.indices, state.order[:n_available])
-        if not is_close(state, n_available):
+        sort_by_index(state.indices, items)
+        if are_apart(state, items[: count + 1]):
             break
-    shuffle_ties(state.indices, state.order[:n_available], rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
+
+
+@inner
+def put_rungs(state):  # type: ignore[no-untyped-def]
+    """Put a rung midway between all neighbouring indices, and one below them all."""
+    n_items = len(state.ladder)
+    state.laddered[0] = True
+    for k in range(n_items):
+        upper = state.indices[state.ladder[k]]
+        lower = state.indices[state.ladder[k + 1]] if k + 1 < n_items else 0.0
+        x = min(0.5 * (upper + lower), NEAR_ONE)
+        if upper == np.inf and lower <= 1.0:  # of an item never examined: above every index
+            state.rungs[k, 0], state.rungs[k, 1], state.rungs[k, 2] = 2.0, UNBOUNDED, UNBOUNDED
+        elif lower < x < upper:
+            state.rungs[k, 0], state.rungs[k, 1], state.rungs[k, 2] = x, -math.log(x), -math.log1p(-x)
+        else:
+            state.laddered[0] = False
+
+
+@inner
+def climb(state, bound, available, n_wanted):  # type: ignore[no-untyped-def]
+    """Take so many items that can be shown from the ladder; whether these, and those below, certainly keep their order."""
+    if not state.laddered[0]:
+        return False
+    rungs, n = state.rungs, 0
+    for k in range(len(state.ladder)):
+        item = state.ladder[k]
+        if available[item]:
+            if k > 0 and not reach(state, item, rungs[k - 1, 0], rungs[k - 1, 1], rungs[k - 1, 2]) > bound:
+                return False
+            if n < n_wanted:
+                if not is_certainly_above(state, item, rungs[k, 0], rungs[k, 1], rungs[k, 2], bound):
+                    return False
+                state.present[n] = item
+                n += 1
+    return True
+
+
+@inner
+def take_present(items, available, present):  # type: ignore[no-untyped-def]
+    """Write those of the items that can be shown, in the order they have."""
+    n = 0
+    for i in range(len(items)):
+        present[n] = items[i]
+        n += available[items[i]]
 
 
 @kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     count_session(state)
     if state.corruption > 0.0:
-        show_by_all(state, rng, len(state.order), ranking)
+        sort_by_solving(state, exploration(state.t[0], state.c), state.order, len(ranking))
+        shuffle_ties(state.indices, state.order, rng, len(ranking))
+        for k in range(len(ranking)):
+            ranking[state.positions[k]] = state.order[k]
     else:
         show_by_klucb(state, rng, ranking)
 
@@ -418,15 +542,23 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 @kernel
 def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
     count_session(state)
-    n_available, last = 0, len(state.order) - 1
-    for item in range(len(state.order)):
-        if available[item]:
-            state.order[n_available] = item
-            n_available += 1
+    bound, n_available = exploration(state.t[0], state.c), 0
+    if not climb(state, bound, available, len(ranking)):
+        for item in range(len(available)):
+            n_available += available[item]
+        if state.corruption == 0.0 and 2 * n_available >= len(available):
+            sort_by_solving(state, bound, state.ladder, len(state.ladder))
+            put_rungs(state)
+            take_present(state.ladder, available, state.present)
         else:
-            state.order[last - item + n_available] = item
-    show_by_all(state, rng, n_available, ranking)
-    doubt_order(state)
+            for item in range(len(available)):
+                state.order[item] = item
+            take_present(state.order, available, state.present)
+            sort_by_solving(state, bound, state.present[:n_available], len(ranking))
+        shuffle_ties(state.indices, state.present[:n_available], rng, len(ranking))
+        doubt_order(state)
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = state.present[k]
 
 
 @kernel
@@ -434,8 +566,6 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
     difference = 0  # without a branch for each position, which would take twice the time
     for k in range(len(ranking)):
         difference |= ranking[state.positions[k]] ^ state.order[k]
-    if difference != 0:
-        doubt_order(state)
     for k in range(examined_positions(clicks, state.feedback)):
         if clicks[k] > 1:
             continue
@@ -444,6 +574,8 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.examined[item] += 1
         c, n = state.clicks[item], state.examined[item]
         state.peak[item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+        if difference != 0:
+            reckon_with(state, item)
 
 
 @kernel
@@ -503,7 +635,7 @@ class CascadeKLUCB(CascadeAgent):
         c, corruption = check_at_least("c", c, 0), check_at_least("corruption", corruption, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c, corruption=corruption)
 
-    def _initial_state(self) -> KLUCBState:
+    def _initial_state(self) -> Any:
         return initial_state(self.n_items, self.n_positions, np.arange(self.n_positions), **self.hyperparameters)
 
 
@@ -555,7 +687,7 @@ class DCMKLUCB(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))
 
-    def _initial_state(self) -> KLUCBState:
+    def _initial_state(self) -> Any:
         order = self.hyperparameters["position_order"]
         positions = np.arange(self.n_positions) if order is None else order.copy()
         return initial_state(self.n_items, self.n_positions, positions, "last_click")

@@ -123,3 +123,69 @@ def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
         clicks[:] = clicks.any()  # observed to the last position by both
         plain.update(None, first, clicks)
         ordered.update(None, second, clicks)
+
+
+# ------------------------------------------------------------------------------------------------------- clicks as they come
+
+
+def lockstep_as_they_come(  # type: ignore[no-untyped-def]
+    parameters, rng, n, share, old, uniforms, clicks, examined, available, a, rng_a, list_a, b, rng_b, list_b
+):
+    """`lockstep` on some of the items in most sessions, if a share < 1 is given, and on clicks up to ``len(old)`` old."""
+    wait = len(old)
+    n_items, n_positions = len(available), len(list_a)
+    for t in range(n):
+        masked = share < 1.0 and rng.random() < 0.9
+        if masked:
+            left = 0
+            for item in range(n_items):
+                available[item] = rng.random() < share
+                left += available[item]
+            for item in range(n_items):
+                if left < n_positions and not available[item]:
+                    available[item] = True
+                    left += 1
+            rank_available_a(a, rng_a, available, list_a)  # noqa: F821 (bound by specialise)
+            rank_available_b(b, rng_b, available, list_b)  # noqa: F821
+        else:
+            rank_a(a, rng_a, list_a)  # noqa: F821
+            rank_b(b, rng_b, list_b)  # noqa: F821
+        for k in range(n_positions):
+            if list_a[k] != list_b[k]:
+                return t
+            old[t % wait, k] = list_a[k]
+        if t >= wait:
+            late = old[int(rng.random() * wait)]  # some are learned from twice, some never
+            for k in range(n_positions):
+                uniforms[k] = rng.random()
+            sample(parameters, late, uniforms, clicks, examined)  # noqa: F821
+            update(a, late, clicks)  # noqa: F821
+            update(b, late, clicks)  # noqa: F821
+    return n
+
+
+def sessions_as_they_come(model: ClickModel, n: int, share: float, wait: int, seed: int) -> int:
+    """How many sessions pass before the agent and its plain definition differ."""
+    a, b = agents_for("CascadeKLUCB", model, seed)
+    play = specialise(
+        lockstep_as_they_come, rank_a=a.rank_kernel, rank_available_a=a.rank_available_kernel, rank_b=b.rank_kernel,
+        rank_available_b=b.rank_available_kernel, update=a.update_kernel, sample=model.sample_kernel,
+    )  # fmt: skip
+    sizes = model.n_items, model.n_positions
+    old, (clicks, examined) = np.zeros((wait, sizes[1]), np.int64), np.zeros((2, sizes[1]), np.int8)
+    played = play(
+        model.parameters, np.random.default_rng(seed + 1000), n, share, old, np.empty(sizes[1]), clicks, examined,
+        np.empty(sizes[0], np.bool_), a.state, a.rng, a.ranking, b.state, b.rng, b.ranking,
+    )  # fmt: skip
+    if played == n:
+        assert a.rng.bit_generator.state == b.rng.bit_generator.state
+    return played
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7, 0.2])
+@pytest.mark.parametrize("kind", MODELS)
+def test_lists_are_those_of_the_definition_where_clicks_are_late_and_items_absent(kind, share):
+    """Ten items, all in the front, and 60, most behind a floor; ages of clicks up to 1, 7 and 300 sessions."""
+    for n_items, wait, n in ((10, 1, 3000), (10, 7, 3000), (60, 300, 3000)):
+        model = model_of(MODELS[kind](np.random.default_rng(n_items + wait), n_items), 4, 1)
+        assert sessions_as_they_come(model, n, share, wait, n_items) == n, (n_items, wait)
