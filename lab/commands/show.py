@@ -53,18 +53,23 @@ def show(
     are named; there an algorithm may learn another list than the best.
     """
     console = output()
-    kinds, base = _kinds(), name.partition(":")[0]
-    described = next((describe for names, describe in kinds.values() if name in names), None)
-    is_instance = name.endswith(".json") or base in list_instances()
-    if described is None and not is_instance:
-        if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:\w+", name):
-            raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
-        described = describe_agent  # one of your own
+    described = _describer(name)
     if described is not None:
         if positions is not None:
             raise ValueError(f"--positions is of instances; {name} is none")
         return _print(console, described(name))
     _print_instance(console, describe_instance(load_instance(name), positions))
+
+
+def _describer(name: str) -> Callable[[str], Description] | None:
+    """What describes a name; nothing for an instance."""
+    kinds, base = _kinds(), name.partition(":")[0]
+    described = next((describe for names, describe in kinds.values() if name in names), None)
+    if described is not None or name.endswith(".json") or base in list_instances():
+        return described
+    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:\w+", name):
+        raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
+    return describe_agent  # one of your own
 
 
 def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:

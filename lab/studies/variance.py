@@ -67,6 +67,8 @@ def draw(evidence: Evidence) -> Figure:
         for agent in AGENTS:
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent)
         axes.set(xscale="log", yscale="log", title=f"{short(env)}, {rate} rates", xlabel="session")
+    for axes in panels[::2]:
+        axes.set_ylabel("regret")
     return finish(figure, panels[:1], evidence, "Cumulative regret with confidence by variance and without")
 
 

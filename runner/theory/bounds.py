@@ -50,6 +50,7 @@ __all__ = [
     "cascade_switching_lower",
     "cascade_swucb_upper",
     "pbm_lower",
+    "pbm_pie_upper",
     "pbm_ucb_upper",
     "top_rank_upper",
     "ubm_linucb_upper",
@@ -515,6 +516,48 @@ def pbm_ucb_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> 
     gap = np.min(np.diff(examination) * np.diff(best), initial=np.inf)
     difficulty = _ratio(n_positions, gap) + sum(_ratio(1.0, examination[-1] * (best[-1] - value)) for value in worse)
     return _times(16.0 * (1.0 + epsilon) * spread * difficulty, np.log(_horizons(steps)))
+
+
+@_bound("Lagrée et al. 2016, Theorem 11", "upper", ("PBM",), agents=("PBMPIE",), remark="up to constants")
+def pbm_pie_upper(model: Problem, steps: ArrayLike, *, epsilon: float = 0.0) -> Values:
+    """PBM-PIE: ``(1+ε)² Σ_{k>K} χ_K (α_K - α_k) / KL(χ_K α_k, χ_K α_K) · log n``, to first order in log n.
+
+    It explores at the last position only. Where the lower bound (`pbm_lower`) explores every item there, too, both are equal
+    at ε = 0. (In the paper's letters: K arms, L positions, θ, κ.)
+
+    - ⚠ The theorem has ``KL(χ_K α_k, χ_K (α_K - η))`` with any η > 0 below half of the least gap of the best items, and
+      constants that depend on ε and η and that the paper leaves unspecified. The value is the limit of the rates as η falls to
+      0; the constants are left out, so that a curve may lie above it by some.
+    - Where two of the K best items tie, there is no such η, and the bound is infinite.
+
+    Args:
+        model: a `PositionBasedModel` with χ > 0 and α_K > α_{K+1}, or its environment; χ may have any order.
+        steps: horizons, a number or an array of any shape.
+        epsilon: ε ≥ 0.
+
+    Returns:
+        The rate times log n at each horizon, in the shape of ``steps``.
+
+    Raises:
+        ValueError: on another click model or reward, a position that is never examined, items that tie for the last place
+            in the list, a negative epsilon, or a step below 1.
+
+    Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016, Theorem 11.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> float(pbm_pie_upper(PositionBasedModel([0.5, 0.25], [0.8]), 1000).round(3))  # of one position: the lower bound
+        15.096
+    """
+    problem = _pbm(model, "PBM-PIE's regret bound")
+    epsilon = check_at_least("epsilon", epsilon, 0)
+    n_positions, attraction = problem.n_positions, _sorted(problem.attraction)
+    least = _sorted(problem.examination)[-1]
+    _check_unique(attraction, n_positions, "PBM-PIE's regret bound")
+    best, worse = attraction[:n_positions], attraction[n_positions:]
+    rate = sum(_ratio(least * (best[-1] - value), kl(least * value, least * best[-1])) for value in worse)
+    rate = np.inf if (np.diff(best) == 0).any() else rate
+    return _times((1.0 + epsilon) ** 2 * rate, np.log(_horizons(steps)))
 
 
 @_bound("He et al. 2020, Theorem 3", "upper", ("LinearModel of UBM",), agents=("UBMLinUCB",))

@@ -16,7 +16,7 @@ from clickgym.agents.batch_rank import BatchRank
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from clickgym.agents.linear import UBMLinUCB
-from clickgym.agents.position_based import PBMUCB
+from clickgym.agents.position_based import PBMPIE, PBMUCB
 from clickgym.agents.top_rank import TopRank
 from clickgym.envs import (
     CascadeModel,
@@ -37,6 +37,7 @@ from clickgym.runner.theory.bounds import (
     cascade_switching_lower,
     cascade_swucb_upper,
     pbm_lower,
+    pbm_pie_upper,
     pbm_ucb_upper,
     top_rank_upper,
     ubm_linucb_upper,
@@ -54,7 +55,9 @@ SWITCHING = PiecewiseStationaryModel(
 )
 BROWSING = [[1.0, 0.0], [0.5, 0.8]]
 FILMS = LinearModel(UserBrowsingModel([0, 0, 0], BROWSING), [0.6, 0.8], [[0.6, 0.6], [0.5, 0.1], [0.3, 0.9]])
-AGENTS = {agent.__name__: agent for agent in (BatchRank, BubbleRank, CascadeDUCB, CascadeSWUCB, PBMUCB, TopRank, UBMLinUCB)}
+AGENTS = {
+    agent.__name__: agent for agent in (BatchRank, BubbleRank, CascadeDUCB, CascadeSWUCB, PBMPIE, PBMUCB, TopRank, UBMLinUCB)
+}
 
 
 def kl(p, q):
@@ -305,6 +308,24 @@ def test_pbm_ucb_upper_with_many_alike_positions():
     assert pbm_ucb_upper(PositionBasedModel([0.9, 0.8, 0.7, 0.6, 0.5], [0.5] * 5), [1, 10]).tolist() == [math.inf] * 2
 
 
+def test_pbm_pie_upper_by_hand():
+    # Explored at the last position, χ = 0.4: 0.4 (0.4 - 0.3) / KL(0.12, 0.16) + 0.4 (0.4 - 0.1) / KL(0.04, 0.16).
+    def of(worse):
+        p, q = 0.4 * worse, 0.16
+        return 0.4 * (0.4 - worse) / (p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)))
+
+    assert pbm_pie_upper(PBM, E) == near(of(0.3) + of(0.1))
+    assert pbm_pie_upper(PBM, E**3, epsilon=0.5) == near(3 * 2.25 * (of(0.3) + of(0.1)))
+    assert pbm_pie_upper(PBM, E) >= pbm_lower(PBM, E)
+    assert pbm_pie_upper(PositionBasedModel([0.5, 0.5, 0.1], [1.0, 0.5]), 10) == math.inf
+
+
+def test_pbm_pie_explores_where_the_lower_bound_does_not():
+    # The best items tie all but: there it is cheapest to explore at the first position, where users look.
+    model = PositionBasedModel([0.9, 0.9 - 1e-9, 0.1], [1.0, 0.2])
+    assert pbm_pie_upper(model, E) > 1.5 * pbm_lower(model, E)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_nearest_order_of_the_best_list_exchanges_neighbours(seed):
     """The bound's Δ, taken from neighbours, is that of the definition, the minimum over all orders."""
@@ -438,6 +459,7 @@ UBM = UserBrowsingModel([0.5, 0.4, 0.1], [[1.0, 0, 0], [0.6, 0.8, 0], [0.3, 0.5,
         (cascade_swucb_upper, CHANGING, {"epsilon": 0.4}, r"epsilon is 0\.4"),
         (cascade_swucb_upper, CHANGING, {"tau": 0}, "tau is 0"),
         (pbm_ucb_upper, PBM, {"epsilon": -1}, "epsilon is -1"),
+        (pbm_pie_upper, PBM, {"epsilon": -1}, "epsilon is -1"),
         (pbm_ucb_upper, PositionBasedModel([0.5, 0.4], [1.0, 0.0]), {}, r"examination\[1\] is 0"),
     ],
 )
