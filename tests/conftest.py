@@ -72,6 +72,31 @@ undrawn = pytest.fixture(not_drawing)
 undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
 
 
+KEPT = {
+    Path(__file__).parent / name
+    for name in (
+        "agents/test_agent_mechanisms.py",
+        "agents/test_ranked_bandits.py",
+        "envs/test_check_click_model.py",
+        "envs/test_registration.py",
+        "reference_agents/plain.py",
+        "runner/test_check_agent.py",
+        "runner/test_engines.py",
+    )
+}
+"""Files of tests whose kernels are kept on disk like those of the package; elsewhere they are those of a user."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_kernels():
+    from clickgym.core import kernels
+
+    lies_in_package = kernels._lies_in_package
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_lies_in_package", lambda file: lies_in_package(file) or Path(file or "") in KEPT)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def registries():
     """What a test registers is gone after it."""
