@@ -135,8 +135,7 @@ def _pieces(spec: str, text: str) -> Iterator[str]:
     """What stands between commas, but not between those of a list, an object or a set."""
     depth, start = 0, 0
     for mark in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', text):
-        before = text[start : mark.start()].rstrip()
-        if mark[0] in "[{" and (depth or not before or before.endswith("=")):  # elsewhere it is part of a word
+        if mark[0] in "[{" and (depth or text[start : mark.start()].rstrip()[-1:] in ("", "=")):  # elsewhere part of a word
             depth += 1
         elif mark[0] in "]}" and depth:
             depth -= 1

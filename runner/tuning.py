@@ -104,7 +104,7 @@ class Tuning:
 
         Example:
             >>> import clickgym
-            >>> tuning = clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 9000, horizon=500, progress=False)
+            >>> tuning = clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 900, horizon=50, progress=False)
             >>> len(tuning.plot().axes)
             1
         """
@@ -130,7 +130,7 @@ class Tuning:
         Example:
             >>> import clickgym
             >>> spec = "CascadeKLUCB:c={0.0..3.0},feedback={first_click,last_click}"
-            >>> tuning = clickgym.tune(spec, ["CMRank-v0"], 40_000, horizon=500, runs=2, progress=False)
+            >>> tuning = clickgym.tune(spec, ["CMRank-v0"], 20_000, horizon=500, runs=2, progress=False)
             >>> sorted(tuning.importances()), round(sum(tuning.importances().values()), 6)
             (['c', 'feedback'], 1.0)
         """

@@ -33,7 +33,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # no worker processes but where a test asks for them by a number of jobs
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch, for which the networks are too small for more
-gc.set_threshold(100_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+gc.set_threshold(1_000_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
 
 
 def pytest_collection_finish() -> None:
@@ -70,6 +70,31 @@ only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
 
 undrawn = pytest.fixture(not_drawing)
 undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
+
+
+KEPT = {
+    Path(__file__).parent / name
+    for name in (
+        "agents/test_agent_mechanisms.py",
+        "agents/test_ranked_bandits.py",
+        "envs/test_check_click_model.py",
+        "envs/test_registration.py",
+        "reference_agents/plain.py",
+        "runner/test_check_agent.py",
+        "runner/test_engines.py",
+    )
+}
+"""Files of tests whose kernels are kept on disk like those of the package; elsewhere they are those of a user."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_kernels():
+    from clickgym.core import kernels
+
+    lies_in_package = kernels._lies_in_package
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_lies_in_package", lambda file: lies_in_package(file) or Path(file or "") in KEPT)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -82,8 +82,8 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
     return _by_pair(("name", "kind"), product(names, kinds), lambda name, kind: (name, kind) in PAIRS | CONTEXTUAL_PAIRS)
 
 
-def by_id(names: Iterable[str], ids: Iterable[str]) -> Any:
-    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns."""
+def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
+    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns, an id so many at most."""
     forms = defaultdict(list)
     for env_id in ids:
         forms[model_of(env_id)].append(env_id)
@@ -93,7 +93,8 @@ def by_id(names: Iterable[str], ids: Iterable[str]) -> Any:
         pair = name, model_of(env_id)
         if pair in CONTEXTUAL_PAIRS:
             return True
-        return pair in turns and forms[pair[1]][turns[pair] % len(forms[pair[1]])] == env_id
+        n_forms = len(forms[pair[1]])
+        return pair in turns and turns[pair] < most * n_forms and forms[pair[1]][turns[pair] % n_forms] == env_id
 
     return _by_pair(("name", "env_id"), product(names, ids), is_quick)
 

@@ -18,7 +18,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,7 @@ def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
     if base in FAMILIES:
         return _generate(name, FAMILIES[base], arguments)
     if base in _shipped():
-        return _generate(name, partial(_read, FOLDER / f"{base}.json"), arguments)
+        return _generate(name, _reader(base), arguments)
     raise ValueError(unknown("instance", base, list_instances()) + "; a file must end with .json")
 
 
@@ -249,11 +249,19 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
             raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
     order = values.pop("shuffle", None)
     try:
-        made = make(**values)
-        made = replace(made, name=name, description=made.description or make.__doc__ or "")
+        of_file = any(str(value).endswith(".json") for value in values.values())  # which may change
+        made = make(**values) if of_file else _made(make, tuple(values.items()), tuple(Users._named.values()))
+        description, estimation = made.description or make.__doc__ or "", dict(made.estimation)
+        made = replace(made, name=name, description=description, estimation=estimation)
         return made if order is None else made.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
+
+
+@lru_cache(maxsize=8)  # most environments of a program are of a few instances, and their models cannot be changed
+def _made(make: Callable[..., Instance], values: tuple[tuple[str, Any], ...], models: tuple[type[Users], ...]) -> Instance:
+    """``models``: those that there are, for most families make an instance of each."""
+    return make(**dict(values))
 
 
 def list_instances() -> dict[str, str]:
@@ -265,6 +273,12 @@ def list_instances() -> dict[str, str]:
     """
     generated = {name: make.__doc__ or "" for name, make in sorted(FAMILIES.items())}
     return {name: read_json(FOLDER / f"{name}.json")["description"] for name in _shipped()} | generated
+
+
+@cache
+def _reader(name: str) -> Callable[[], Instance]:
+    """The function, one and the same, that reads a shipped instance."""
+    return partial(_read, FOLDER / f"{name}.json")
 
 
 def _shipped() -> list[str]:

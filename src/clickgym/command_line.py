@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Container, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,6 +94,7 @@ class _Commands(TyperGroup):
         return name, command and _load(str(command.name)), rest
 
 
+@cache  # whoever calls `main` again in one process
 def _load(name: str) -> Any:
     module, _, function = COMMANDS[name][0].partition(":")
     command = _made(name, getattr(import_module(f".{module}", __package__), function))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reference_agents import MODELS, MergeRankReference
 from reference_agents.comparisons import batches_of
 from scipy.stats import chisquare
+from slow import slow
 
 from clickgym.agents import MergeRank
 from clickgym.agents.merge_rank import cut
@@ -37,8 +38,14 @@ def follow(agent, references, model, rng, sessions):
     return agreed
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("horizon", [1, 50, 10**6])
+@pytest.mark.parametrize(
+    ("name", "horizon"),
+    [
+        *((name, 50) for name in MODELS),
+        *(("PBM", 1), ("PBM", 10**6)),
+        *slow(*((name, n) for name in MODELS if name != "PBM" for n in (1, 10**6))),
+    ],
+)
 def test_it_follows_the_reference_in_every_click_model(name, horizon):
     model, rng = MODELS[name], np.random.default_rng(1)
     agent = MergeRank(model.n_items, model.n_positions, horizon=horizon, seed=2)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from reference_agents import MODELS, PBMHBReference, follow
+from reference_agents.plain import draw_steps
 from scipy.stats import ks_1samp, truncnorm
 from slow import slow
 
@@ -34,7 +35,7 @@ class Fixed:
 def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
     """Null: Kolmogorov-Smirnov against SciPy's, 4,000 steps; both sides of WIDE."""
     rng = np.random.default_rng(1)
-    steps = np.array([pbmhb.step_within(rng, x, sigma) for _ in range(4000)])
+    draw_steps(rng, x, sigma, steps := np.empty(4000))
     assert 0 <= steps.min() <= steps.max() <= 1
     law = truncnorm(-x / sigma, (1 - x) / sigma, x, sigma)
     assert ks_1samp(steps, law.cdf).pvalue > FALSE_ALARM

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from reference_agents import each_model
+from reference_agents.plain import draw_posteriors
 from scipy.optimize import brentq
 from scipy.stats import beta, chisquare, kstest
 from slow import slow
 
 from clickgym.agents.position_based import PBMPIE
-from clickgym.agents.position_based_ts import BCMPTS, PBMTS, build_hat, draw_posterior
+from clickgym.agents.position_based_ts import BCMPTS, PBMTS, build_hat
 from clickgym.envs import PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -320,14 +321,14 @@ def test_ts_draws_from_the_exact_posterior(name):
     """Null: the posterior under a uniform prior; Kolmogorov-Smirnov on 20000 draws."""
     counts = POSTERIORS[name]
     agent = with_counts(*counts)
-    draws = np.array([draw_posterior(agent.state, 0, agent.rng) for _ in range(20_000)])
+    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
     assert 0 < draws.min() <= draws.max() < 1
     assert kstest(draws, posterior_cdf(*counts)).pvalue > FALSE_ALARM
 
 
 def test_ts_agrees_with_beta_where_examination_is_certain():
     agent = with_counts([3, 0], [10, 0], [1.0, 0.5])
-    draws = [draw_posterior(agent.state, 0, agent.rng) for _ in range(20_000)]
+    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
     assert kstest(draws, beta(4, 8).cdf).pvalue > FALSE_ALARM
 
 
@@ -379,7 +380,7 @@ def test_bc_mpts_draws_from_beta_on_corrected_counts(clicks, weight):
     agent.state.clicks[0], agent.state.weight[0] = clicks, weight
     draws = []
     for _ in range(20_000):
-        agent.rank(None)
+        agent.rank_kernel(agent.state, agent.rng, agent.ranking)
         draws.append(agent.state.draws[0])
     assert kstest(draws, beta(1 + clicks, 1 + max(0.0, weight - clicks)).cdf).pvalue > FALSE_ALARM
 

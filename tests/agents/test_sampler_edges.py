@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
+from reference_agents.plain import draw_posteriors
 from scipy.stats import beta, chi2, chisquare, kstest, norm
 from slow import slow
 from test_position_based_agents import hat, log_posterior, posterior_cdf
@@ -22,7 +23,7 @@ from test_position_based_agents import hat, log_posterior, posterior_cdf
 import clickgym
 from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
 from clickgym.agents.kernels import rank_by_draw, rank_by_index, rank_by_tied_draw
-from clickgym.agents.position_based_ts import build_hat, draw_posterior
+from clickgym.agents.position_based_ts import build_hat
 from clickgym.envs import ClickEnv, PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -138,7 +139,8 @@ def test_the_chords_change_no_draw():
             agent.state.stale[:] = False
             if not keeps:
                 agent.state.low[:] = agent.state.high[:] = math.nan
-            draws.append([*(draw_posterior(agent.state, 0, generator) for _ in range(20)), generator.random()])
+            draw_posteriors(agent.state, 0, generator, drawn := np.empty(20))
+            draws.append([*drawn.tolist(), generator.random()])
         assert draws[0] == draws[1], f"S={clicks}, misses={misses}, kappa={kappa}"
         assert 0 < min(draws[0]) < max(draws[0]) < 1
 
@@ -170,7 +172,7 @@ def test_pbmts_draws_from_the_exact_posterior_at_the_edges(counts):
     """10,000 draws against the integrated density, where the last mode was next to 1."""
     clicks, misses, kappa = counts
     agent = pbmts(clicks, misses, kappa, BELOW_ONE)
-    draws = np.array([draw_posterior(agent.state, 0, agent.rng) for _ in range(10_000)])
+    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(10_000))
     assert 0 < draws.min() < draws.max() < 1
     cdf = posterior_cdf([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
     assert kstest(draws, cdf).pvalue > FALSE_ALARM
@@ -181,7 +183,7 @@ def test_pbmts_draws_from_the_exact_posterior_at_the_edges(counts):
 def test_pbmts_is_beta_where_examination_is_certain(clicks, n_misses):
     """10,000 draws, where the last mode was next to 1."""
     agent = pbmts(clicks, [n_misses], [1.0], BELOW_ONE)
-    draws = [draw_posterior(agent.state, 0, agent.rng) for _ in range(10_000)]
+    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(10_000))
     assert kstest(draws, beta(1 + clicks, 1 + n_misses).cdf).pvalue > FALSE_ALARM
 
 

@@ -15,7 +15,7 @@ import pytest
 import clickgym  # noqa: F401 - registers the environments
 from clickgym.envs import CascadeModel, PositionBasedModel
 from clickgym.envs.instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.envs.instances.instance import FOLDER
+from clickgym.envs.instances.instance import FOLDER, _made
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
@@ -110,6 +110,38 @@ def test_listing_is_cheap():
     assert time.perf_counter() - start < 0.5
 
 
+@pytest.mark.parametrize("name", ["uniform", "yandex-9982"])
+def test_an_instance_that_is_kept_in_memory_cannot_be_changed(name):
+    first, again = load_instance(name), load_instance(name)
+    assert again.models["PBM"] is first.models["PBM"]
+    first.models.clear()
+    first.estimation["sessions"] = -1
+    if first.initial_ranking is not None:
+        first.initial_ranking[:] = 0
+    third = load_instance(name)
+    assert third.models.keys() == again.models.keys() != set()
+    assert third.estimation == again.estimation
+    np.testing.assert_array_equal(third.initial_ranking, again.initial_ranking)
+
+
+def test_a_family_reads_its_file_again(tmp_path):
+    name = f"li2019-switching:query={tmp_path / 'mine.json'}"
+    made = []
+    for query in ("yandex-9982", "yandex-990"):
+        load_instance(query).save(tmp_path / "mine.json")
+        made.append(load_instance(name).models["PiecewiseStationaryModel of CM"])
+    assert made[0] != made[1]
+
+
+def test_a_new_click_model_is_in_the_instances_of_families():
+    assert "NEW" not in load_instance("uniform").models
+
+    class NewModel(PositionBasedModel):
+        short = "NEW"
+
+    assert isinstance(load_instance("uniform").model("NEW"), NewModel)
+
+
 def test_the_papers_instances_have_the_papers_numbers():
     small = load_instance("lagree2016-small").model("PositionBasedModel")
     assert small.attraction.tolist() == [0.45, 0.35, 0.25, 0.15, 0.05]
@@ -126,7 +158,9 @@ def test_the_papers_instances_have_the_papers_numbers():
 
 @pytest.mark.parametrize("family", ["uniform", "yandex-like"])
 def test_random_families_come_from_their_seed_at_any_size(family):
-    first, again, other = (load_instance(f"{family}:n_items=30,n_positions=15,seed={seed}") for seed in (3, 3, 4))
+    first, other = (load_instance(f"{family}:n_items=30,n_positions=15,seed={seed}") for seed in (3, 4))
+    _made.cache_clear()
+    again = load_instance(f"{family}:n_items=30,n_positions=15,seed=3")
     shorter = load_instance(f"{family}:n_items=30,n_positions=2,seed=3")
     for kind in KINDS:
         assert first.model(kind) == again.model(kind)

@@ -71,8 +71,10 @@ def simulated(n, seed):
     return click_log(*simulate(users("pbm"), logging_policy(), n, seed))
 
 
-@pytest.mark.parametrize("estimator", DOUBLY_ROBUST)
-@pytest.mark.parametrize("model", [WRONG, None], ids=["wrong model", "cross-fitted"])
+@pytest.mark.parametrize(
+    ("estimator", "model"),
+    [*((name, WRONG) for name in DOUBLY_ROBUST), ("cascade-dr", None), *slow(("dr", None), ("item-position-dr", None))],
+)
 def test_the_mean_over_many_logs_is_the_value_whatever_the_click_model(estimator, model):
     """The mean of 100 logs of 300 sessions lies within 3.9 of its standard errors: it fails once in 10,000 if unbiased."""
     truth_of, target = users("pbm"), TARGETS["plackett-luce"]

@@ -44,6 +44,7 @@ def log_file(tmp_path_factory):
     return path
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsys):
     out = tmp_path / "query.json"
     assert main(["fit", str(log_file), "--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)]) == 0

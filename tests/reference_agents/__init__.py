@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,14 @@ each_model = pytest.mark.parametrize(
 RANDOMISED = tuple(name for name in AGENTS if name not in ("Fixed", "Oracle"))
 
 
+@cache
+def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(AGENTS[name]).parameters
+
+
 def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> CompiledAgent:
     """An agent of the registry for a model, with what its constructor asks for."""
-    accepted = inspect.signature(AGENTS[name]).parameters
+    accepted = _parameters(name)
     arguments: dict[str, Any] = {}
     if "horizon" in accepted:
         arguments["horizon"] = horizon

@@ -1,4 +1,4 @@
-"""Divergences and confidence bounds by bisection."""
+"""Divergences and confidence bounds, by bisection or by Newton's method."""
 
 from __future__ import annotations
 
@@ -26,12 +26,17 @@ def bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def upper_bound(p: float, bound: float) -> float:
-    """The largest q ≥ p with KL(p, q) ≤ bound, by bisection."""
+    """The largest q ≥ p with KL(p, q) ≤ bound, by Newton's method from above (KL is convex); at p of 0 or 1 by bisection."""
     if p in (0.0, 1.0):
         return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
-    # As above, but what does not depend on q is taken once: references spend most of their time here.
-    known, log = p * math.log(p) + (1 - p) * math.log1p(-p) - bound, math.log
-    return bisect(lambda q: q < 1.0 and known <= p * log(q) + (1 - p) * log(1 - q), p, 1.0)
+    entropy = -p * math.log(p) - (1 - p) * math.log1p(-p)
+    q = min(p + math.sqrt(bound / 2), 1 - 2**-53)  # KL(p, q) is at least 2 (q - p)²
+    while q > p and (excess := -entropy - p * math.log(q) - (1 - p) * math.log(1 - q) - bound) > 0:
+        lower = q - excess * q * (1 - q) / (q - p)
+        if not p < lower < q:
+            break
+        q = lower
+    return q
 
 
 def lower_bound(p: float, bound: float) -> float:

@@ -1,4 +1,4 @@
-"""CascadeKL-UCB by its definition, as kernels: plainly but compiled."""
+"""Kernels of the tests: CascadeKL-UCB by its definition, plainly but compiled; and many draws in one call."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from clickgym.agents import CascadeKLUCB
 from clickgym.agents.kernels import exploration, kl_upper, rank_available, rank_by_index
+from clickgym.agents.pbmhb import step_within
+from clickgym.agents.position_based_ts import draw_posterior
 from clickgym.core.kernels import kernel
 
 
@@ -39,3 +41,15 @@ class KLUCBPlain(CascadeKLUCB):
 
     rank_kernel = rank_plainly
     rank_available_kernel = rank_plainly_available
+
+
+@kernel
+def draw_posteriors(state, item, rng, draws):  # type: ignore[no-untyped-def]
+    for n in range(len(draws)):
+        draws[n] = draw_posterior(state, item, rng)
+
+
+@kernel
+def draw_steps(rng, x, sigma, draws):  # type: ignore[no-untyped-def]
+    for n in range(len(draws)):
+        draws[n] = step_within(rng, x, sigma)

@@ -48,8 +48,11 @@ class Reference:
         """Whether an agent's state is that of the algorithm; whole numbers to the digit, others up to rounding."""
         for name, want in self.holds().items():
             have, want = np.asarray(getattr(state, name)), np.asarray(want)
-            tolerance = 0.0 if have.dtype.kind in "iub" else CLOSE
-            if not np.allclose(have, want, rtol=tolerance, atol=1e-300):
+            same = have == want  # as np.allclose, which takes five times as long, is asked most of all
+            if have.dtype.kind not in "iub" and not same.all():
+                with np.errstate(invalid="ignore"):  # of infinities, which are the same or not
+                    same |= np.abs(have - want) <= CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
+            if not same.all():
                 return False
         return True
 

@@ -102,7 +102,7 @@ def test_engines_give_the_same_numbers(kind, name):
     assert_engines_agree(lambda: make(name, model, horizon=10, seed=5), lambda: ClickEnv(model))
 
 
-@by_id(AGENTS, ENVIRONMENTS)
+@by_id(AGENTS, ENVIRONMENTS, most=3)
 def test_engines_agree_on_registered_environments(env_id, name):
     """Through `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model

@@ -38,10 +38,11 @@ def test_the_evaluation_of_stable_baselines3_returns(env_id):
     env = Monitor(LehmerAction(gym.make(env_id)))
     policy = "MultiInputPolicy" if env_id == "CascadeMDPRank-v0" else "MlpPolicy"
     model = PPO(policy, env, n_steps=64, seed=0, device="cpu")
-    returns, lengths = evaluate_policy(model, env, n_eval_episodes=2, return_episode_rewards=True)
-    assert len(returns) == 2
+    n = 1 if env_id == "PBMRank-v0" else 2
+    returns, lengths = evaluate_policy(model, env, n_eval_episodes=n, return_episode_rewards=True)
+    assert len(returns) == n
     if env_id == "PBMRank-v0":
-        assert lengths == [1000, 1000]
+        assert lengths == [1000]
         assert all(0 < each <= 1.2 * 1000 * env.unwrapped.task.optimal_reward for each in returns)
 
 

@@ -255,6 +255,7 @@ def small_disk(tmp_path):
         subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(small_disk, capsys):
     out = small_disk("size=100k") / "out"
     words = f"run PBMRank-v0 --agents Random TopRank --horizon 1000 --runs 20 --jobs 1 --out {out}".split()

@@ -211,6 +211,7 @@ def test_a_grid_without_values_is_refused():
         clickgym.grid("EpsilonGreedy")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_grids_in_an_experiment_file(tmp_path, capsys):
     file = tmp_path / "experiment.toml"
     file.write_text('envs = ["PBMRank-v0"]\nagents = ["EpsilonGreedy:epsilon={0.1,0.2}"]\nhorizon = 50\nruns = 1\n')
