@@ -336,8 +336,8 @@ def rank_window_available(state, rng, available, ranking):  # type: ignore[no-un
 @kernel
 def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
     displayed = state.displayed[0]
-    if displayed <= state.t[0] - state.tau[0]:
-        return  # it has left the window
+    if displayed < state.oldest[0]:
+        return  # it has left the window, if only while the window was smaller
     row = displayed % state.window.shape[0]
     for k in range(examined_positions(clicks, state.feedback)):
         if clicks[k] <= 1:

@@ -167,7 +167,7 @@ class PBMPIEState(NamedTuple):
     clicks: NDArray[np.int64]  # (L, K) S_{i,l}
     displays: NDArray[np.int64]  # (L, K) N_{i,l}
     weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
-    mean: NDArray[np.float64]  # (L,) θ̂ = S/Ñ
+    mean: NDArray[np.float64]  # (L,) θ̂ = S/Ñ, -1 where Ñ = 0
     order: NDArray[np.int64]  # (L,) items by θ̂, the leaders first
     peak: NDArray[np.float64]  # (L,) Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
     stale: NDArray[np.bool_]  # (L,) whether `peak` is out of date: it is needed for items outside the leaders only
@@ -254,7 +254,7 @@ def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
 def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
     for k in range(len(state.positions)):
         state.clicks[item, k], state.displays[item, k] = 0, 0
-    state.weight[item], state.mean[item], state.stale[item] = 0.0, 0.0, True
+    state.weight[item], state.mean[item], state.stale[item] = 0.0, -1.0, True
 
 
 class PBMPIE(CompiledAgent):
@@ -279,7 +279,8 @@ class PBMPIE(CompiledAgent):
 
     Deviations from the paper:
         1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a random order of the items.
-        2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no index exceeds 1.
+        2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no index exceeds 1. An item of which
+           nothing has arrived, or that is new, stands behind all others.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
 
     Example:
@@ -317,7 +318,7 @@ class PBMPIE(CompiledAgent):
         )
 
     def best(self) -> NDArray[np.int64]:
-        return self._best_by(rates(self.state.clicks.sum(axis=1), self.state.weight))
+        return self._best_by(self.state.mean)
 
     def _initial_state(self) -> PBMPIEState:
         n, k = self.n_items, self.n_positions
@@ -326,7 +327,7 @@ class PBMPIE(CompiledAgent):
             clicks=np.zeros((n, k), np.int64),
             displays=np.zeros((n, k), np.int64),
             weight=np.zeros(n),
-            mean=np.zeros(n),
+            mean=np.full(n, -1.0),
             order=np.arange(n),
             peak=np.zeros(n),
             stale=np.ones(n, np.bool_),

@@ -165,6 +165,16 @@ def test_pie_admits_nobody_above_one():
     assert {int(agent.rank(None)[1]) for _ in range(100)} == {1}
 
 
+def test_pie_puts_an_item_that_was_never_seen_behind_all_others():
+    """Nobody clicks, and its estimate is not the 0 of those who were seen."""
+    agent = PBMPIE(4, 2, examination=[1.0, 0.5], horizon=1000, seed=0)
+    for ranking in ([2, 3], [3, 2], [1, 3]):
+        agent.update(None, ranking, [0, 0])
+    assert 0 not in agent.best()
+    agent.replace(1)
+    assert set(agent.best().tolist()) == {2, 3}
+
+
 def test_pie_uses_the_horizon_not_the_step():
     """Item 2 was never clicked in 5 displays at κ = 1: 5 log(1/(1 - 0.8)) = 8.05 is below log 10⁶ = 13.8, above log 20."""
     agent = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=10**6, seed=5)

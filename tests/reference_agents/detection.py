@@ -29,7 +29,8 @@ class GLRReference(CascadeReference):
     """The cascade agent's index by the sessions since the last restart, forced exploration, and a full scan of all splits.
 
     The order of the items to explore is drawn once and not told: it is seen from the lists that show them, and must stay.
-    An exploration of 0 is none. The keyword arguments after ``*`` are readings that it is not.
+    An exploration of 0 is none. An item that cannot be shown loses its turn. The keyword arguments after ``*`` are readings
+    that it is not.
 
     Args:
         kind: ``"UCB1"`` or ``"KL"``.
@@ -96,13 +97,15 @@ class GLRReference(CascadeReference):
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         slot = self.slot()
-        if slot is None:
+        is_absent = slot in self.explored and self.explored[slot] not in self.available
+        might_be_absent = slot not in self.explored and len(self.available) < self.n_items
+        if slot is None or is_absent or (might_be_absent and super().allows(ranking)):
             return super().allows(ranking)
         top, index = ranking[0], self.indices()
         if self.explored.get(slot, None if top in self.explored.values() else top) != top:
             return False
         self.explored[slot] = top
-        best = sorted(index, reverse=True)
+        best = sorted((index[item] for item in self.available), reverse=True)
         if self.rest_by_index:
             best.remove(index[top])
         else:  # the forced item changes places with the best one
@@ -121,11 +124,16 @@ class GLRReference(CascadeReference):
         if n < 2 or n % self.test_every:
             return False
         splits = glr_statistics(self.observations[item])[self.split_every - 1 :: self.split_every]
-        return bool(len(splits) and splits.max() >= self.threshold(n if self.own_length else self.u - self.count_from + 1))
+        return bool(len(splits) and splits.max() >= self.threshold(n if self.own_length else self.u - self.count_from))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.finished += 1
+        self.u += 1
+        self.observe([(ranking[k], int(clicks[k])) for k in self.examined(clicks)])
+
+    def observe(self, examined: Sequence[tuple[int, int]]) -> None:
+        """The items of a session that were examined, each with its click."""
         restarted = False
-        examined = [(ranking[k], int(clicks[k])) for k in self.examined(clicks)]
         for item, click in examined:
             self.observations[item].append(click)
             if not self.session_first and self.has_changed(item):
@@ -137,8 +145,6 @@ class GLRReference(CascadeReference):
             self._restart(item)
         self.clicks = [sum(seen) for seen in self.observations]
         self.seen = [len(seen) for seen in self.observations]
-        self.finished += 1
-        self.u += 1
         if restarted:
             self.restarts.append(self.finished)
             self.u = self.count_from

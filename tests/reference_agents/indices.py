@@ -32,7 +32,7 @@ class IndexReference(Reference):
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
         by_merit = [index[ranking[place]] for place in self.places()]
-        best = sorted(index, reverse=True)[: self.n_positions]
+        best = sorted((index[item] for item in self.available), reverse=True)[: self.n_positions]
         return super().allows(ranking) and all(map(is_close, by_merit, best))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:

@@ -361,7 +361,7 @@ class LateRankedExp3(LateRanked, RankedExp3Reference):
 def follow_late(
     agent: CompiledAgent,
     references: dict[str, Any],
-    model: ClickModel,
+    model: ClickModel | Callable[[int], ClickModel],
     sessions: int,
     due: Callable[[int, np.random.Generator], int],
     *,
@@ -397,7 +397,8 @@ def follow_late(
             for name in agreed
         }
         agreed = {name for name in agreed if shown[name] is not None}
-        clicks = model.sample(ranking, rng).tolist()
+        users = model(session) if callable(model) else model
+        clicks = users.sample(ranking, rng).tolist()
         if rng.random() < cut:
             n_shown = int(rng.integers(agent.n_positions + 1))
             clicks[n_shown:] = [-1] * (agent.n_positions - n_shown)
@@ -419,7 +420,7 @@ def follow_late(
             agreed = {name for name in agreed if references[name].agrees(agent.state)}
         if rng.random() < foreign:
             ranking = rng.permutation(agent.n_items)[: agent.n_positions]
-            clicks = model.sample(ranking, rng).tolist()
+            clicks = users.sample(ranking, rng).tolist()
             if ranking.tolist() != last.tolist():  # which would be the agent's own
                 agent.update(None, ranking, clicks)
                 for name in agreed:
@@ -438,8 +439,12 @@ def at_random(mean: float) -> Callable[[int, np.random.Generator], int]:
     return lambda session, rng: session + int(rng.geometric(1 / (1 + mean))) - 1
 
 
+def after(delay: int) -> Callable[[int, np.random.Generator], int]:
+    return lambda session, rng: session + delay
+
+
 def at_once(session: int, rng: np.random.Generator) -> int:
     return session
 
 
-__all__ = [name for name in dir() if name.startswith("Late")] + ["at_once", "at_random", "follow_late", "in_batches"]
+__all__ = [name for name in dir() if name.startswith("Late")] + ["after", "at_once", "at_random", "follow_late", "in_batches"]

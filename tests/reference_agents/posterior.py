@@ -132,7 +132,7 @@ class PBMHBReference(Reference):
         places = range(self.n_positions)
         if self.best_position_first:
             places = sorted(places, key=lambda k: -kappa[k])
-        best = sorted(theta, reverse=True)[: self.n_positions]
+        best = sorted((theta[item] for item in self.available), reverse=True)[: self.n_positions]
         return (
             super().allows(ranking)
             and all(0 <= x <= 1 for x in theta + kappa)

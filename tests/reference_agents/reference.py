@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,12 @@ class Reference:
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         self.n_items, self.n_positions, self.t = n_items, n_positions, 1
+        self.available: Collection[int] = range(n_items)
+        """The items that can be shown."""
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         """Whether the algorithm may show the list, in its present state and after these draws."""
-        return len(set(ranking)) == self.n_positions and set(ranking) <= set(range(self.n_items))
+        return len(set(ranking)) == self.n_positions and set(ranking) <= set(self.available)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         """The clicks on the list that `allows` was asked about last."""
