@@ -229,7 +229,7 @@ def replace(file, old, new):
     file.write_text(source.replace(old, new), encoding="utf-8")
 
 
-def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels(package, cache):
+def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels(play, package, cache):
     """Also from another folder, for the copy is not where the cache was filled."""
     replace(package / "envs" / "third.py", "A docstring.", "Another docstring,\n\n    of several lines.")
     replace(package / "envs" / "second.py", "@inner\n", "# a comment\n\n\n@inner\n")
@@ -239,7 +239,7 @@ def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels
     (package / "envs" / "checks.py").open("a", encoding="utf-8").write("\n\ndef new():\n    return 1\n")
     for file in package.rglob("*.py"):
         os.utime(file, (0, 1_000_000_000))
-    result = play_in_a_new_process(package.parent, cache)
+    result = play(package.parent, cache)
     assert (result["values"], result["compiled"], result["warnings"]) == (VALUES, [], [])
 
 

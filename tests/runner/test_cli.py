@@ -148,7 +148,7 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     process = command(*words, cwd=tmp_path)
     while not (tmp_path / "out" / "cells").exists():
         time.sleep(0.05)
-    time.sleep(0.3)
+    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

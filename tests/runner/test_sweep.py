@@ -71,40 +71,40 @@ def ordered(table):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The table of an undisturbed sweep in one thread."""
-    return clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1).frame
+    return clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path_factory.mktemp("reference") / "out", n_jobs=1).frame
 
 
 # ------------------------------------------------------------------------------------------- what must not change numbers
 
 
 def test_order_and_workers_change_nothing(reference, tmp_path):
-    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=3).frame
+    table = clickgym.sweep(ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=3).frame
     assert_frame_equal(ordered(table), ordered(reference))
 
 
 def test_another_agent_and_another_run_change_no_other_number(reference, tmp_path):
-    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 3000, 4, seed=5, out=tmp_path / "out").frame
+    table = clickgym.sweep(ENVS, ["Oracle", *AGENTS], 1000, 4, seed=5, out=tmp_path / "out").frame
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
     assert_frame_equal(same, reference)
 
 
 def test_the_python_engine_gives_the_same_table(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 1, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
+    table = clickgym.sweep(ENVS, AGENTS, 1000, 1, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
     assert_frame_equal(table, reference.filter(run=0))
 
 
-@pytest.mark.parametrize("checkpoints", [range(1, 3000, 7), [3000]])
+@pytest.mark.parametrize("checkpoints", [range(1, 1000, 7), [1000]])
 def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints):
     # Chunks of the compiled loop end at every checkpoint: here after 7 sessions each, or when their time is over.
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints).frame
+    table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints).frame
     names = ["env", "instance", "agent", "run", "step"]
     common = table.join(reference, on=names, how="semi")
-    assert set(common["step"].unique()) >= {3000}
+    assert set(common["step"].unique()) >= {1000}
     assert_frame_equal(common, reference.join(table, on=names, how="semi"), check_row_order=False)
 
 
 def test_another_seed_gives_other_numbers(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=6, out=tmp_path / "out").frame
+    table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=6, out=tmp_path / "out").frame
     assert not table["clicks"].equals(reference["clicks"])
 
 
@@ -248,9 +248,9 @@ def test_a_sweep_over_no_instance_is_refused(tmp_path):
 
 
 def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference, tmp_path, own_agent):
-    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 3000, 3, seed=5, out=tmp_path / "out", n_jobs=2).frame
+    table = clickgym.sweep(ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, out=tmp_path / "out", n_jobs=2).frame
     assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 3000, 1, seed=5, out=tmp_path / "alone", n_jobs=1).frame
+    alone = clickgym.sweep(["CMRank-v0"], [own_agent], 1000, 1, seed=5, out=tmp_path / "alone", n_jobs=1).frame
     same = (polars.col("agent") == own_agent) & (polars.col("env") == "CMRank-v0") & (polars.col("run") == 0)
     assert_frame_equal(table.filter(same), alone)
     _, timings, _ = read_results(tmp_path / "out")
@@ -304,7 +304,7 @@ def test_dask_gives_the_same_table(reference, tmp_path, own_agent):
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        table = clickgym.sweep(ENVS, AGENTS, 3000, 3, seed=5, out=tmp_path / "out").frame
+        table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path / "out").frame
     assert_frame_equal(table, reference)
 
 
