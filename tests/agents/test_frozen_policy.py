@@ -52,7 +52,7 @@ def trained(name, env, **arguments):
     settings = {
         "PPO": {"n_steps": 64, "n_epochs": 2},
         "RecurrentPPO": {"n_steps": 64, "n_epochs": 2, "policy_kwargs": {"lstm_hidden_size": 8}},
-        "MaskablePPO": {"n_steps": 66, "batch_size": 33},
+        "MaskablePPO": {"n_steps": 66, "batch_size": 33, "n_epochs": 2},
         "SAC": {"learning_starts": 50, "train_freq": 25},
         "DQN": {"learning_starts": 50},
     }[name]

@@ -41,7 +41,7 @@ SEEDED = ("A2C", "DQN", "PPO", "SAC")
 def quick(name: str, **arguments: Any) -> StableBaselines:
     """With fewer streams, and learning from the start."""
     settings = LEARNERS[name].settings
-    small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4}
+    small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4, "n_epochs": 2}
     chosen = {key: value for key, value in small.items() if key in settings}
     if name == "MaskablePPO":
         chosen["n_steps"] = 6
@@ -289,10 +289,16 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
 
     log = tmp_path / "log"
     table = clickgym.sweep(
-        ["PBMRank-v0"], ["PPO:n_envs=8,batch_size=8", "Random"], 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log
+        ["PBMRank-v0"],
+        ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"],
+        400,
+        1,
+        out=tmp_path / "out",
+        n_jobs=1,
+        tensorboard=log,
     ).frame
     (file,) = log.rglob("PPO*/0/events.*")
-    assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8/0"
+    assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8,n_epochs=2/0"
     events = EventAccumulator(str(file.parent)).Reload()
     of_all = EventAccumulator(str(file.parents[2] / "Random" / "0")).Reload().Tags()["scalars"]
     assert {"sessions/regret", "sessions/regret_per_session", *of_all, "train/value_loss"} <= set(events.Tags()["scalars"])
@@ -373,10 +379,10 @@ def test_tuned_settings_that_there_are_not(spec: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "actions"),
     [
-        ("stable_baselines3:PPO:n_steps=8,batch_size=64", "codes"),
+        ("stable_baselines3:PPO:n_steps=8,batch_size=64,n_epochs=2", "codes"),
         ("stable_baselines3:DQN:learning_starts=16", "items"),
-        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64", "items"),
-        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64", "codes"),
+        ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64,n_epochs=2", "items"),
+        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64,n_epochs=2", "codes"),
         ("sb3_contrib:ARS", "items"),
         *slow(
             ("sb3_contrib:TRPO:n_steps=8,batch_size=64", "codes"),
@@ -457,7 +463,9 @@ META: dict[str, Any] = {"protocol": "meta", "n_envs": 4, "n_steps": 8, "train_se
 def test_training_is_not_counted_and_weights_stand_still_afterwards(name: str) -> None:
     def result(seed: int) -> tuple[Any, clickgym.Result]:
         env = gym.make("PBMRank-v0")
-        agent = clickgym.make_agent(name, env, seed=seed, **META, **({"batch_size": 16} if name == "PPO" else {}))
+        agent = clickgym.make_agent(
+            name, env, seed=seed, **META, **({"batch_size": 16, "n_epochs": 2} if name == "PPO" else {})
+        )
         return agent, clickgym.run(agent, env, 40, seed=seed)
 
     agent, first = result(0)
