@@ -24,6 +24,7 @@ from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import HEADER, leaderboard, row_of
 from clickgym.lab.bench.pages import leaderboard_html, teaches
 from clickgym.lab.bench.score import anchors, tasks
+from clickgym.lab.bench.task_set import ABOUT, TEST_SEED, task_set
 from clickgym.lab.bench.tasks import ABILITIES, VERSION, candidates
 from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page
@@ -73,7 +74,7 @@ def pages() -> dict[Path, str]:
     }
     made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
-    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard()
+    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard() | _rules()
 
 
 def _linked(shown_by: str) -> str:
@@ -244,6 +245,19 @@ def _leaderboard() -> dict[Path, str]:
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
     text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
     return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(), DOCS / "tasks.md": _tasks()}
+
+
+def _rules() -> dict[Path, str]:
+    """The rules of version 2 of the scorecard, with what the rules of its tasks make of the test set."""
+    rows = []
+    for ability, about in ABOUT.items():
+        own = [task for task in task_set(TEST_SEED, real=True) if task.ability == ability]
+        models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
+        counts = len(own), len({task.query for task in own}), sum(task.quick for task in own)
+        rows.append((f"`{ability}`", about, str(counts[0]), str(counts[1]), ", ".join(models), f"{horizon:,}", str(counts[2])))
+    header = ("ability", "what it is about", "tasks", "instances", "click models", "sessions", "in `--quick`")
+    path = DOCS / "scorecard.md"
+    return {path: _fill(path.read_text(encoding="utf-8"), "abilities", header, rows)}
 
 
 def _tasks() -> str:

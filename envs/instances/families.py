@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -213,6 +214,17 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
         }
         models.append(_with_parameters(name, of_items, others, n_positions, None))
     return _of_models(models, family["origin"], law="yandex-like")
+
+
+@family("in-production")
+def _in_production(n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0) -> Instance:
+    """Like yandex-like, with a production ranking that is about as good as those of the real queries (all click models)"""
+    check_at_least("noise", noise, 0)
+    like = _yandex_like(n_items, n_positions, seed)
+    # By the items' quantiles of attraction and noise: with 0.4 Kendall's tau is 0.4 on average, as in the real queries.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    ranking = np.argsort(-_items(n_items, n_positions, seed)[0] - noise * rng.normal(size=n_items), kind="stable")
+    return replace(like, initial_ranking=ranking)
 
 
 def _click_models(instance: Instance) -> list[ClickModel]:
