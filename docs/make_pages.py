@@ -21,11 +21,10 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.figures import leaderboard_figure
-from clickgym.lab.bench.leaderboard import HEADER, leaderboard, row_of
+from clickgym.lab.bench.leaderboard import header as heads
+from clickgym.lab.bench.leaderboard import leaderboard, row_of
 from clickgym.lab.bench.pages import leaderboard_html, teaches
-from clickgym.lab.bench.score import anchors, tasks
-from clickgym.lab.bench.task_set import ABOUT, TEST_SEED, task_set
-from clickgym.lab.bench.tasks import ABILITIES, VERSION, candidates
+from clickgym.lab.bench.protocol import VERSION_1, VERSION_2
 from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page
 from clickgym.lab.studies import STUDIES
@@ -234,24 +233,25 @@ def _leaderboard() -> dict[Path, str]:
     # The interval stays in one line.
     rows = [
         (f"`{agent}`", overall.replace(" ", "\N{NO-BREAK SPACE}"), *rest)
-        for agent, overall, *rest in map(row_of, leaderboard())
+        for agent, overall, *rest in (row_of(place, VERSION_1) for place in leaderboard(VERSION_1))
     ]
-    text = _fill(text, "leaderboard", HEADER, rows)
-    counts = {"": Counter(task.ability for task in tasks()), "quick": Counter(task.ability for task in tasks(quick=True))}
-    dropped = Counter(task.ability for task in candidates()) - counts[""]
+    text = _fill(text, "leaderboard", heads(VERSION_1), rows)
+    counts = {key: Counter(task.ability for task in VERSION_1.tasks(quick=bool(key))) for key in ("", "quick")}
+    dropped = Counter(task.ability for task in VERSION_1.candidates) - counts[""]
     abilities = [
-        (f"`{name}`", about, *(str(count[name]) for count in (*counts.values(), dropped))) for name, about in ABILITIES.items()
+        (f"`{name}`", about, *(str(count[name]) for count in (*counts.values(), dropped)))
+        for name, about in VERSION_1.abilities.items()
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
     text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
-    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(), DOCS / "tasks.md": _tasks()}
+    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(VERSION_1), DOCS / "tasks.md": _tasks()}
 
 
 def _rules() -> dict[Path, str]:
     """The rules of version 2 of the scorecard, with what the rules of its tasks make of the test set."""
     rows = []
-    for ability, about in ABOUT.items():
-        own = [task for task in task_set(TEST_SEED, real=True) if task.ability == ability]
+    for ability, about in VERSION_2.abilities.items():
+        own = [task for task in VERSION_2.candidates if task.ability == ability]
         models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
         counts = len(own), len({task.query for task in own}), sum(task.quick for task in own)
         rows.append((f"`{ability}`", about, str(counts[0]), str(counts[1]), ", ".join(models), f"{horizon:,}", str(counts[2])))
@@ -265,10 +265,10 @@ def _tasks() -> str:
     rows = [("environment", "instance", "what it measures", "random", "best", "whose")]
     parts = [
         "# The tasks of the scorecard",
-        f"Those that count in version {VERSION} of the [protocol](leaderboard.md), by ability: an environment and an instance, "
+        "Those that count in version 1 of the [protocol](leaderboard.md), by ability: an environment and an instance, "
         "as `clickgym run` takes them, what random lists lose, what the best agent of the reference loses, and who that is.",
     ]
-    for ability, about in ABILITIES.items():
+    for ability, about in VERSION_1.abilities.items():
         own = [
             (
                 f"`{task.env}`",
@@ -278,9 +278,9 @@ def _tasks() -> str:
                 amount(anchor.best),
                 f"`{anchor.agent}`",
             )
-            for task in tasks()
+            for task in VERSION_1.tasks()
             if task.ability == ability
-            for anchor in [anchors()[task.name]]
+            for anchor in [VERSION_1.anchors[task.name][task.horizon]]
         ]
         parts += [f"## {ability}", f"{about[0].upper()}{about[1:]}.", "\n".join(markdown_table([*rows, *own]))]
     return "\n\n".join(parts) + "\n"
@@ -291,7 +291,7 @@ PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
 
 def figures() -> Iterator[tuple[Path, Figure]]:
     """The leaderboard, the figures of sweeps, and that of every study on each set of queries, by their files."""
-    yield DOCS / "leaderboard.png", leaderboard_figure()
+    yield DOCS / "leaderboard.png", leaderboard_figure(VERSION_1)
     for name in SHOWN:
         yield DOCS / f"{name}.png", sweeps()[name].plot()
     for found in settings().values():

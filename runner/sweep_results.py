@@ -6,12 +6,14 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import polars
 from polars import col
 
 from ..core.checks import check_path, short, unknown
+from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
 from . import words
@@ -85,7 +87,8 @@ class Results(_LikeFrame):
 
     Args:
         source: the ``out`` of a finished `sweep` or of ``clickgym run``; or a polars frame of rows of such results, which tells
-            no times, versions and command: what is made of it has none; or results.
+            no times, versions and command: what is made of it has none; or a Parquet file of such rows, as the scorecard ships
+            them, in which reward and clicks may be unknown; or results.
 
     Attributes:
         frame: the rows as a polars frame: env, instance, agent, run, step, regret, reward, clicks, further metrics.
@@ -115,10 +118,14 @@ class Results(_LikeFrame):
             self.frame, self.timings, self.config = source.frame, source.timings, source.config
         elif isinstance(source, polars.DataFrame):
             self.frame, self.timings, self.config = _of_frame(source)
+        elif isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".parquet"):
+            self.frame, self.timings, self.config = _of_frame(_rows_of(Path(source)))
         elif isinstance(source, str | os.PathLike):
             self.frame, self.timings, self.config = read_results(source)
         else:
-            raise TypeError(f"results are {short(source)}; expected a results folder, or a polars frame of results")
+            raise TypeError(
+                f"results are {short(source)}; expected a results folder, a Parquet file or a polars frame of results"
+            )
 
     @classmethod
     def _of(cls, frame: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> Results:
@@ -259,8 +266,9 @@ class Results(_LikeFrame):
     def _cells(row: dict[str, Any], measure: str) -> list[str]:
         ties = "cannot tell" if row["tied_with"] is None else ", ".join(row["tied_with"]) or "–"
         total = regret_text(row[measure], row[f"{measure}_ci95"])
+        reward = "–" if row["reward"] is None else f"{row['reward']:.4f}"
         time = [duration(row["ns_per_session"])] if "engine" in row else []
-        return [row["env"], str(row["place"]), row["agent"], total, ties, f"{row['reward']:.4f}", *time]
+        return [row["env"], str(row["place"]), row["agent"], total, ties, reward, *time]
 
     def _config(self, per_instance: bool) -> dict[str, Any]:
         return {**self.config, "per_instance": per_instance}
@@ -274,6 +282,16 @@ def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> lis
         if name not in existing:
             raise ValueError(unknown(what, name, existing))
     return names
+
+
+def _rows_of(path: Path) -> polars.DataFrame:
+    """The rows of a Parquet file, with reward and clicks, which may be unknown."""
+    with reading(path, "holds no results, or is damaged", "take a copy of it"):
+        check_file(path)
+        frame = polars.read_parquet(path, memory_map=False)
+    unknown_columns = {"reward": polars.Float64, "clicks": polars.Int64}
+    lacking = [polars.lit(None, kind).alias(name) for name, kind in unknown_columns.items() if name not in frame.columns]
+    return frame.with_columns(*lacking)
 
 
 def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFrame, Part]:

@@ -16,6 +16,7 @@ import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, CompiledAgent
 from clickgym.envs import load_instance
+from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.bench.score import scored, standing
 from clickgym.lab.bench.verify import read_submission, verify
 from clickgym.offline import compare, fit_models, read_log
@@ -184,10 +185,11 @@ def submission(tmp_path):
 
 def test_a_submission_scores_what_it_did(submission):
     then = content(V10 / "bench" / "standing.json")
-    agent, quick, table, made = read_submission(submission)
+    agent, quick, table, protocol, made = read_submission(submission)
+    assert protocol is VERSION_1
     assert (agent, quick, table.height) == ("Random", True, then["n_runs"])
     assert ("clickgym", "1.0.0") in made
-    overall, abilities, n_tasks = standing(scored(table))
+    overall, abilities, n_tasks, *_ = standing(scored(table, VERSION_1), VERSION_1)
     assert (overall.value, n_tasks) == (then["overall"][0], then["n_tasks"])  # intervals were over runs alone
     assert {name: estimate.value for name, estimate in abilities.items()} == {
         name: estimate[0] for name, estimate in then["abilities"].items()
@@ -198,7 +200,7 @@ def test_a_scorecard_is_finished_from_what_was_played(submission):
     """Nothing is played: seconds and files are those of then."""
     then = content(V10 / "bench" / "standing.json")
     files = {file: file.stat().st_mtime_ns for file in submission.glob("plays/*/cells/*")}
-    card = clickgym.bench("Random", quick=True, out=submission, progress=False)
+    card = clickgym.bench("Random", quick=True, version=1, out=submission, progress=False)
     assert {file: file.stat().st_mtime_ns for file in submission.glob("plays/*/cells/*")} == files
     assert card.standing.overall.value == then["overall"][0]
     section = "## Tasks"

@@ -17,7 +17,7 @@ from clickgym.core import trust
 from clickgym.core.trust import UntrustedError
 from clickgym.envs import ClickModel, PiecewiseStationaryModel, load_instance
 from clickgym.lab.bench.card import CONFIG
-from clickgym.lab.bench.tasks import VERSION, fingerprint
+from clickgym.lab.bench.protocol import CURRENT
 from clickgym.lab.bench.verify import verify
 from clickgym.runner.sweep import sweep_again
 
@@ -83,7 +83,7 @@ def renamed(config: Path, **names: list[str]) -> None:
 def scorecard(folder: Path, agent: str) -> Path:
     """A folder that claims to be that of an agent's scorecard."""
     folder.mkdir()
-    config = {"agent": agent, "protocol": VERSION, "fingerprint": fingerprint(), "finished": ["quick"]}
+    config = {"agent": agent, "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "finished": ["quick"]}
     (folder / CONFIG).write_text(json.dumps(config))
     return folder
 

@@ -302,7 +302,7 @@ def recipes() -> dict[Any, Call]:
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
     tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
     add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, seed=0, n_jobs=1, progress=False)
-    add(clickgym.bench, agent="Random", quick=True, n_jobs=1, progress=False)
+    add(clickgym.bench, agent="Random", quick=True, version=1, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
@@ -319,7 +319,8 @@ ELSEWHERE = {
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "takes names, files, or objects of its own": {
-        "Results", "check_agent", "check_click_model", "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents",
+        "Results", "baselines", "check_agent", "check_click_model",
+        "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents",
         "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",
         "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register",
         "write_tidy",

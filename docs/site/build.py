@@ -20,7 +20,7 @@ from clickgym import agents, envs, offline
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.score import tasks
+from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import stands
@@ -91,12 +91,12 @@ def agent_page(name: str) -> str:
     times = speeds()
     facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
     parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]
-    place = next((place for place in leaderboard() if place.agent == name), None)
+    place = next((place for place in leaderboard(VERSION_1) if place.agent == name), None)
     if place is not None:
-        ranked = [other.agent for other in leaderboard() if other.many]
+        ranked = [other.agent for other in leaderboard(VERSION_1) if other.many]
         rank = f"Number {ranked.index(name) + 1} of {len(ranked)}: overall" if place.many else "Overall"
         scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
-        told = f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(tasks())} tasks."
+        told = f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(VERSION_1.tasks())} tasks."
         parts += [
             "## In the [leaderboard](../leaderboard.md)",
             told,

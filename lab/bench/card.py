@@ -25,25 +25,29 @@ from ...runner.callback import Callback
 from ...runner.labels import PUBLISHED, AgentLike, by_label
 from ...runner.make import agent_maker
 from ...runner.progress import Progress
+from ...runner.search import search_space_of
 from ...runner.sweep import check_workers
-from .leaderboard import Place, place_of
+from .leaderboard import Place, place_of, sources_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .play import play, suited
+from .protocol import CURRENT, DEVELOPMENT, Board, Protocol, protocol_of
 from .reference import machine, reference
-from .score import Estimate, Standing, anchors, improvement, scored, standing, tasks
-from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
+from .score import Estimate, Pair, Standing, improvement, pairs, scored, standing
+from .tuned import tune_line
 
-__all__ = ["CONFIG", "PLAYS", "Comparison", "Scorecard", "bench"]
+__all__ = ["CONFIG", "PLAYS", "TUNING", "Comparison", "Scorecard", "bench"]
 
-CONFIG, PLAYS = "bench.json", "plays"
+CONFIG, PLAYS, TUNING = "bench.json", "plays", "tuning"
 
 
 class Comparison(NamedTuple):
-    """An agent of the reference: how probable it is to beat it, over how many common tasks."""
+    """An agent of the reference: how probable it is to beat it, over how many common tasks; and, where they stand on one board,
+    the difference of their overall scores over these tasks."""
 
     agent: str
     improvement: Estimate
     n_tasks: int
+    pair: Pair | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Scorecard:
         click_models: those that it says it is made for.
         quick: whether only the tasks of ``--quick`` were played.
         table: one row for each task and run, with ``loss``, ``score`` and ``seconds``.
+        curves: one row for each task, run and checkpoint, with ``step``, ``regret`` and ``loss``.
+        protocol: the version.
+        sources: the facts that it is told.
+        tuning: the agent as tuned, where it was; else empty.
 
     Example:
         >>> import clickgym
@@ -69,19 +77,40 @@ class Scorecard:
     click_models: str
     quick: bool
     table: polars.DataFrame
+    curves: polars.DataFrame
+    protocol: Protocol = CURRENT
+    sources: tuple[str, ...] = ()
+    tuning: str = ""
+
+    @cached_property
+    def board(self) -> Board | None:
+        """The board that it stands on; None if it is told what no board allows."""
+        boards = self.protocol.boards_of(self.sources, self.table["ability"].unique().to_list())
+        return boards[0] if boards else None
 
     @cached_property
     def standing(self) -> Standing:
         """Overall and by ability."""
-        return standing(self.table)
+        return standing(self.table, self.protocol, self.board, self.quick)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """With every agent of the reference, from the one that is easiest beaten."""
-        others = reference().filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
-        results = {str(name): improvement(self.table, rows) for (name,), rows in others}
-        comparisons = [Comparison(name, *result) for name, result in results.items() if result is not None]
+        others = reference(self.protocol).filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
+        tables = {str(name): rows for (name,), rows in others}
+        results = {name: improvement(self.table, rows, self.protocol) for name, rows in tables.items()}
+        differences = self._differences(tables)
+        comparisons = [
+            Comparison(name, *result, differences.get(name)) for name, result in results.items() if result is not None
+        ]
         return sorted(comparisons, key=lambda each: -each.improvement.value)
+
+    def _differences(self, tables: Mapping[str, polars.DataFrame]) -> dict[str, Pair]:
+        """The pairs with the other lines, corrected for their number; version 1 has none."""
+        if self.protocol.version == 1 or self.board is None:
+            return {}
+        compared = pairs({self.agent: self.table, **tables}, self.protocol, self.board, of=self.agent)
+        return {other: pair for (_, other), pair in compared.items()}
 
     def n_tasks(self, ability: str) -> int:
         """How many tasks of an ability it has played."""
@@ -91,14 +120,18 @@ class Scorecard:
     def command(self) -> str:
         """What to type for the same card; in Python, where the agent has no name that others can type."""
         if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
-            return f"clickgym bench {self.agent}{' --quick' if self.quick else ''} --out DIR"
+            version = "" if self.protocol is CURRENT else f" --version {self.protocol.version}"
+            return f"clickgym bench {self.agent}{' --quick' * self.quick}{' --tuned' * bool(self.tuning)}{version} --out DIR"
         agent = "agent" if ":" in self.agent else f"{{{self.agent!r}: agent}}"
-        return f"clickgym.bench({agent}{', quick=True' if self.quick else ''}, out=DIR)"
+        version = "" if self.protocol is CURRENT else f", version={self.protocol.version}"
+        options = f"{', quick=True' * self.quick}{', tuned=True' * bool(self.tuning)}{version}"
+        return f"clickgym.bench({agent}{options}, out=DIR)"
 
     @property
     def place(self) -> Place:
         """Its line of the leaderboard."""
-        return place_of(self.agent, self.standing, self.told, self.click_models, float(self.table["seconds"].sum()))
+        seconds = float(self.table["seconds"].sum())
+        return place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
 
     @cached_property
     def of_tasks(self) -> list[tuple[str, str, float, float, float, str, float]]:
@@ -107,8 +140,14 @@ class Scorecard:
         means = self.table.group_by("task", maintain_order=True).agg(col("loss", "score").mean())
         losses = {name: (loss, score) for name, loss, score in means.iter_rows()}
         return [
-            (task.ability, f"{task.about} ({task.instance})", losses[task.name][0], *anchors()[task.name], losses[task.name][1])
-            for task in tasks(self.quick)
+            (
+                task.ability,
+                f"{task.about} ({task.instance})",
+                losses[task.name][0],
+                *self.protocol.anchors[task.name][task.horizon][:3],
+                losses[task.name][1],
+            )
+            for task in self.protocol.tasks(self.quick)
             if task.name in losses
         ]
 
@@ -153,7 +192,7 @@ class Scorecard:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, each.value, each.low, each.high, self.n_tasks(name), ABILITIES[name])
+            (name, each.value, each.low, each.high, self.n_tasks(name), self.protocol.abilities[name])
             for name, each in self.standing.abilities.items()
         ]
         return html_table(" ".join(self.summary), rows, ("ability", "score", "from", "to", "tasks", "about"), most=None)
@@ -164,6 +203,8 @@ def bench(
     *,
     out: str | os.PathLike[str] | None = None,
     quick: bool = False,
+    version: int | None = None,
+    tuned: bool = False,
     n_jobs: int = -1,
     progress: bool | None = None,
     callback: Callback | None = None,
@@ -175,6 +216,8 @@ def bench(
         agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
         out: a folder that keeps what is played, to go on with and to be verified; made if need be. None keeps nothing.
         quick: only the tasks for agents in plain Python and for generic RL, and fewer runs.
+        version: of the protocol; None takes the newest.
+        tuned: tune it first, as the tuned lines of the reference were: on development tasks, with the same budget.
         n_jobs: as in `sweep`.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook.
         callback: is told of the progress of each sweep instead.
@@ -195,20 +238,49 @@ def bench(
         ('Random', 36)
     """
     quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
+    protocol = protocol_of(version)
     check_workers(n_jobs)
     label, agent = _one_agent(agent)
-    suitable = suited(agent, tasks(quick))
+    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, agent) if check_flag("tuned", tuned) else None
+    suitable = suited(agent, tasks)
     if not suitable:
-        raise ValueError(f"{label} can play none of the {len(tasks(quick))} tasks")
+        raise ValueError(f"{label} can play none of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary if out is None else out)
-        config = _open(folder, {"agent": label, "protocol": VERSION, "fingerprint": fingerprint()}, quick)
-        runs = QUICK_RUNS if quick else RUNS
-        table = play(label, agent, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block)
+        config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
+        config = _open(folder, config | ({"tuned": tuned} if protocol.version > 1 else {}), quick)
+        if board is not None:
+            line = tune_line(DEVELOPMENT, board, agent, folder / TUNING, n_jobs=n_jobs, callback=listener)
+            agent, config["tuning"] = line.player, line.agent
+        runs = protocol.quick_runs if quick else protocol.runs
+        played = play(
+            protocol, label, agent, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block
+        )
         config["finished"] = [*dict.fromkeys([*config["finished"], _kind(quick)])]
         _write(folder, config)
     maker = agent_maker(agent)[0]
-    return Scorecard(label, tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any"), quick, scored(table))
+    return Scorecard(
+        label,
+        tuple(told_of(maker)),
+        getattr(maker, "click_models", "any"),
+        quick,
+        scored(played, protocol),
+        played,
+        protocol,
+        tuple(sources_of(agent)),
+        config.get("tuning", ""),
+    )
+
+
+def _tuned_on(protocol: Protocol, label: str, agent: AgentLike) -> Board:
+    """The board on whose development tasks an agent is tuned, if it can be."""
+    if protocol.version == 1:
+        raise ValueError("version 1 of the scorecard has no tuned lines; expected version 2 beside tuned")
+    search_space_of(agent)  # refuses an agent with nothing to tune
+    boards = protocol.boards_of(sources_of(agent), {task.ability for task in suited(agent, DEVELOPMENT.candidates)})
+    if not boards:
+        raise ValueError(f"{label} stands on no board of version {protocol.version}, for it is told what none allows")
+    return boards[0]
 
 
 def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:

@@ -1,28 +1,38 @@
-"""Figure of the leaderboard: agents by ability, the darker the better."""
+"""Figures of the scorecard: agents by ability, the darker the better; and the curves of the reference in an ability."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ...runner.reports.figures import COLOURS
+from ...core.checks import unknown
+from ...runner.reports.bounds import Theory
+from ...runner.reports.figures import COLOURS, regret_figure
+from ...runner.theory.applicable import BoundCurve, applicable_bounds
 from .leaderboard import Place, leaderboard
-from .tasks import ABILITIES
+from .protocol import CURRENT, VERSION_2, Protocol
+from .reference import baselines
+from .task import Task
+from .task_set import ABOUT
 
-__all__ = ["leaderboard_figure"]
+__all__ = ["curves_figure", "leaderboard_figure"]
+
+MOST_CURVES = 8
+"""So many lines of the first board that plays an ability are drawn, if none are named, and `Random`."""
 
 DARK = 0.75
 """The score from which numbers are white."""
 
 
-def leaderboard_figure() -> Figure:
-    """Every agent that plays at least half of the tasks, from the highest overall score down, with its scores."""
-    places = [place for place in leaderboard() if place.many and place.agent != "Oracle"]
-    columns = _columns(places)
+def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
+    """The first board: in version 1 every agent that plays at least half of the tasks, from the highest overall score down."""
+    places = [place for place in leaderboard(protocol) if (place.many or protocol.version > 1) and place.agent != "Oracle"]
+    columns = _columns(places, protocol)
     scores = np.array([_scores(place, columns) for place in places])
     figure = Figure(figsize=(10, 0.8 + 0.27 * len(places)), layout="constrained")
     axes = figure.add_subplot()
@@ -39,10 +49,10 @@ def leaderboard_figure() -> Figure:
     return figure
 
 
-def _columns(places: Sequence[Place]) -> list[str]:
+def _columns(places: Sequence[Place], protocol: Protocol) -> list[str]:
     """The abilities that some learner has."""
     abilities = {name for place in places if place.agent != "Random" for name in place.standing.abilities}
-    return [name for name in ABILITIES if name in abilities]
+    return [name for name in protocol.abilities if name in abilities]
 
 
 def _write_score(axes: Axes, row: int, column: int, score: float) -> None:
@@ -52,5 +62,69 @@ def _write_score(axes: Axes, row: int, column: int, score: float) -> None:
 
 def _scores(place: Place, columns: Sequence[str]) -> list[float]:
     """The overall score of an agent, then those of its abilities; nan for one that it does not have."""
-    overall, abilities, _ = place.standing
+    overall, abilities = place.standing.overall, place.standing.abilities
     return [overall.value, *(abilities[name].value if name in abilities else np.nan for name in columns)]
+
+
+# ------------------------------------------------------------------------------------------------------------------- curves
+
+
+def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
+    """The mean regret of lines of the reference in an ability, with its band: a panel for each click model.
+
+    Lower bounds of the theory are drawn where one holds for all tasks of a panel.
+
+    Args:
+        ability: of version 2.
+        agents: names of lines; None takes those that score highest, of each agent its better line, and `Random`.
+
+    Raises:
+        ValueError: as `baselines`.
+    """
+    names = list(agents or _leading(ability))
+    results = baselines(ability, names)
+    config = {**results.config, "agents": names, "per_instance": False}
+    figure = regret_figure(results.frame, config, Theory(dict(_lower_bounds(ability, config["checkpoints"])), []))
+    source = (
+        f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version 2, {ability}: {ABOUT[ability]}"
+    )
+    figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
+    return figure
+
+
+def _leading(ability: str) -> list[str]:
+    """The lines that score highest in an ability, of each agent the better one, and `Random`."""
+    if ability not in ABOUT:
+        raise ValueError(unknown("ability", ability, ABOUT))
+    VERSION_2.check_anchors()
+    board = next(board for board in VERSION_2.boards if ability in board.abilities)
+    places = [place for place in leaderboard(VERSION_2, board) if ability in place.standing.abilities]
+    places.sort(key=lambda place: -place.standing.abilities[ability].value)
+    names: dict[str, str] = {}
+    for place in places:
+        names.setdefault(place.agent.partition(",")[0], place.agent)
+    chosen = [name for agent, name in names.items() if agent != "Random"][:MOST_CURVES]
+    return [*chosen, "Random"]
+
+
+def _lower_bounds(ability: str, steps: Sequence[int]) -> Iterator[tuple[tuple[str, str | None], list[BoundCurve]]]:
+    """The mean of the lower bounds of each click model's tasks, where all have one; that of users who stay as they are."""
+    tasks = [task for task in VERSION_2.candidates if task.ability == ability]
+    for model in dict.fromkeys(task.click_model for task in tasks):
+        bounds = [_lower_bound(task, steps) for task in tasks if task.click_model == model]
+        yield (f"{model}Rank-v0", None), list(_mean_bound(bounds))
+
+
+def _mean_bound(bounds: Sequence[BoundCurve | None]) -> Iterator[BoundCurve]:
+    """The mean of some bounds, if there is none that is not there."""
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) == len(bounds):
+        yield BoundCurve(known[0].bound, "", np.mean([bound.values for bound in known], axis=0))
+
+
+def _lower_bound(task: Task, steps: Sequence[int]) -> BoundCurve | None:
+    """The lower bound of a task, if one holds for it: clicks come at once and are the users' own, and nobody has a log."""
+    if ":" in task.env or task.log:
+        return None
+    curves = applicable_bounds(task.make(), {}, steps)[0]
+    return curves[0] if curves else None

@@ -1,21 +1,27 @@
-"""Leaderboard: one row for each agent, one column for each ability."""
+"""Leaderboard: one row for each line, one column for each ability."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import NamedTuple
 
+import polars
+from polars import col
+
+from ...agents import LEARNERS
 from ...core.formats import clock
+from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
-from .reference import reference
-from .score import Standing, standing, tasks
-from .tasks import ABILITIES
+from .protocol import CURRENT, Board, Protocol
+from .reference import lines, reference
+from .score import Pair, Standing, pairs, regret_ratio, standing
 
-__all__ = ["HEADER", "Place", "leaderboard", "place_of", "row_of"]
+__all__ = ["Place", "header", "leaderboard", "place_of", "row_of", "sources_of", "told_of"]
 
-HEADER = ("agent", "overall", "tasks", *(name.replace("_", " ") for name in ABILITIES), "is told", "made for", "time")
 HALF = 0.5
-"""Whoever plays fewer of the tasks stands below all who play more: an overall score is over the tasks of an agent."""
+"""In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
 
 
 class Place(NamedTuple):
@@ -28,6 +34,10 @@ class Place(NamedTuple):
         told: what it is told of the environment.
         click_models: those that it is made for.
         seconds: of one processor, for all its runs.
+        ratio: how many times the regret of the base of the board it has, over common tasks; nan in version 1.
+        number: one more than the number of lines that are better; 0 in version 1.
+        tied: the lines that it is not told apart from.
+        changes: what tuning has changed.
     """
 
     agent: str
@@ -36,6 +46,10 @@ class Place(NamedTuple):
     told: tuple[str, ...]
     click_models: str
     seconds: float
+    ratio: float = math.nan
+    number: int = 0
+    tied: tuple[str, ...] = ()
+    changes: str = ""
 
     @property
     def many(self) -> bool:
@@ -43,32 +57,129 @@ class Place(NamedTuple):
         return self.coverage >= HALF
 
 
-def place_of(agent: str, found: Standing, told: tuple[str, ...], click_models: str, seconds: float) -> Place:
+def place_of(
+    agent: str, result: Standing, told: tuple[str, ...], click_models: str, seconds: float, protocol: Protocol = CURRENT
+) -> Place:
     """The line of an agent."""
-    return Place(agent, found, found.n_tasks / len(tasks()), told, click_models, seconds)
+    return Place(agent, result, result.n_tasks / len(protocol.tasks()), told, click_models, seconds)
+
+
+def told_of(maker: object) -> Mapping[str, str]:
+    """The hyper-parameters that an agent's class wants to be told, and the facts that they are."""
+    return getattr(maker, "told", {})
+
+
+def sources_of(agent: AgentLike) -> Collection[str]:
+    """The facts that an agent is told, beside what is given to it by hand."""
+    maker, hyperparameters = agent_maker(agent)
+    return [source for key, source in told_of(maker).items() if key not in hyperparameters]
 
 
 @cache
-def leaderboard() -> list[Place]:
-    """The agents of the reference, from the highest overall score down; those that play fewer than half of the tasks last.
+def leaderboard(
+    protocol: Protocol = CURRENT, board: Board | None = None, stage: int | None = None, quick: bool = False
+) -> list[Place]:
+    """The lines of the reference on a board, from the highest overall score down.
+
+    Args:
+        protocol: the version.
+        board: None takes, in version 1, all agents, those that play fewer than half of the tasks last; later the first board.
+        stage: scores after so many sessions; None takes the end of each task.
+        quick: over the tasks of ``--quick`` alone.
 
     Example:
-        >>> leaderboard()[-1].many
+        >>> from clickgym.lab.bench.protocol import VERSION_1
+        >>> leaderboard(VERSION_1)[-1].many
         False
     """
-    places = []
-    for (name,), rows in reference().group_by(["agent"], maintain_order=True):
-        maker = agent_maker(str(name))[0]
-        knowledge, models = tuple(getattr(maker, "told", {})), getattr(maker, "click_models", "any")
-        places.append(place_of(str(name), standing(rows), knowledge, models, float(rows["seconds"].sum())))
-    return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
+    board = board if board is not None or protocol.version == 1 else protocol.boards[0]
+    tables = _tables(protocol, board, stage, quick)
+    places = [_place(name, rows, protocol, standing(rows, protocol, board, quick, stage)) for name, rows in tables.items()]
+    if board is None:
+        return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
+    places.sort(key=lambda place: -place.standing.overall.value)
+    compared = pairs(tables, protocol, board)
+    base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
+    return [
+        place._replace(
+            number=1 + len(_better_than(place.agent, compared)),
+            tied=tuple(name for name in (other.agent for other in places) if _is_tied(place.agent, name, compared)),
+            ratio=regret_ratio(tables[place.agent], base, protocol),
+        )
+        for place in places
+    ]
 
 
-def row_of(place: Place) -> tuple[str, ...]:
-    """The cells under `HEADER`."""
+def _better_than(agent: str, compared: Mapping[tuple[str, str], Pair]) -> list[str]:
+    """The lines that are better than one."""
+    ahead = [other for (one, other), pair in compared.items() if one == agent and pair.differ and pair.difference.value < 0]
+    return ahead + [
+        one for (one, other), pair in compared.items() if other == agent and pair.differ and pair.difference.value > 0
+    ]
+
+
+def _is_tied(one: str, other: str, compared: Mapping[tuple[str, str], Pair]) -> bool:
+    """Whether two lines are compared and not told apart."""
+    pair = compared.get((one, other), compared.get((other, one)))
+    return pair is not None and not pair.differ
+
+
+def _tables(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
+    """The rows of the lines of a board; generic reinforcement learning stands among those of the tasks of ``--quick`` alone."""
+    table = reference(protocol, stage)
+    if quick:
+        table = table.filter(col("task").is_in([task.name for task in protocol.tasks(quick=True)]))
+    tables = {str(name): rows for (name,), rows in table.group_by(["agent"], maintain_order=True)}
+    if board is None:
+        return tables
+    of_board = {}
+    for name, rows in tables.items():
+        agent = lines(protocol)[name].agent
+        learns = agent.partition(":")[0] in LEARNERS
+        if (quick or not learns) and board in protocol.boards_of(sources_of(agent), rows["ability"].unique().to_list()):
+            of_board[name] = rows
+    return of_board
+
+
+def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
+    line = lines(protocol)[name]
+    maker = agent_maker(line.agent)[0]
+    models, seconds = getattr(maker, "click_models", "any"), float(rows["seconds"].sum())
+    return place_of(name, result, tuple(told_of(maker)), models, seconds, protocol)._replace(changes=line.changes)
+
+
+def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
+    """The heads of the columns of a board."""
+    abilities = (name.replace("_", " ") for name in _abilities(protocol, board))
+    if board is None:
+        return ("agent", "overall", "tasks", *abilities, "is told", "made for", "time")
+    models = models_of(protocol, board)
+    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "time")
+    return ("place", "agent", "overall", *abilities, *models, *beside)
+
+
+def _abilities(protocol: Protocol, board: Board | None) -> list[str]:
+    return [name for name in protocol.abilities if board is None or name in board.abilities]
+
+
+def models_of(protocol: Protocol, board: Board) -> list[str]:
+    """The click models of the tasks of a board."""
+    return list(dict.fromkeys(task.click_model for task in protocol.tasks() if task.ability in board.abilities))
+
+
+def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
+    """The cells under `header`."""
     abilities = place.standing.abilities
-    scores = [f"{abilities[name].value:z.2f}" if name in abilities else "–" for name in ABILITIES]
-    knowledge, models = ", ".join(place.told) or "–", place.click_models
-    return (
-        place.agent, str(place.standing.overall), str(place.standing.n_tasks), *scores, knowledge, models, clock(place.seconds)
-    )  # fmt: skip
+    scores = [_score(abilities[name].value) if name in abilities else "–" for name in _abilities(protocol, board)]
+    knowledge, overall, time = ", ".join(place.told) or "–", str(place.standing.overall), clock(place.seconds)
+    if board is None:
+        return (place.agent, overall, str(place.standing.n_tasks), *scores, knowledge, place.click_models, time)
+    models = [_score(place.standing.models[model]) for model in models_of(protocol, board)]
+    ratio = "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
+    tied = ", ".join(place.tied) or "–"
+    beside = (_score(place.standing.worst), ratio, tied, knowledge, place.changes or "–", time)
+    return (str(place.number), place.agent, overall, *scores, *models, *beside)
+
+
+def _score(value: float) -> str:
+    return f"{value:z.2f}"

@@ -12,10 +12,10 @@ import polars
 from ...agents import AGENTS
 from ...core.formats import amount, clock
 from ...core.templates import templates
-from .leaderboard import HEADER, leaderboard, row_of
+from .leaderboard import header, leaderboard, row_of
+from .protocol import CURRENT, VERSION_1, Board, Protocol
 from .reference import reference
-from .score import HOW, Estimate, common, counting, instance_of, regret_ratios, standing, tasks
-from .tasks import ABILITIES, QUICK_RUNS, RUNS, VERSION, fingerprint
+from .score import Estimate, common, query_of, regret_ratios, standing
 
 if TYPE_CHECKING:
     from .card import Scorecard
@@ -31,16 +31,18 @@ def scorecard_html(card: Scorecard) -> str:
     """The page of an agent: a bar for each ability, comparisons, and the table of tasks, without a script."""
     return _render(
         "scorecard.html",
+        card.protocol,
         card=card,
-        abilities=[(name, ABILITIES[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
         one=100 / END,
-        n_tasks=len(tasks(card.quick)),
+        n_tasks=len(card.protocol.tasks(card.quick)),
     )
 
 
 def scorecard_markdown(card: Scorecard) -> str:
     """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-    return _render("scorecard.md", card=card, header=HEADER, line=row_of(card.place))
+    line = row_of(card.place, card.protocol)
+    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol), line=line)
 
 
 def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
@@ -51,39 +53,47 @@ def scorecard_summary(card: Scorecard, own: float | None, others: float | None) 
         own, others: its mean scores in ``misspecified``, under the click models that it names and under others.
     """
     abilities = card.standing.abilities
+    counted = [ability for ability in abilities if card.board is not None and ability in card.board.abilities]
     text = _render(
         "summary.md",
+        card.protocol,
         card=card,
         own=own,
         others=others,
-        order=sorted(counting(abilities), key=lambda ability: -abilities[ability].value),
+        order=sorted(counted, key=lambda ability: -abilities[ability].value),
         rows=sorted(card.of_tasks, key=lambda row: -row[-1]),
         ahead=sum(each.improvement.value > 0.5 for each in card.comparisons),
-        n_tasks=len(tasks(card.quick)),
-        quick_runs=QUICK_RUNS,
+        n_tasks=len(card.protocol.tasks(card.quick)),
+        quick_runs=card.protocol.quick_runs,
     )
     return text.strip("\n").split("\n")
 
 
-def leaderboard_html() -> str:
-    """The page of all agents of the reference, to be sorted and filtered."""
-    places = leaderboard()
+def leaderboard_html(protocol: Protocol = CURRENT, board: Board | None = None) -> str:
+    """The page of the lines of the reference, to be sorted and filtered.
+
+    Args:
+        protocol: the version.
+        board: as in `leaderboard`.
+    """
+    places = leaderboard(protocol, board)
     models = ["CM", "PBM", "DCM", "UBM", "any"]
-    return _render("leaderboard.html", places=places, models=models, n_tasks=len(tasks()), runs=RUNS)
+    n_tasks = len(protocol.tasks())
+    return _render("leaderboard.html", protocol, places=places, models=models, n_tasks=n_tasks, runs=protocol.runs)
 
 
 def teaches(docs: str) -> str:
-    """What the leaderboard teaches, in Markdown: five points, each figure from the results that ship.
+    """What the leaderboard of version 1 teaches, in Markdown: five points, each figure from the results that ship.
 
     Args:
         docs: where the pages lie that it links to.
     """
-    table = reference()
-    of = {name: table.filter(polars.col("ability") == name) for name in ABILITIES}
+    table = reference(VERSION_1)
+    of = {name: table.filter(polars.col("ability") == name) for name in VERSION_1.abilities}
 
     def scores(agents: Sequence[str], rows: polars.DataFrame) -> tuple[int, dict[str, Estimate]]:
         shared = common(agents, rows)
-        overall = {name: standing(shared.filter(polars.col("agent") == name)).overall for name in agents}
+        overall = {name: standing(shared.filter(polars.col("agent") == name), VERSION_1).overall for name in agents}
         return shared["task"].n_unique(), overall
 
     changes = ["CascadeKLUCB", "CascadeSWUCB"]
@@ -93,6 +103,7 @@ def teaches(docs: str) -> str:
     memory = regret_ratios(played["agent"].unique().sort().to_list(), "CascadeVI", played)
     return _render(
         "teaches.md",
+        VERSION_1,
         docs=docs,
         sampling=scores(["PBMHB", "CascadeTS", "CascadeKLUCB", "BCMPTS", "PBMTS", "PBMUCB"], table),
         told=scores(["PBMHB", "PBMTS"], of["standard"]),
@@ -102,7 +113,7 @@ def teaches(docs: str) -> str:
         next_safe=min(unsafe.keys() - {"BubbleRank"}, key=unsafe.__getitem__),
         horizon=safety["horizon"].unique().item(),
         n_safety=safety["task"].n_unique(),
-        n_safety_instances=safety["task"].map_elements(instance_of, polars.String).n_unique(),
+        n_safety_instances=len({query_of(task, VERSION_1) for task in safety["task"].unique()}),
         memory=memory,
         best_bandit=min(memory.keys() & AGENTS.keys() - {"Oracle"}, key=memory.__getitem__),
     ).strip("\n")
@@ -114,8 +125,14 @@ def _bar(score: Estimate) -> dict[str, float]:
     return {"value": value, "low": low, "high": high, "known": low == low}
 
 
-def _render(template: str, **values: object) -> str:
+def _render(template: str, protocol: Protocol, **values: object) -> str:
     pages = templates(FOLDER)
     pages.filters |= {"amount": amount, "clock": clock}
-    shared = {"abilities": ABILITIES, "how": HOW, "version": version("clickgym"), "protocol": VERSION}
-    return pages.get_template(template).render(**(shared | {"fingerprint": fingerprint()} | values)) + "\n"
+    shared = {
+        "abilities": protocol.abilities,
+        "how": protocol.how,
+        "version": version("clickgym"),
+        "protocol": protocol.version,
+        "fingerprint": protocol.fingerprint,
+    }
+    return pages.get_template(template).render(**(shared | values)) + "\n"

@@ -1,27 +1,28 @@
-"""Play the tasks of the scorecard: those that an agent can play, and the loss that it ends with."""
+"""Play the tasks of the scorecard: those that an agent can play, and the losses of its runs."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars
 from polars import col
 
-from ...agents import Learner
 from ...runner.callback import Callback
 from ...runner.labels import AgentLike, UnsuitedError, own_label
-from ...runner.loop import playable
 from ...runner.make import agent_maker, make_agent
-from ...runner.results import Trial, read_results
-from ...runner.run import run
+from ...runner.results import read_results
+from ...runner.run import choose_engine, run
 from ...runner.sweep import sweep
-from .tasks import SEED, Task
+from .equipment import equipped
+from .protocol import Protocol
+from .task import Task
 
-__all__ = ["COLUMNS", "blocks", "columns_of", "play", "play_one", "suited"]
+__all__ = ["COLUMNS", "blocks", "described", "play", "play_one", "read_block", "suited"]
 
-COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "loss", "seconds"]
+COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
 """Of a table of what was played."""
 REFERENCE = ("Random",)
 """Plays everything, as what a list is worth that knows nothing."""
@@ -30,62 +31,53 @@ REFERENCE = ("Random",)
 def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Candidates that change are for agents that are told their features, but for those that rank the same candidates in every
-    session; an agent that ranks by the user's state, or that must be told what only some environments know, plays where it is
-    told. Nothing else excuses an agent: what it raises is raised.
+    Candidates with features are for agents that rank by them; an agent that ranks by the user's state, or that must be told
+    what only some environments know, plays where it is told; one that cannot learn from late clicks does not play where they
+    come late. Nothing else excuses an agent: what it raises is raised.
 
     Args:
         agent: as `sweep` takes it.
         tasks: of the protocol.
 
     Example:
-        >>> from clickgym.lab.bench.tasks import candidates
-        >>> {task.ability for task in suited("CascadeVI", candidates())}
+        >>> from clickgym.lab.bench.protocol import VERSION_1
+        >>> {task.ability for task in suited("CascadeVI", VERSION_1.candidates)}
         {'memory'}
     """
-    maker, hyperparameters = agent_maker(agent)
+    maker, _ = agent_maker(agent)
     by_features = "n_features" in inspect.signature(maker).parameters
-    return [
-        task
-        for task in tasks
-        if (own_label(agent) in REFERENCE or (task.ability == "contextual") == by_features)
-        and _accepts((maker, hyperparameters), task)
-    ]
+    everything = own_label(agent) in REFERENCE
+    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(agent, task)]
 
 
 def _accepts(agent: AgentLike, task: Task) -> bool:
     env = task.make()
     try:
-        built = make_agent(agent, env, horizon=task.horizon, seed=0)
-        if isinstance(built, Learner):
-            playable(built, env)
+        built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=0)
+        choose_engine(built, env, "auto", str(own_label(agent)), task.name)
     except UnsuitedError:
         return False
     return True
 
 
 def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
-    """Tasks that one sweep can play, by name: of one ability, environment, horizon and measure."""
+    """Tasks that one sweep plays, by name: of one ability, horizon, measure and log, and in version 1 of one environment."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
-        groups.setdefault(f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
+        name = f"{task.ability}-log-{task.log}" if task.log else task.ability
+        groups.setdefault(name if task.label else f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
     return groups
 
 
-def columns_of(ability: str) -> list[polars.Expr]:
-    """What a table of a sweep lacks: each row's ``task``, as `Task.name` has it, its ``ability`` and its ``horizon``."""
-    named = polars.format("{} {} {}", polars.lit(ability), "env", "instance").alias("task")
-    return [named, polars.lit(ability).alias("ability"), col("step").alias("horizon")]
-
-
 def play(
+    protocol: Protocol,
     label: str,
     agent: AgentLike,
     tasks: Sequence[Task],
     runs: int,
     out: Path,
     *,
-    seed: int = SEED,
+    seed: int | None = None,
     n_jobs: int = -1,
     callback: Callback | None = None,
     on_block: Callable[[str], object] | None = None,
@@ -93,17 +85,19 @@ def play(
     """Play tasks, as far as they have not been played.
 
     Args:
+        protocol: the version.
         label: what results call the agent.
         agent: as `sweep` takes it.
         tasks: that it can play.
         runs: of each.
         out: the folder of its sweeps, each in one of its own; one that was begun is gone on with.
-        seed, n_jobs, callback: as in `sweep`.
+        seed: of all runs; None takes that of the protocol.
+        n_jobs, callback: as in `sweep`.
         on_block: called before each sweep with its name.
 
     Returns:
-        One row for each task and run: ``task``, ``ability``, ``env``, ``instance``, ``agent``, ``run``, ``horizon``, ``loss``,
-        the regret or what else is measured, and ``seconds``.
+        One row for each task, run and checkpoint: ``task``, ``ability``, ``env``, ``instance``, ``agent``, ``run``,
+        ``horizon``, ``step``, ``regret``, ``loss``, the regret or what else is measured, and ``seconds`` of the run.
     """
     frames = []
     for name, block in blocks(tasks).items():
@@ -111,31 +105,63 @@ def play(
             on_block(name)
         first = block[0]
         sweep(
-            [first.env],
-            {label: agent},
-            first.horizon,
-            runs,
-            seed=seed,
+            agents={protocol.seat(label): equipped(agent, first)},
+            horizon=first.horizon,
+            runs=runs,
+            seed=protocol.seed if seed is None else seed,
             out=out / name,
-            instances=[task.instance for task in block],
             n_jobs=n_jobs,
-            checkpoints=[first.horizon],
+            checkpoints=protocol.checkpoints(first.horizon),
             metrics=_metrics(first),
             callback=callback,
+            **_places(block),
         )
-        table, timings, _ = read_results(out / name)
-        played = table.join(timings.select("instance", "agent", "run", "seconds"), on=["instance", "agent", "run"]).filter(
-            col("instance").is_in([task.instance for task in block]), col("run") < runs, col("agent") == label
-        )
-        frames.append(played.with_columns(*columns_of(first.ability), loss=first.measure).select(COLUMNS))
+        frames.append(read_block(protocol, out / name, block, label).filter(col("run") < runs))
     return polars.concat(frames)
 
 
-def play_one(label: str, agent: AgentLike, task: Task, index: int) -> float:
+def _places(block: Sequence[Task]) -> dict[str, Any]:
+    """The environments and instances of a block, as `sweep` takes them: by label, where tasks have one."""
+    if block[0].label:
+        return {"envs": {task.label: (task.env, {"instance": task.instance}) for task in block}}
+    return {"envs": [block[0].env], "instances": [task.instance for task in block]}
+
+
+def read_block(protocol: Protocol, folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
+    """What was played of a block of tasks, as `play` returns it, with all runs that there are.
+
+    Args:
+        protocol: the version.
+        folder: of the sweep.
+        block: its tasks; others in the folder do not count.
+        label: what results call the agent.
+    """
+    table, timings, _ = read_results(folder)
+    keys = ["env", "instance", "agent", "run"]
+    both = table.join(timings.select(*keys, "seconds"), on=keys, maintain_order="left")
+    both = both.filter(col("agent") == protocol.seat(label)).with_columns(
+        polars.lit(label).alias("agent"), loss=block[0].measure
+    )
+    return described(both, block).select(COLUMNS)
+
+
+def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFrame:
+    """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and the environment's own name.
+
+    Args:
+        table: with ``env``, in which a task's label stands if it has one, and ``instance``.
+        tasks: those that count.
+    """
+    rows = [(task.label or task.env, task.instance, task.name, task.ability, task.env, task.horizon) for task in tasks]
+    names = polars.DataFrame(rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row")
+    return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
+
+
+def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:
     """The loss of a single run, with the seeds that it has in `play`."""
     env = task.make()
-    seed, agent_seed = Trial(task.env, task.instance, label, index).seeds(SEED)
-    built = make_agent(agent, env, horizon=task.horizon, seed=agent_seed)
+    seed, agent_seed = protocol.trial(task, label, index).seeds(protocol.seed)
+    built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
     result = run(built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task))
     return float(result.to_frame()[task.measure][-1])
 

@@ -1,85 +1,42 @@
-"""Scores of tasks, of abilities and overall. These rules were written before any result was seen.
+"""Scores of tasks, of abilities and of boards, with intervals; which agents are told apart.
 
-*Score.* Regret on a logarithmic scale between two anchors that never change: 0 is what uniformly random lists lose, 1 what the
-best agent of the reference run lost on seeds of its own; a newcomer that is better has more than 1, one that is worse than
-random lists less than 0. ``score = log(random / loss) / log(random / best)``, and no loss counts as less than that of one
-session of random lists. (On a linear scale most agents that learn would lie between 0.95 and 1.)
+The rules are those of docs/scorecard.md (version 2) and docs/leaderboard.md (version 1), which were written before any result
+was seen; a `Protocol` says which of them hold.
 
-*Anchors.* An anchor is the interquartile mean over the runs of an agent. Agents that are told a list set none (`LISTED`):
-`Oracle` knows the best one, `Fixed` and `BubbleRank` begin with one that may be it; in ``safety``, which is about just that
-list, all but `Oracle` may. Generic RL, which plays few tasks and runs, sets none. Tasks whose anchors differ less than
-threefold are dropped.
-
-*Together.* The score of an ability is the interquartile mean over its tasks and runs; the overall score is the mean over the
-abilities that an agent plays, without those that are for agents of their own (`APART`), unless it plays nothing else. Intervals
-are 95 % intervals of a bootstrap that draws the instances anew, and the runs within each task, so that they are about other
-instances of the same kinds (version 1.0 drew only the runs). The probability of improvement is that of a run of one agent to
-beat one of another in the same task, ties counted half, averaged over the tasks that both play.
+Intervals are 95 % intervals of a bootstrap. In every replicate the instances of each ability are drawn anew, with replacement,
+and so are the runs of each task. Every agent has the same draws, so that differences between agents have replicates, too.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import polars
 from numpy.typing import NDArray
-from scipy.stats import trim_mean
+from polars import col
+from scipy.stats import norm, trim_mean
 
-from .tasks import ABILITIES, Task, candidates
+from ...core.statistics import holm
+from .protocol import CURRENT, Board, Protocol
+from .task import Task
 
 __all__ = [
-    "ANCHORS", "APART", "DATA", "HOW", "LISTED", "Anchor", "Estimate", "Standing", "anchors", "better", "common", "counting",
-    "improvement", "instance_of", "interquartile_mean", "regret_ratios", "scored", "standing", "tasks",
+    "LEVEL", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
+    "query_of", "regret_ratio", "regret_ratios", "scored", "standing",
 ]  # fmt: skip
 
-DATA = Path(__file__).parent / "data"
-ANCHORS = DATA / "anchors.json"
-LISTED = ("Oracle", "Fixed", "BubbleRank")
-"""Agents that are told a list."""
-APART = ("contextual", "memory")
-HOW = (
-    "A score of 0 is what uniformly random lists lose, 1 what the best agent of the reference lost in that task, on seeds of "
-    "its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent that beats the best "
-    "has more than 1. The score of an ability is the interquartile mean over its tasks and runs, the overall score the mean "
-    "over the abilities that an agent plays, without contextual and memory, which are for agents of their own. Intervals are "
-    "95 % intervals of a bootstrap over instances, and over the runs of each task."
-)
-"""The rules in short, for those who read scores."""
-DIFFER = 3.0
 REPLICATES = 1000
-TRIMMED = 0.25
+LEVEL = 0.05
+"""The most that the probability of any wrong verdict among all pairs of a board may be."""
+WORST = 0.1
+"""The share of the tasks whose mean is shown as the worst."""
 
 Scores = NDArray[np.float64]
-
-
-class Anchor(NamedTuple):
-    """What a task is measured with: the losses of random lists and of the best agent, and who that is."""
-
-    random: float
-    best: float
-    agent: str
-
-    @property
-    def kept(self) -> bool:
-        """Whether they differ enough for the task to show anything."""
-        return 0 < self.random >= DIFFER * self.best
-
-    def score(self, loss: Scores, horizon: int) -> Scores:
-        """The scores of some losses.
-
-        Example:
-            >>> Anchor(1000.0, 10.0, "TopRank").score(np.array([1000.0, 100.0, 10.0, 1.0, 0.0]), horizon=1000)
-            array([0. , 0.5, 1. , 1.5, 1.5])
-        """
-        floor = self.random / horizon
-        return np.log(self.random / np.maximum(loss, floor)) / math.log(self.random / max(self.best, floor))
 
 
 class Estimate(NamedTuple):
@@ -99,44 +56,58 @@ class Estimate(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What an agent is worth: overall, by ability as far as it plays its tasks, and how many tasks it plays."""
+    """What an agent is worth on a board.
+
+    Attributes:
+        overall: the mean over the abilities of the board.
+        abilities: the score of each ability of which it plays a task, those of other boards, too.
+        n_tasks: how many tasks it plays.
+        models: the mean over the tasks of the board with each click model; empty in version 1.
+        worst: the mean over the tenth of the tasks of the board in which it scores least; nan in version 1.
+    """
 
     overall: Estimate
     abilities: Mapping[str, Estimate]
     n_tasks: int
+    models: Mapping[str, float] = {}
+    worst: float = math.nan
 
 
-@cache
-def anchors() -> dict[str, Anchor]:
-    """The anchors of each task by its name."""
-    return {name: Anchor(*anchor) for name, anchor in json.loads(ANCHORS.read_text(encoding="utf-8")).items()}
+class Pair(NamedTuple):
+    """Two agents over the tasks that both play.
 
-
-@cache
-def tasks(quick: bool = False) -> tuple[Task, ...]:
-    """The tasks of the protocol, those of ``--quick`` or all.
-
-    Example:
-        >>> len(tasks(quick=True)) < len(tasks()) / 10
-        True
+    Attributes:
+        difference: of their overall scores over these tasks, the first minus the second.
+        p: of the hypothesis that there is none; 1 where one run tells nothing.
+        n_tasks: how many tasks.
     """
-    return tuple(task for task in candidates() if anchors()[task.name].kept and (task.quick or not quick))
+
+    difference: Estimate
+    p: float
+    n_tasks: int
+
+    @property
+    def differ(self) -> bool:
+        """Whether they are told apart."""
+        return self.p < LEVEL
 
 
-def scored(table: polars.DataFrame) -> polars.DataFrame:
+def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | None = None) -> polars.DataFrame:
     """The rows of tasks that count, with their ``score``.
 
     Args:
-        table: with ``task``, ``horizon`` and ``loss``, as `play` returns it.
+        table: with ``task`` and ``loss``, and ``step``, if there are rows of several; as `play` returns it.
+        protocol: the version.
+        stage: as in `Protocol.tasks`.
     """
     frames = []
     for (name,), rows in table.group_by(["task"], maintain_order=True):
-        anchor = anchors()[str(name)]
+        anchor = protocol.anchor(protocol.by_name[str(name)], stage)
         if anchor.kept:
+            rows = rows.filter(col("step") == anchor.horizon) if "step" in table.columns else rows
             # As the results that ship are kept, so that equal runs tie.
             loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
-            score = anchor.score(loss, rows["horizon"][0])
-            frames.append(rows.with_columns(score=polars.Series(score)))
+            frames.append(rows.with_columns(score=anchor.score(loss)))
     return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
 
 
@@ -147,35 +118,167 @@ def interquartile_mean(values: Scores) -> Scores:
         >>> float(interquartile_mean(np.array([-9.0, 1.0, 2.0, 99.0])))
         1.5
     """
-    return trim_mean(values, TRIMMED, axis=-1)
+    return trim_mean(values, 0.25, axis=-1)
 
 
-def counting(abilities: Iterable[str]) -> list[str]:
-    """Those of an agent's abilities that count for what it is worth: all but those of `APART`, unless there are no others."""
-    abilities = list(abilities)
-    return [ability for ability in abilities if ability not in APART] or abilities
+# ----------------------------------------------------------------------------------------------------- abilities and boards
 
 
-def standing(table: polars.DataFrame) -> Standing:
+class Replicated(NamedTuple):
+    """A mean, what it is in each replicate, and whether there are several runs to draw from."""
+
+    value: float
+    replicates: Scores
+    several: bool = True
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval, which a single run does not tell."""
+        low, high = np.quantile(self.replicates, [0.025, 0.975]) if self.several else (math.nan, math.nan)
+        return Estimate(self.value, float(low), float(high))
+
+
+def standing(
+    table: polars.DataFrame,
+    protocol: Protocol = CURRENT,
+    board: Board | None = None,
+    quick: bool = False,
+    stage: int | None = None,
+) -> Standing:
     """What an agent is worth.
 
     Args:
         table: its rows of `scored`.
+        protocol: the version.
+        board: whose abilities the overall score is over; None takes the first board of which it plays an ability.
+        quick: only the tasks of ``--quick`` were to be played.
+        stage: as in `scored`.
     """
-    rng = np.random.default_rng(0)
-    of_abilities, replicates = {}, {}
-    for ability in ABILITIES:
-        scores = _by_task(table.filter(polars.col("ability") == ability))
-        if scores:
-            value = np.concatenate(list(scores.values()))
-            samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
-            weights = np.repeat(_redrawn_instances(scores, rng), list(map(len, scores.values())), axis=1)
-            replicates[ability] = _weighted_interquartile_mean(samples, weights)
-            of_abilities[ability] = _estimate(float(interquartile_mean(value)), replicates[ability], scores.values())
-    names = counting(of_abilities)
-    overall = float(np.mean([of_abilities[ability].value for ability in names]))
-    samples = np.mean([replicates[ability] for ability in names], axis=0)
-    return Standing(_estimate(overall, samples, _by_task(table).values()), of_abilities, table["task"].n_unique())
+    of_abilities = _by_ability(_by_task(table), table, protocol)
+    board = board or protocol.first_board(of_abilities)
+    due = protocol.tasks(quick, stage) if protocol.absent_counts else ()
+    _fill(of_abilities, [task for task in due if task.ability in of_abilities])
+    replicated = _replicated(of_abilities, protocol)
+    counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
+    overall = _mean(_of_board(replicated, board), len(counted)).estimate
+    estimates = {ability: each.estimate for ability, each in replicated.items()}
+    means = _means_of([task for task in due if task.ability in board.abilities], of_abilities)
+    return Standing(overall, estimates, table["task"].n_unique(), _by_model(means), _worst(means))
+
+
+def _of_board(replicated: Mapping[str, Replicated], board: Board) -> list[Replicated]:
+    return [replicated[ability] for ability in board.abilities if ability in replicated]
+
+
+def _means_of(due: Iterable[Task], of_abilities: Mapping[str, Mapping[str, Scores]]) -> list[tuple[Task, float]]:
+    """The mean score of each task; 0 for those of abilities that are not played."""
+    played = {task: float(own.mean()) for scores in of_abilities.values() for task, own in scores.items()}
+    return [(task, played.get(task.name, 0.0)) for task in due]
+
+
+def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
+    return {str(name): rows["score"].to_numpy() for (name,), rows in table.group_by(["task"], maintain_order=True)}
+
+
+def _by_ability(scores: Mapping[str, Scores], table: polars.DataFrame, protocol: Protocol) -> dict[str, dict[str, Scores]]:
+    """The scores of the runs by task, by ability in the order of the protocol."""
+    of_task = dict(table.select("task", "ability").unique(maintain_order=True).iter_rows())
+    groups = {
+        ability: {task: own for task, own in scores.items() if of_task[task] == ability} for ability in protocol.abilities
+    }
+    return {ability: own for ability, own in groups.items() if own}
+
+
+def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> None:
+    """Zeros for tasks that were not played, and all in the order of the protocol."""
+    played = {task: scores for own in of_abilities.values() for task, scores in own.items()}
+    absent = np.zeros(max(map(len, played.values())))
+    for task in due:
+        own = of_abilities[task.ability]
+        own[task.name] = own.pop(task.name, absent)
+
+
+def _replicated(of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol) -> dict[str, Replicated]:
+    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks."""
+    rng, trimmed = np.random.default_rng(0), protocol.trimmed
+    result = {}
+    for ability, scores in of_abilities.items():
+        samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
+        weights = np.repeat(_redrawn_instances(scores, rng, protocol), list(map(len, scores.values())), axis=1)
+        value = float(trim_mean(np.concatenate(list(scores.values())), trimmed))
+        several = max(map(len, scores.values())) > 1
+        result[ability] = Replicated(value, _weighted_mean(samples, weights, trimmed), several)
+    return result
+
+
+def _mean(own: Sequence[Replicated], n: int) -> Replicated:
+    """The mean of n numbers, of which those that are not given are 0."""
+    absent = [0.0] * (n - len(own))
+    value = float(np.mean([each.value for each in own] + absent))
+    replicates = np.mean([each.replicates for each in own] + [np.zeros(REPLICATES)] * len(absent), axis=0)
+    return Replicated(value, replicates, any(each.several for each in own))
+
+
+def _by_model(means: Iterable[tuple[Task, float]]) -> dict[str, float]:
+    """The mean over the tasks with each click model."""
+    groups: dict[str, list[float]] = {}
+    for task, mean in means:
+        groups.setdefault(task.click_model, []).append(mean)
+    return {model: float(np.mean(values)) for model, values in groups.items()}
+
+
+def _worst(means: Sequence[tuple[Task, float]]) -> float:
+    """The mean over the tenth of the tasks with the lowest means; nan where there are none."""
+    values = np.sort([mean for _, mean in means])
+    return float(values[: math.ceil(WORST * len(values))].mean()) if len(values) else math.nan
+
+
+# -------------------------------------------------------------------------------------------------------------------- pairs
+
+
+def pairs(
+    tables: Mapping[str, polars.DataFrame], protocol: Protocol, board: Board, of: str | None = None
+) -> dict[tuple[str, str], Pair]:
+    """Which lines of a board are told apart, each two over the tasks that both play.
+
+    The difference of two overall scores is taken as normal with the standard error of its replicates. Holm's correction is over
+    all pairs.
+
+    Args:
+        tables: rows of `scored` by line.
+        protocol: the version.
+        board: whose abilities count.
+        of: only the pairs of this line, which is the first; None takes all.
+
+    Returns:
+        A pair for each two lines in the order of ``tables``, with corrected p-values; those without a common task are left out.
+    """
+    tables = {name: rows.filter(col("ability").is_in(board.abilities)) for name, rows in tables.items()}
+    scores = {name: _by_task(rows) for name, rows in tables.items()}
+    means: dict[tuple[str, frozenset[str]], Replicated] = {}
+
+    def mean_of(name: str, tasks: frozenset[str]) -> Replicated:
+        if (name, tasks) not in means:
+            own = {task: scores[name][task] for task in sorted(tasks)}
+            replicated = _replicated(_by_ability(own, tables[name].filter(col("task").is_in(tasks)), protocol), protocol)
+            means[name, tasks] = _mean(list(replicated.values()), len(replicated))
+        return means[name, tasks]
+
+    result = {}
+    for one, other in itertools.combinations(tables, 2):
+        shared = frozenset(scores[one]) & frozenset(scores[other])
+        if shared and of in (None, one):
+            first, second = mean_of(one, shared), mean_of(other, shared)
+            result[one, other] = _pair(first, second, len(shared))
+    corrected = holm(np.array([pair.p for pair in result.values()]))
+    return {names: pair._replace(p=float(p)) for (names, pair), p in zip(result.items(), corrected, strict=True)}
+
+
+def _pair(one: Replicated, other: Replicated, n_tasks: int) -> Pair:
+    difference = Replicated(one.value - other.value, one.replicates - other.replicates)
+    error = float(difference.replicates.std(ddof=1))
+    p = 2 * float(norm.sf(abs(difference.value) / error)) if error > 0 else float(difference.value == 0)
+    return Pair(difference.estimate, p, n_tasks)
 
 
 def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
@@ -203,21 +306,47 @@ def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> 
     return {name: losses[name] / losses[base] for name in agents}
 
 
-def instance_of(task: str) -> str:
-    """The instance of a task, without its order of ids.
+def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol) -> float:
+    """How many times the regret of another agent one has: the geometric mean over the tasks that both play.
+
+    Args:
+        one, other: their rows of `scored`; tasks with another measure do not count, and no regret counts as less than that of
+            one session of random lists.
+        protocol: the version.
+
+    Returns:
+        The ratio; nan where they share no task.
+    """
+    floors = {task.name: protocol.anchors[task.name][task.horizon].random / task.horizon for task in protocol.candidates}
+    measured = [task.name for task in protocol.candidates if task.measure == "regret"]
+    losses = []
+    for rows in (one, other):
+        means = rows.filter(col("task").is_in(measured)).group_by("task").agg(col("loss").mean())
+        losses.append({task: max(loss, floors[task]) for task, loss in means.iter_rows()})
+    shared = losses[0].keys() & losses[1].keys()
+    if not shared:
+        return math.nan
+    return math.exp(sum(math.log(losses[0][task] / losses[1][task]) for task in sorted(shared)) / len(shared))
+
+
+def query_of(task: str, protocol: Protocol) -> str:
+    """The instance of a task, without its order of ids; of a task of version 1 by its name alone.
 
     Example:
-        >>> instance_of("standard CMRank-v0 yandex-9:shuffle=1")
+        >>> from clickgym.lab.bench.protocol import VERSION_1
+        >>> query_of("standard CMRank-v0 yandex-9:shuffle=1", VERSION_1)
         'yandex-9'
     """
-    return re.sub(r"[:,]shuffle=\d+$", "", task.rpartition(" ")[2])
+    task_of = protocol.by_name.get(task)
+    return re.sub(r"[:,]shuffle=\d+$", "", task.rpartition(" ")[2]) if task_of is None else task_of.query
 
 
-def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimate, int] | None:
+def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:
     """The probability that one agent beats another in a task that both play, and how many there are; None if there is none.
 
     Args:
         one, other: their rows of `scored`.
+        protocol: the version.
     """
     mine, theirs = _by_task(one), _by_task(other)
     shared = [name for name in mine if name in theirs]
@@ -226,9 +355,9 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame) -> tuple[Estimat
     rng = np.random.default_rng(0)
     value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
     samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1)
-    samples = np.average(samples, axis=1, weights=_redrawn_instances(shared, rng))
-    both = [scores[name] for scores in (mine, theirs) for name in shared]
-    return _estimate(float(value), samples, both), len(shared)
+    samples = np.average(samples, axis=1, weights=_redrawn_instances(shared, rng, protocol))
+    several = max(len(scores[name]) for scores in (mine, theirs) for name in shared) > 1
+    return Replicated(float(value), samples, several).estimate, len(shared)
 
 
 def better(one: Scores, other: Scores) -> Scores:
@@ -242,8 +371,7 @@ def better(one: Scores, other: Scores) -> Scores:
     return (1.0 + difference.mean(axis=(1, 2))) / 2.0
 
 
-def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
-    return {str(name): rows["score"].to_numpy() for (name,), rows in table.group_by(["task"], maintain_order=True)}
+# ------------------------------------------------------------------------------------------------------------ the bootstrap
 
 
 def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
@@ -251,23 +379,18 @@ def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
     return scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))]
 
 
-def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator) -> NDArray[np.int64]:
+def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator, protocol: Protocol) -> NDArray[np.int64]:
     """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
-    unique, number = np.unique(list(map(instance_of, tasks)), return_inverse=True)
+    unique, number = np.unique([query_of(task, protocol) for task in tasks], return_inverse=True)
     return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
 
 
-def _weighted_interquartile_mean(values: Scores, weights: NDArray[np.int64]) -> Scores:
-    """The mean of the middle half of the weight, over the last axis."""
+def _weighted_mean(values: Scores, weights: NDArray[np.int64], trimmed: float) -> Scores:
+    """The mean over the last axis, without the share ``trimmed`` of the weight at each end."""
+    if not trimmed:
+        return (values * weights).sum(axis=-1) / weights.sum(axis=-1)
     order = np.argsort(values, axis=-1)
     shares = np.take_along_axis(weights / weights.sum(axis=-1, keepdims=True), order, axis=-1)
     ends = np.cumsum(shares, axis=-1)
-    middle = np.clip(ends, TRIMMED, 1 - TRIMMED) - np.clip(ends - shares, TRIMMED, 1 - TRIMMED)
-    return (np.take_along_axis(values, order, axis=-1) * middle).sum(axis=-1) / (1 - 2 * TRIMMED)
-
-
-def _estimate(value: float, replicates: Scores, scores: Iterable[Scores]) -> Estimate:
-    if max(map(len, scores)) < 2:
-        return Estimate(value, math.nan, math.nan)
-    low, high = np.quantile(replicates, [0.025, 0.975])
-    return Estimate(value, float(low), float(high))
+    middle = np.clip(ends, trimmed, 1 - trimmed) - np.clip(ends - shares, trimmed, 1 - trimmed)
+    return (np.take_along_axis(values, order, axis=-1) * middle).sum(axis=-1) / (1 - 2 * trimmed)

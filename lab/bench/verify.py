@@ -28,10 +28,11 @@ from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
 from ...runner.results import read_results
 from .card import CONFIG, PLAYS
-from .play import blocks, columns_of, play_one, suited
+from .play import COLUMNS, blocks, play_one, read_block, suited
+from .protocol import Protocol, protocol_of
 from .reference import machine
-from .score import Standing, scored, standing, tasks
-from .tasks import QUICK_RUNS, RUNS, VERSION, Task, fingerprint
+from .score import Standing, scored, standing
+from .task import Task
 
 __all__ = ["LEVEL", "Submission", "Verdict", "read_submission", "verify"]
 
@@ -49,13 +50,15 @@ class Submission(NamedTuple):
     Attributes:
         agent: what it calls the agent.
         quick: whether it is of the tasks of ``--quick`` alone.
-        table: one row for each task and run, with ``ability``, ``horizon`` and ``loss``.
+        table: one row for each task, run and checkpoint, with ``ability``, ``horizon``, ``step`` and ``loss``.
+        protocol: the version.
         made: the machines and the versions of packages that had a part in it, as pairs.
     """
 
     agent: str
     quick: bool
     table: polars.DataFrame
+    protocol: Protocol
     made: tuple[tuple[str, str], ...]
 
 
@@ -108,31 +111,37 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
     """
     folder = check_path("folder", folder)
-    config = _config(folder)
-    frames = [polars.DataFrame(schema={"task": str, "ability": str, "run": int, "horizon": int, "loss": float})]
+    config, protocol = _config(folder)
+    frames = [polars.DataFrame(schema=dict.fromkeys(COLUMNS, polars.Float64) | {"task": str, "ability": str, "run": int})]
     origins = {("machine", str(one)) for one in config.get("machines", [])}
-    for name, block in blocks(tasks()).items():
+    for name, block in blocks(protocol.tasks()).items():
         if (folder / PLAYS / name).exists():
-            table, _, sweep = read_results(folder / PLAYS / name)
-            task, ability, horizon = columns_of(block[0].ability)
-            frames.append(table.select(task, ability, "run", horizon, loss=block[0].measure))
+            frames.append(read_block(protocol, folder / PLAYS / name, block, str(config["agent"])))
+            sweep = read_results(folder / PLAYS / name)[2]
             for part in sweep.get("parts", [sweep]):
                 versions = {"clickgym": part["clickgym"]} | part["versions"]
                 origins |= {(package, versions[package]) for package in ("clickgym", *COMPUTES) if package in versions}
-    return Submission(str(config["agent"]), "full" not in config["finished"], polars.concat(frames), tuple(sorted(origins)))
+    player = str(config.get("tuning") or config["agent"])
+    table = polars.concat(frames, how="diagonal_relaxed")
+    return Submission(player, "full" not in config["finished"], table, protocol, tuple(sorted(origins)))
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _config(folder: Path) -> tuple[dict[str, Any], Protocol]:
+    """What a folder says of itself, and the version that it is of."""
     try:
         config = read_json(folder / CONFIG)
     except FileNotFoundError:
         raise ValueError(f"{folder} holds no {CONFIG}; expected a folder that clickgym bench --out wrote") from None
     if not config.get("finished"):
         raise ValueError(f"{folder} is unfinished; the same clickgym bench {config.get('agent')} goes on with it")
-    for key, value in (("protocol", VERSION), ("fingerprint", fingerprint())):
-        if config.get(key) != value:
-            raise ValueError(f"{folder} is of {key} {config.get(key)!r}; this version of clickgym has {value!r}")
-    return config
+    try:
+        protocol = protocol_of(config.get("protocol", 0))
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    if config.get("fingerprint") != protocol.fingerprint:
+        there, here = config.get("fingerprint"), protocol.fingerprint
+        raise ValueError(f"{folder} is of fingerprint {there!r}; this version of clickgym has {here!r}")
+    return config, protocol
 
 
 def verify(
@@ -156,24 +165,25 @@ def verify(
     Raises:
         ValueError: the folder is none, is unfinished, or lacks runs; or there is no agent of the name that it has.
     """
-    label, quick, table, origins = read_submission(folder)
+    label, quick, table, protocol, origins = read_submission(folder)
     seed = int(np.random.default_rng().integers(2**32)) if seed is None else check_seed(seed)
     player = _player(folder, label, agent, trust)
-    named = {task.name: task for task in tasks(quick)}
-    due = _due(label, player, named.values(), QUICK_RUNS if quick else RUNS)
-    _check_complete(folder, label, table, due)
-    submitted = table.join(due, on=["task", "run"], how="semi", maintain_order="left")
+    due = _due(label, player, protocol.tasks(quick), protocol.quick_runs if quick else protocol.runs)
+    ends = table.filter(polars.col("step") == polars.col("horizon"))
+    _check_complete(folder, label, ends, due)
+    submitted = ends.join(due, on=["task", "run"], how="semi", maintain_order="left")
     cells = submitted.sample(min(max(AT_LEAST, round(SHARE * submitted.height)), submitted.height), seed=seed)
-    losses = [play_one(label, player, named[task], run) for task, run in cells.select("task", "run").iter_rows()]
+    games = cells.select("task", "run").iter_rows()
+    losses = [play_one(protocol, label, player, protocol.by_name[task], run) for task, run in games]
     both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(losses))
     differences = tuple(f"{name} {then}, here {now}" for name, then in origins if then != (now := _here(name)))
     return Verdict(
         label,
         both.select("task", "run", "submitted", "again"),
         differences,
-        _compared(both) if differences else math.nan,
+        _compared(both, protocol) if differences else math.nan,
         seed,
-        standing(scored(submitted)),
+        standing(scored(submitted, protocol), protocol, quick=quick),
     )
 
 
@@ -215,8 +225,9 @@ def _here(name: str) -> str:
         return "none"
 
 
-def _compared(both: polars.DataFrame) -> float:
+def _compared(both: polars.DataFrame, protocol: Protocol) -> float:
     """The p-value of the test, over the scores of both; nan where too few differ."""
-    scores = [scored(both.select("task", "horizon", loss=name))["score"].to_numpy() for name in ("submitted", "again")]
+    tables = (both.select("task", "horizon", loss=name) for name in ("submitted", "again"))
+    scores = [scored(table, protocol)["score"].to_numpy() for table in tables]
     difference = scores[0] - scores[1]
     return float(wilcoxon(difference).pvalue) if np.count_nonzero(difference) >= DECIDES else math.nan

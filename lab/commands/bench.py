@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,9 +13,10 @@ from ...core.console import errors, output
 from ...core.terminal import Column, print_table, say
 from ...runner.commands.names import agents as agent_names
 from ...runner.progress import Progress
+from ...runner.reports.figures import write_figure
 from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
-from ..bench.tasks import ABILITIES
+from ..bench.figures import curves_figure
 from ..bench.verify import read_submission
 from ..bench.verify import verify as verify_
 
@@ -34,16 +36,27 @@ def bench(
     quick: Annotated[bool, typer.Option(
         "--quick", help="Only a few of the tasks, and fewer runs: for agents in plain Python, and for generic RL.",
     )] = False,
+    plot: Annotated[str | None, typer.Option(
+        metavar="ABILITY", help="Play nothing: draw the curves of the best agents of the package in this ability into the file "
+        "[bold]--out[/], as late.pdf.",
+        show_default=False,
+    )] = None,
     verify: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. An agent that is not one of the "
         "package takes [bold]--trust[/], which runs its code.",
         show_default=False,
     )] = None,
+    version: Annotated[int | None, typer.Option(
+        metavar="N", help="Version of the tasks and of the scores; without it the newest.", show_default=False,
+    )] = None,
+    tuned: Annotated[bool, typer.Option(
+        "--tuned", help="Tune the agent first, on development tasks, with the budget that all agents have.",
+    )] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
 ) -> None:  # fmt: skip
     """Let an agent play the tasks of the scorecard, and compare it with the agents of the package.
 
-    Only the newcomer plays; the results of the others are there. What is written: [bold]scorecard.html[/], a page;
+    Plays only AGENT: the results of the other agents ship with the package. Writes [bold]scorecard.html[/], a page;
     [bold]scorecard.md[/], for an appendix, with its line of the leaderboard; and what was played, to be verified.
 
     [bold]Examples[/]
@@ -54,21 +67,47 @@ def bench(
 
       clickgym bench --verify results/mine
 
+    A figure for a paper, of which nothing is played:
+
+      clickgym bench --plot late --out late.pdf
+
     Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
     """
+    given = [name for name in context.params if _is_given(context, name)]
     if verify is not None:
-        if agent is not None or out is not None or quick or jobs != -1:
-            raise ValueError("--verify plays the agent that the folder names, and writes nothing; give it alone")
+        _check_alone(given, ["verify"], "--verify plays the agent that the folder names, and writes nothing; give it alone")
         _verify(verify)
+    if plot is not None:
+        _check_alone(given, ["plot", "out"], "--plot takes a file beside it, and nothing else: --plot late --out late.pdf")
+        _plot(plot, out)
+        return
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
-        card = bench_(agent, out=out, quick=quick, n_jobs=jobs, callback=progress)
+        card = bench_(agent, out=out, quick=quick, version=version, tuned=tuned, n_jobs=jobs, callback=progress)
     files = card.save(out)
     console = output()
     _print(console, card)
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE" and name != "trust"
+
+
+def _check_alone(given: Sequence[str], expected: Sequence[str], message: str) -> None:
+    """Refuse options that do not go with what was asked for, and the lack of one that does."""
+    if sorted(given) != sorted(expected):
+        raise ValueError(message)
+
+
+def _plot(ability: str, out: Path | None) -> None:
+    """Draw the curves of an ability into a file."""
+    assert out is not None
+    write_figure(curves_figure(ability), out)
+    say(output(), f"In {out.parent}: {out.name}")
 
 
 def _verify(folder: Path) -> NoReturn:
@@ -81,10 +120,13 @@ def _verify(folder: Path) -> NoReturn:
 
 
 def _print(console: Console, card: Scorecard) -> None:
-    overall, abilities, _ = card.standing
+    overall, abilities = card.standing.overall, card.standing.abilities
     columns = [Column("ability"), Column("score (95 % interval)"), Column("tasks", rank=2, right=True)]
     columns.append(Column("what it is about", rank=1, words=True))
-    rows = [(name.replace("_", " "), str(score), str(card.n_tasks(name)), ABILITIES[name]) for name, score in abilities.items()]
+    rows = [
+        (name.replace("_", " "), str(score), str(card.n_tasks(name)), card.protocol.abilities[name])
+        for name, score in abilities.items()
+    ]
     print_table(console, columns, [*rows, ("overall", str(overall), "", "")], title=f"Scorecard of {card.agent}")
     console.print()
     for sentence in card.summary:

@@ -32,8 +32,7 @@ from ...runner.make import agent_maker, make_agent, make_env
 from ...runner.results import Trial, read_results
 from ...runner.run import instance_of, run
 from ..bench.play import blocks
-from ..bench.reference import CARD, RESULTS
-from ..bench.tasks import candidates
+from ..bench.protocol import VERSION_1
 from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from ..studies import STUDIES
 from ..studies.play import Plan
@@ -41,6 +40,7 @@ from ..studies.play import Plan
 __all__ = ["Replay", "differences", "main", "reseal"]
 
 SCORECARD = "scorecard"
+RESULTS, CARD = VERSION_1.data / "version1.parquet", VERSION_1.data / "README.md"
 Pair = tuple[str, str]
 """An environment and an agent."""
 
@@ -136,7 +136,7 @@ def _query(name: str, folder: Path | None) -> str:
 def _of_scorecard(shipped: Shipped) -> Original:
     """A block of tasks: of each agent the run in the first instance that it played."""
     first = shipped.table.unique("agent", keep="first", maintain_order=True)
-    task = blocks(candidates())[shipped.part][0]
+    task = blocks(VERSION_1.candidates)[shipped.part][0]
     replay = Replay(
         tuple(Game(*row) for row in first.select("env", "instance", "agent").iter_rows()),
         task.horizon,

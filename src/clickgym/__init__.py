@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import agents, offline
     from .envs.check_click_model import check_click_model
     from .lab.bench.card import Scorecard, bench
+    from .lab.bench.reference import baselines
     from .offline.decision.all_queries import decide_all
     from .offline.decision.decide import decide
     from .offline.record import record
@@ -39,6 +40,7 @@ __all__ = [
     "Tuning",
     "__version__",
     "agents",
+    "baselines",
     "bench",
     "check_agent",
     "check_click_model",
@@ -68,6 +70,7 @@ _LATER = {
     "Scorecard": ".lab.bench.card",
     "Tuning": ".runner.tuning",
     "agents": ".agents",
+    "baselines": ".lab.bench.reference",
     "bench": ".lab.bench.card",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",

@@ -25,9 +25,9 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym.lab.bench.reference import RESULTS, reference
-from clickgym.lab.bench.score import APART, anchors, interquartile_mean, tasks
-from clickgym.lab.bench.tasks import ABILITIES, candidates
+from clickgym.lab.bench.protocol import VERSION_1
+from clickgym.lab.bench.reference import reference
+from clickgym.lab.bench.score import interquartile_mean
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES, he2020, li2019_cascade, warm_start
 from clickgym.lab.studies.click_farms import ATTACKS
@@ -286,7 +286,7 @@ def test_speeds_are_those_of_the_measurements(says):
 @cache
 def losses_beside_generic_rl() -> polars.DataFrame:
     """The mean loss of every agent (columns) in the tasks that generic RL plays (rows), with the least of generic RL."""
-    table = reference()
+    table = reference(VERSION_1)
     generic = [name for name in LEARNERS if name in table["agent"]]
     played = table.filter(col("task").is_in(table.filter(col("agent").is_in(generic))["task"].implode()))
     losses = played.group_by("task", "ability", "agent").agg(col("loss").mean())
@@ -314,18 +314,27 @@ def test_generic_rl_beside_bandits_in_the_scorecard(says):
     }
 
 
+ANCHORS = {name: anchor for name, stages in VERSION_1.anchors.items() for anchor in stages.values()}
 BANDITS = [name for name in AGENTS if name not in ("Oracle", "Fixed", "Random")]
 
 
 def middle(**rows: str) -> float:
     """The score of some rows of the reference, as of an ability."""
-    return float(interquartile_mean(reference().filter(**rows)["score"].to_numpy()))
+    return float(interquartile_mean(reference(VERSION_1).filter(**rows)["score"].to_numpy()))
 
 
 def test_time_that_the_scorecard_takes(says):
-    rows = reference().filter(col("agent").is_in(BANDITS)).group_by("agent").agg(col("seconds").sum(), col("task").n_unique())
+    rows = (
+        reference(VERSION_1)
+        .filter(col("agent").is_in(BANDITS))
+        .group_by("agent")
+        .agg(col("seconds").sum(), col("task").n_unique())
+    )
     seconds = rows.filter(task=rows["task"].max())["seconds"]
-    hours = sum(each.table["seconds"].cast(polars.Float64).sum() for each in read_shipped(RESULTS)) / 3600
+    hours = (
+        sum(each.table["seconds"].cast(polars.Float64).sum() for each in read_shipped(VERSION_1.data / "version1.parquet"))
+        / 3600
+    )
     assert says == {
         f"{seconds.min():.0f} seconds to {seconds.max() / 60:.0f} minutes of one processor",
         f"took {hours:.1f} hours of one processor",
@@ -334,9 +343,9 @@ def test_time_that_the_scorecard_takes(says):
 
 def test_scores_on_a_linear_scale(says):
     def linear(task: str, loss: float) -> float:
-        return (anchors()[task].random - loss) / (anchors()[task].random - anchors()[task].best)
+        return (ANCHORS[task].random - loss) / (ANCHORS[task].random - ANCHORS[task].best)
 
-    rows = reference().filter(ability="standard")
+    rows = reference(VERSION_1).filter(ability="standard")
     medians = [median(linear(*run) for run in rows.filter(agent=name)["task", "loss"].iter_rows()) for name in BANDITS]
     assert max(medians) < 1
     assert says == {
@@ -347,7 +356,8 @@ def test_scores_on_a_linear_scale(says):
 
 def test_scores_that_are_quoted(says):
     most = max(
-        middle(agent=name, ability="memory") for name in set(BANDITS) & set(reference().filter(ability="memory")["agent"])
+        middle(agent=name, ability="memory")
+        for name in set(BANDITS) & set(reference(VERSION_1).filter(ability="memory")["agent"])
     )
     standard = {name: middle(agent=name, ability="standard") for name in ("BCMPTS", "GRAB")}
     grab, bcmpts = (partial(middle, agent=name, ability="standard") for name in ("GRAB", "BCMPTS"))
@@ -362,10 +372,12 @@ def test_scores_that_are_quoted(says):
 def test_the_advice_follows_from_the_scorecard(says):
     """The best agents without extra knowledge, overall and where users change, and the one with the fewest unsafe lists."""
     plain = [name for name in BANDITS if not getattr(AGENTS[name], "told", {}) and name != "BubbleRank"]
-    abilities = [name for name in ABILITIES if name not in APART]
+    abilities = VERSION_1.boards[0].abilities
     overall = {name: np.mean([middle(agent=name, ability=each) for each in abilities]) for name in plain}
     change = {name: middle(agent=name, ability="change") for name in plain}
-    safety = reference().filter(col("agent").is_in(BANDITS), ability="safety").group_by("agent").agg(col("loss").mean())
+    safety = (
+        reference(VERSION_1).filter(col("agent").is_in(BANDITS), ability="safety").group_by("agent").agg(col("loss").mean())
+    )
     unsafe_lists = dict(safety.iter_rows())
     first, second = sorted(plain, key=overall.__getitem__, reverse=True)[:2]
     assert says == {
@@ -377,10 +389,10 @@ def test_the_advice_follows_from_the_scorecard(says):
 
 def test_anchors_that_are_named_and_tasks_that_are_dropped(says):
     def own(agent: str, ability: str) -> str:
-        names = [anchors()[task.name].agent for task in tasks() if task.ability == ability]
+        names = [ANCHORS[task.name].agent for task in VERSION_1.tasks() if task.ability == ability]
         return f"`{agent}` in {names.count(agent)} of {len(names)}"
 
-    dropped = [task.ability for task in candidates() if not anchors()[task.name].kept]
+    dropped = [task.ability for task in VERSION_1.candidates if not ANCHORS[task.name].kept]
     assert (len(dropped), dropped.count("misspecified")) == (5, 3)
     assert says == {
         "five tasks are dropped by the rule, three of them in `misspecified`",

@@ -10,7 +10,7 @@ from rich.console import Console
 from selenium.webdriver.support.ui import Select
 
 from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.tasks import ABILITIES
+from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.studies.play import conclude, read_study
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,33 +48,35 @@ def test_the_leaderboard_fits_the_screen_and_loads_nothing(browser, width, schem
     browser.get(BOARD.as_uri())
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.get_log("browser") == []
-    assert len(agents_shown(browser)) == len(leaderboard())
+    assert len(agents_shown(browser)) == len(leaderboard(VERSION_1))
 
 
 def test_the_leaderboard_is_filtered(browser):
     look(browser, 1400)
     browser.get(BOARD.as_uri())
     find(browser, "[name=name]").send_keys("cascade")
-    assert set(agents_shown(browser)) == {place.agent for place in leaderboard() if "cascade" in place.agent.lower()}
+    assert set(agents_shown(browser)) == {place.agent for place in leaderboard(VERSION_1) if "cascade" in place.agent.lower()}
     click(browser, "[name=told]")
     assert set(agents_shown(browser)) == {
-        place.agent for place in leaderboard() if "cascade" in place.agent.lower() and not place.told
+        place.agent for place in leaderboard(VERSION_1) if "cascade" in place.agent.lower() and not place.told
     }
-    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard())} agents")
+    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard(VERSION_1))} agents")
     browser.get(BOARD.as_uri())
     click(browser, "[name=many]")
-    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many]
+    assert agents_shown(browser) == [place.agent for place in leaderboard(VERSION_1) if place.many]
     Select(find(browser, "[name=model]")).select_by_visible_text("PBM")
-    assert agents_shown(browser) == [place.agent for place in leaderboard() if place.many and "PBM" in place.click_models]
+    assert agents_shown(browser) == [
+        place.agent for place in leaderboard(VERSION_1) if place.many and "PBM" in place.click_models
+    ]
 
 
 def test_the_leaderboard_is_sorted_from_the_best_down_and_what_was_not_played_is_last(browser):
     look(browser, 1400)
     browser.get(BOARD.as_uri())
     for ability in ("change", "contextual"):
-        number = [*ABILITIES].index(ability) + 4
+        number = [*VERSION_1.abilities].index(ability) + 4
         click(browser, f".board thead th:nth-child({number}) button")
-        played = [place for place in leaderboard() if ability in place.standing.abilities]
+        played = [place for place in leaderboard(VERSION_1) if ability in place.standing.abilities]
         best = max(played, key=lambda place: place.standing.abilities[ability].value)
         assert agents_shown(browser)[0] == best.agent
         assert set(agents_shown(browser)[: len(played)]) == {place.agent for place in played}

@@ -306,7 +306,7 @@ def test_rows_become_a_pandas_frame_column_by_column(results, monkeypatch):
     ("source", "error", "says"),
     [
         ("nowhere", ValueError, "is not a results folder"),
-        (3, TypeError, "results are 3; expected a results folder, or a polars frame of results"),
+        (3, TypeError, "results are 3; expected a results folder, a Parquet file or a polars frame of results"),
         (polars.DataFrame({"env": ["E"]}), ValueError, "no column 'instance'; expected the frame of a sweep"),
     ],
 )

@@ -1,0 +1,288 @@
+"""Make the reference results of version 2 of the scorecard: every agent as published and tuned, and the anchors.
+
+python -m clickgym.lab.bench.make results/reference
+
+The folder keeps what is played, to go on with: the same command plays only what is missing. For a cluster, call `make` within
+``joblib.parallel_config(backend="dask")``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+from polars import col
+from rich.console import Console
+
+from ...agents import LEARNERS, Learner
+from ...core.files import make_folder, write_whole
+from ...core.templates import templates
+from ...runner.labels import PUBLISHED, AgentLike
+from ...runner.make import agent_maker
+from ...runner.progress import Progress
+from ...runner.results import read_results
+from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
+from .leaderboard import sources_of
+from .play import blocks, play, suited
+from .protocol import DEVELOPMENT, VERSION_2, Protocol
+from .reference import PUBLISHED_LINE, TUNED_LINE, Line, curves_of, lines, processor, tuned_name
+from .task import Task
+from .tuned import BUDGET, tune_line
+
+__all__ = ["main", "make"]
+
+TOO_DEAR = ("SAC", "TD3", "PairRank")
+"""Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
+PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
+NO_ANCHOR = ("Oracle", *LEARNERS)
+"""One is told the best list, the others play few tasks."""
+LISTED = ("Fixed", "BubbleRank")
+"""They begin with the production ranking, which may be the best list: anchors in ``safety`` alone, which is about it."""
+COMMAND = "python -m clickgym.lab.bench.make results/reference"
+STEM_BITS = 11
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """What all steps share."""
+
+    protocol: Protocol
+    development: Protocol
+    out: Path
+    jobs: int
+    budget: int
+    console: Console
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Play all lines that do not ship, and write what ships."""
+    parser = argparse.ArgumentParser(description="Make the reference results of version 2 of the scorecard.")
+    parser.add_argument("out", type=Path, help="folder of what is played; gone on with if begun")
+    parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
+    parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
+    options = parser.parse_args(arguments)
+    make(VERSION_2, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs, anchors=options.agents is None)
+
+
+def make(
+    protocol: Protocol,
+    development: Protocol,
+    out: Path,
+    *,
+    agents: Sequence[str] | None = None,
+    jobs: int = -1,
+    budget: int = BUDGET,
+    anchors: bool = True,
+) -> None:
+    """Play the agents whose results are not in the folder of the protocol, and write them; then the anchors, if there are none.
+
+    Args:
+        protocol: the version, whose folder gets a file for each agent, ``anchors.json`` and ``README.md``.
+        development: the tasks on which agents are tuned.
+        out: the folder of what is played.
+        agents: names; None takes all.
+        jobs: workers, as in `sweep`.
+        budget: sessions of each tuning.
+        anchors: make them, if there are none, and the data card.
+    """
+    maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
+    make_folder(protocol.data)
+    for name in agents or PLAYERS:
+        if not (protocol.data / f"{name}.parquet").exists():
+            _make_agent(maker, name)
+    if anchors:
+        if not protocol.has_anchors:
+            _write_anchors(maker)
+        _write_card(protocol)
+
+
+# -------------------------------------------------------------------------------------------------------------------- lines
+
+
+def _make_agent(maker: _Maker, name: str) -> None:
+    """Play both lines of an agent, and write its file."""
+    results = list(_play_line(maker, PUBLISHED_LINE, Line(name, name, {})))
+    tuned = _tuned(maker, name)
+    if tuned is not None:
+        results += _play_line(maker, TUNED_LINE, tuned)
+    write_shipped(maker.protocol.data / f"{name}.parquet", results)
+
+
+def _tuned(maker: _Maker, name: str) -> Line | None:
+    """The tuned line of an agent; None if it has nothing to tune, or its defaults win. Generic RL has its own settings."""
+    agent: Any = agent_maker(name)[0]
+    if issubclass(agent, Learner):
+        return Line(tuned_name(name), f"{name}:settings=tuned", {"settings": "tuned"})
+    tasks = {task.ability for task in suited(name, maker.development.candidates)}
+    boards = maker.protocol.boards_of(sources_of(name), tasks)
+    if not agent.search_space or not boards:
+        return None
+    with Progress(maker.console, lines=False) as progress:
+        line = tune_line(
+            maker.development,
+            boards[0],
+            name,
+            maker.out / "tuning" / name,
+            budget=maker.budget,
+            n_jobs=maker.jobs,
+            callback=progress,
+        )
+    tuning = line.tuning
+    maker.console.print(f"{name}: {tuning.sessions:,} sessions of tuning: {line.agent}", highlight=False)
+    about = {"score": tuning.score, "default_score": tuning.default_score, "trials": len(tuning.trials)}
+    return None if line.default_wins else Line(tuned_name(name), line.agent, about | {"sessions": tuning.sessions})
+
+
+def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:
+    """The results of a line by blocks of tasks, with what made each."""
+    protocol, learns = maker.protocol, line.agent.partition(":")[0] in LEARNERS
+    tasks = suited(line.agent, [task for task in protocol.candidates if task.quick or not learns])
+    runs = protocol.learners if learns else protocol.runs
+    folder = maker.out / setting / line.agent.partition(":")[0]
+    table = _play(maker, line.name, line.agent, tasks, runs, folder, protocol.seed)
+    for part, block in blocks(tasks).items():
+        rows = table.filter(col("task").is_in([task.name for task in block]))
+        yield Shipped(
+            setting, part, _compact(rows, block), _origin(protocol, line, block, runs, read_results(folder / part)[2])
+        )
+
+
+def _play(
+    maker: _Maker, name: str, agent: AgentLike, tasks: Sequence[Task], runs: int, out: Path, seed: int
+) -> polars.DataFrame:
+    with Progress(maker.console, lines=False) as progress:
+        table = play(maker.protocol, name, agent, tasks, runs, out, seed=seed, n_jobs=maker.jobs, callback=progress)
+    seconds = table.filter(col("step") == col("horizon"))["seconds"].sum()
+    maker.console.print(f"{name}: {len(tasks)} tasks, {seconds:,.0f} s of one processor", highlight=False)
+    return table
+
+
+def _compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
+    """A table that ships: losses at the stages as they are, those between to three digits, which is what a figure shows."""
+    stages = VERSION_2.stages(block[0])
+    measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
+    exact, last = col("step").is_in(stages), col("step") == col("horizon")
+    rows = rows.with_columns(col("loss").alias(block[0].measure)) if len(measures) > 1 else rows
+    return rows.select(
+        col("task").alias("env"),
+        "instance",
+        "agent",
+        "run",
+        "step",
+        *(
+            polars.when(exact)
+            .then(name)
+            .otherwise(col(name).map_batches(_rounded, polars.Float64))
+            .cast(polars.Float32)
+            .alias(name)
+            for name in measures
+        ),
+        polars.when(last).then("seconds").cast(polars.Float32).alias("seconds"),
+    )
+
+
+def _rounded(values: polars.Series) -> polars.Series:
+    """Numbers with a few binary digits, which take little room in a file."""
+    mantissa, exponent = np.frexp(values.to_numpy())
+    return polars.Series(np.ldexp(np.round(mantissa * 2**STEM_BITS) / 2**STEM_BITS, exponent))
+
+
+def _origin(protocol: Protocol, line: Line, block: Sequence[Task], runs: int, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What made the results of a block. The parameters of the users are in the fingerprint of the protocol."""
+    first = {task.env: task for task in reversed(block)}
+    digests = [fingerprints([env], [line.agent], [task.instance]) for env, task in first.items()]
+    made: dict[str, Any] = {
+        key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")
+    }
+    made |= {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym"), "versions": config["versions"]}
+    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
+    made["processors"] = [processor()]
+    return made | {
+        "agents": [line.agent],
+        "tuning": line.tuning,
+        "envs": [],
+        "instances": [],
+        "queries": [],
+        "models": {},
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------------ anchors
+
+
+def _write_anchors(maker: _Maker) -> None:
+    """Find the best line of each task at each of its stages, and let it and `Random` play again, on seeds of their own."""
+    protocol = maker.protocol
+    best = {(task, step): name for task, step, name in _best(protocol)}
+    losses: dict[tuple[str, int, str], float] = {}
+    for name in dict.fromkeys(["Random", *best.values()]):
+        tasks = [task for task in protocol.candidates if name == "Random" or name in _winners(best, protocol, task)]
+        folder = maker.out / "anchors" / name
+        played = _play(maker, name, lines(protocol)[name].agent, tasks, protocol.runs, folder, protocol.anchor_seed)
+        means = played.group_by("task", "step").agg(col("loss").mean())
+        losses |= {(task, step, name): loss for task, step, loss in means.iter_rows()}
+    rows = []
+    for task in protocol.candidates:
+        entry = {
+            step: [float(f"{losses[task.name, step, name]:.6g}") for name in ("Random", best[task.name, step])]
+            + [best[task.name, step]]
+            for step in protocol.stages(task)
+        }
+        rows.append(f" {json.dumps(task.name)}: {json.dumps(entry)}")
+    write_whole(protocol.data / "anchors.json", "{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task) -> set[str]:
+    return {best[task.name, step] for step in protocol.stages(task)}
+
+
+def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
+    """Task, stage, and the line with the lowest mean loss."""
+    table = curves_of(protocol).filter(~col("agent").str.strip_suffix(tuned_name("")).is_in(NO_ANCHOR))
+    table = table.filter(~col("agent").str.strip_suffix(tuned_name("")).is_in(LISTED) | (col("ability") == "safety"))
+    stages = polars.DataFrame(
+        [(task.name, step) for task in protocol.candidates for step in protocol.stages(task)], ["task", "step"], orient="row"
+    )
+    means = table.join(stages, on=["task", "step"]).group_by("task", "step", "agent").agg(col("loss").mean())
+    return (
+        means.sort("loss", "agent")
+        .unique(["task", "step"], keep="first", maintain_order=True)
+        .select("task", "step", "agent")
+        .iter_rows()
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------- card
+
+
+def _write_card(protocol: Protocol) -> None:
+    """What stands beside the data: what it is, how it was made, and under which terms it may be used."""
+    table = curves_of(protocol)
+    files = [protocol.data / "anchors.json", *sorted(protocol.data.glob("*.parquet"))]
+    origins = [each.made for file in files[1:] for each in read_shipped(file)]
+    text = (
+        templates(Path(__file__).parent)
+        .get_template("reference.md")
+        .render(
+            table=table,
+            made=origins[0],
+            command=COMMAND,
+            sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+            protocol=protocol,
+            fingerprint=protocol.fingerprint,
+            processors=sorted({kind for made in origins for kind in made["processors"]}),
+        )
+    )
+    write_whole(protocol.data / "README.md", text + "\n")
+
+
+if __name__ == "__main__":
+    main()
