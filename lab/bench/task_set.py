@@ -90,7 +90,7 @@ def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int]
 GROUPS = (
     Group(
         "standard", SIX, _places(*["{query}"] * 4, *["yandex-like:seed={seed}"] * 4),
-        "Regret of {horizon:,} sessions with the query {instance} under the {model}", quick=(0, 1),
+        "Regret of {horizon:,} sessions with the query {instance} under the {model}", quick=(1,),
     ),
     Group(
         "position_bias", ("PBM",), _places(*BIASED[0.25] * 3, *BIASED[0.5] * 3, *BIASED[1] * 3, *BIASED[2] * 3),
