@@ -27,7 +27,7 @@ from ...runner.make import agent_maker
 from ...runner.progress import Progress
 from ...runner.search import search_space_of
 from ...runner.sweep import check_workers
-from .leaderboard import Place, place_of, sources_of, told_of
+from .leaderboard import Place, place_of, sources_of, tables_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .play import play, suited
 from .protocol import CURRENT, DEVELOPMENT, Board, Protocol, protocol_of
@@ -99,17 +99,23 @@ class Scorecard:
         others = reference(self.protocol).filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
         tables = {str(name): rows for (name,), rows in others}
         results = {name: improvement(self.table, rows, self.protocol) for name, rows in tables.items()}
-        differences = self._differences(tables)
+        differences = self._differences()
         comparisons = [
             Comparison(name, *result, differences.get(name)) for name, result in results.items() if result is not None
         ]
         return sorted(comparisons, key=lambda each: -each.improvement.value)
 
-    def _differences(self, tables: Mapping[str, polars.DataFrame]) -> dict[str, Pair]:
-        """The pairs with the other lines, corrected for their number; version 1 has none."""
+    def _differences(self) -> dict[str, Pair]:
+        """The pairs with the other lines of its board, corrected for their number; version 1 has none."""
         if self.protocol.version == 1 or self.board is None:
             return {}
-        compared = pairs({self.agent: self.table, **tables}, self.protocol, self.board, of=self.agent)
+        others = tables_of(self.protocol, self.board, None, self.quick)
+        compared = pairs(
+            {self.agent: self.table, **{name: rows for name, rows in others.items() if name != self.agent}},
+            self.protocol,
+            self.board,
+            of=self.agent,
+        )
         return {other: pair for (_, other), pair in compared.items()}
 
     def n_tasks(self, ability: str) -> int:

@@ -18,7 +18,7 @@ from .protocol import CURRENT, Board, Protocol
 from .reference import lines, reference
 from .score import Pair, Standing, pairs, regret_ratio, standing
 
-__all__ = ["Place", "header", "leaderboard", "place_of", "row_of", "sources_of", "told_of"]
+__all__ = ["Place", "header", "leaderboard", "place_of", "row_of", "sources_of", "tables_of", "told_of"]
 
 HALF = 0.5
 """In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
@@ -93,7 +93,7 @@ def leaderboard(
         False
     """
     board = board if board is not None or protocol.version == 1 else protocol.boards[0]
-    tables = _tables(protocol, board, stage, quick)
+    tables = tables_of(protocol, board, stage, quick)
     places = [_place(name, rows, protocol, standing(rows, protocol, board, quick, stage)) for name, rows in tables.items()]
     if board is None:
         return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
@@ -124,8 +124,12 @@ def _is_tied(one: str, other: str, compared: Mapping[tuple[str, str], Pair]) -> 
     return pair is not None and not pair.differ
 
 
-def _tables(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
-    """The rows of the lines of a board; generic reinforcement learning stands among those of the tasks of ``--quick`` alone."""
+def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
+    """The scores of the lines of a board by name; of generic reinforcement learning by the tasks of ``--quick`` alone.
+
+    Args:
+        protocol, board, stage, quick: as in `leaderboard`.
+    """
     table = reference(protocol, stage)
     if quick:
         table = table.filter(col("task").is_in([task.name for task in protocol.tasks(quick=True)]))

@@ -265,7 +265,7 @@ VERSION_2 = Protocol(
         "intervals of a bootstrap over the instances of each ability, and over the runs of each task."
     ),
     data=DATA / "version2",
-    frozen="225db1f3039ab65c",
+    frozen="4c270544bef919e7",
 )
 
 DEVELOPMENT = replace(VERSION_2, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))

@@ -90,11 +90,11 @@ def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int]
 GROUPS = (
     Group(
         "standard", SIX, _places(*["{query}"] * 4, *["yandex-like:seed={seed}"] * 4),
-        "Regret of {horizon:,} sessions with the query {instance} under the {model}", quick=(1,),
+        "Regret of {horizon:,} sessions with a query under the {model}", quick=(1,),
     ),
     Group(
         "position_bias", ("PBM",), _places(*BIASED[0.25] * 3, *BIASED[0.5] * 3, *BIASED[1] * 3, *BIASED[2] * 3),
-        "Regret of {horizon:,} sessions where position k is seen with probability 1/k^η ({instance})", quick=(9,),
+        "Regret of {horizon:,} sessions where position k is seen with probability 1/k^η", quick=(9,),
     ),
     Group(
         "position_bias", ("TPBM",), _places(*BIASED[0.5] * 2, *BIASED[1] * 2),
@@ -103,7 +103,7 @@ GROUPS = (
     Group(
         "many_items", ("CM", "PBM"),
         _places(*(f"yandex-like:n_items={n},seed={{seed}}" for n in (20, 20, 50, 50, 100, 100, 200, 1000))),
-        "Regret of {horizon:,} sessions with many items ({instance}) under the {model}", quick=(9,),
+        "Regret of {horizon:,} sessions with many items under the {model}", quick=(9,),
     ),
     Group(
         "long_lists", ("CM", "PBM", "DBN"), _places(*["yandex-like:n_items=20,n_positions=10,seed={seed}"] * 6),
@@ -111,7 +111,7 @@ GROUPS = (
     ),
     Group(
         "small_gaps", ("CM", "PBM"), _places(*SMALL_GAPS),
-        "Regret of {horizon:,} sessions where the better items attract alike, as the others do ({instance}), under the {model}",
+        "Regret of {horizon:,} sessions where the better items attract alike, as the others do, under the {model}",
         quick=(12,),
     ),
     Group(
@@ -124,41 +124,41 @@ GROUPS = (
             "li2019-switching:query={query},seed={seed}", "abrupt:n_epochs=5,length=20000,seed={seed}",
             "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}", "abrupt:n_epochs=2,length=50000,seed={seed}",
         ),
-        "Regret of {horizon:,} sessions in which attractions change ({instance}), under the {model}",
+        "Regret of {horizon:,} sessions in which attractions change, under the {model}",
     ),
     Group(
         "safety", ("CM", "PBM", "TPBM"), _places(*["{query}"] * 8),
-        "How many of {horizon:,} lists are much worse than the production ranking of {instance}, under the {model}",
+        "How many of {horizon:,} lists are much worse than the production ranking, under the {model}",
         quick=(1,), measure="violations", allowance=100.0,
     ),
     Group(
         "cold_start", SIX, _places(*["{query}"] * 4),
-        "Regret of the first {horizon:,} sessions with the query {instance} under the {model}",
+        "Regret of the first {horizon:,} sessions with a query under the {model}",
         horizon=1000, quick=(0, 1, 2, 3),
     ),
     Group(
         "misspecified", (*SIX, "TPBM"), _places(*["uniform:seed={seed}"] * 4),
-        "Regret of {horizon:,} sessions with items and users drawn at random ({instance}), under the {model}", quick=(3,),
+        "Regret of {horizon:,} sessions with items and users drawn at random, under the {model}", quick=(3,),
     ),
     Group(
         "late", SIX,
         _places("{query}", options=("arrival=batch:1000", "arrival=delay:1000", "arrival=delay:geometric:500:lost=0.2")),
-        "Regret of {horizon:,} sessions whose clicks come late ({options}), with the query {instance} under the {model}",
+        "Regret of {horizon:,} sessions whose clicks come late ({options}), with a query under the {model}",
         horizon=50_000, quick=(1,),
     ),
     Group(
         "bots", SIX, _places("{query}", options=("bots=farm:share=0.02", "bots=random:share=0.1", "bots=quit:first=300")),
-        "Regret of {horizon:,} sessions with some false clicks ({options}), with the query {instance} under the {model}",
+        "Regret of {horizon:,} sessions with some false clicks ({options}), with a query under the {model}",
         horizon=50_000,
     ),
     Group(
         "churn", SIX, _places("{query}", options=("churn=0.0002", "churn=0.0006", "churn=0.002")),
-        "Regret of {horizon:,} sessions in which items are replaced ({options}), with the query {instance} under the {model}",
+        "Regret of {horizon:,} sessions in which items are replaced ({options}), with a query under the {model}",
         horizon=50_000, quick=(1,),
     ),
     Group(
         "warm_start", SIX, _places("{query}", logs=(1000, 10_000, 100_000)),
-        "Regret of {horizon:,} sessions after a log of {log:,}, with the query {instance} under the {model}",
+        "Regret of {horizon:,} sessions after a log of {log:,}, with a query under the {model}",
         horizon=10_000, quick=(6,),
     ),
     Group(
@@ -176,12 +176,12 @@ GROUPS = (
     Group(
         "contextual", ("ContextualDBN",),
         _places(*(f"judged:users={users},seed={{seed}}" for users in ("perfect", "navigational", "informational"))),
-        "Regret of {horizon:,} sessions with judged documents before users by grades ({instance})",
+        "Regret of {horizon:,} sessions with judged documents before users by grades",
         horizon=50_000, quick=(),
     ),
     Group(
         "memory", ("CascadeMDP",), _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
-        "Regret of {horizon:,} sessions of users with a memory ({instance})", horizon=50_000, quick=(1,),
+        "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
     ),
 )  # fmt: skip
 """All tasks, in the order of `ABOUT`."""
@@ -227,7 +227,7 @@ def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
                 log=place.log,
                 allowance=group.allowance,
             )
-            words = {"horizon": task.horizon, "instance": task.instance, "options": place.options, "log": place.log}
+            words = {"horizon": task.horizon, "options": place.options, "log": place.log}
             yield task._replace(about=group.about.format(model=task.click_model, **words))
 
 
