@@ -240,8 +240,8 @@ def bench(
     Example:
         >>> import clickgym
         >>> card = clickgym.bench("Random", quick=True)
-        >>> card.agent, len(card.table)
-        ('Random', 36)
+        >>> card.agent, card.table["run"].n_unique()
+        ('Random', 2)
     """
     quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
     protocol = protocol_of(version)

@@ -37,7 +37,7 @@ from .reference import PUBLISHED_LINE, TUNED_LINE, Line, curves_of, lines, proce
 from .task import Task
 from .tuned import BUDGET, tune_line
 
-__all__ = ["main", "make"]
+__all__ = ["digests_of", "main", "make"]
 
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
@@ -195,13 +195,21 @@ def _rounded(values: polars.Series) -> polars.Series:
     return polars.Series(np.ldexp(np.round(mantissa * 2**STEM_BITS) / 2**STEM_BITS, exponent))
 
 
+def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
+    """What the results of an agent in a block depend on: as `fingerprints` has it, without the parameters of the users.
+
+    Args:
+        agent: as it can be typed.
+        block: the tasks.
+    """
+    first = {task.env: task for task in reversed(block)}
+    digests = [fingerprints([env], [agent], [task.instance]) for env, task in first.items()]
+    return {key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")}
+
+
 def _origin(protocol: Protocol, line: Line, block: Sequence[Task], runs: int, config: Mapping[str, Any]) -> dict[str, Any]:
     """What made the results of a block. The parameters of the users are in the fingerprint of the protocol."""
-    first = {task.env: task for task in reversed(block)}
-    digests = [fingerprints([env], [line.agent], [task.instance]) for env, task in first.items()]
-    made: dict[str, Any] = {
-        key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")
-    }
+    made = digests_of(line.agent, block)
     made |= {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym"), "versions": config["versions"]}
     made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
     made["processors"] = [processor()]

@@ -4,8 +4,9 @@ python -m clickgym.lab.commands.reseal [NAME ...] [--plan] [--stale] [--instance
 
 One run of each agent in each environment is played, with the seeds of the sweep that made the result and with the full horizon
 as argument. Of a study (``docs/results``) and of a sweep (``docs/sweeps``) the first tenth of the sessions is played, in all
-instances, for the curves of a study are means over them. The scorecard ships no curves, so that a run is played to its end, in
-one instance of each block of tasks. All figures at the checkpoints are compared exactly, in the precision in which they ship.
+instances, for the curves of a study are means over them. Of the scorecard a run is played to its end, in one instance of each
+block of tasks; ``scorecard`` are the results of version 1, ``scorecard-CascadeTS`` those of an agent in version 2.
+All figures at the checkpoints are compared exactly, in the precision in which they ship.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from polars import col
 from ...agents import Learner
 from ...core.files import write_whole
 from ...envs import list_instances
+from ...runner.labels import AgentLike
 from ...runner.make import agent_maker, make_agent, make_env
 from ...runner.results import Trial, read_results
 from ...runner.run import instance_of, run
+from ..bench.equipment import equipped
+from ..bench.make import digests_of
 from ..bench.play import blocks
-from ..bench.protocol import VERSION_1
+from ..bench.protocol import VERSION_1, VERSION_2
 from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from ..studies import STUDIES
 from ..studies.play import Plan
@@ -40,7 +44,7 @@ from ..studies.play import Plan
 __all__ = ["Replay", "differences", "main", "reseal"]
 
 SCORECARD = "scorecard"
-RESULTS, CARD = VERSION_1.data / "version1.parquet", VERSION_1.data / "README.md"
+RESULTS = VERSION_1.data / "version1.parquet"
 Pair = tuple[str, str]
 """An environment and an agent."""
 
@@ -100,6 +104,13 @@ class Original:
 # ---------------------------------------------------------------------------------------------------------- what is played
 
 
+def _original(name: str, shipped: Shipped, folder: Path | None, files: Path) -> Original:
+    """A part of a file that ships; see `_of_study`."""
+    if name == SCORECARD:
+        return _of_scorecard(shipped)
+    return _of_line(shipped) if name.startswith(f"{SCORECARD}-") else _of_study(shipped, name, folder, files)
+
+
 def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> Original:
     """A part of a study; instances that are files are written into ``files``, queries of one's own are in ``folder``."""
     origin = shipped.made
@@ -146,6 +157,17 @@ def _of_scorecard(shipped: Shipped) -> Original:
     )
     figures = first.select(*KEYS, col("loss").alias(task.measure))
     return Original(f"{SCORECARD}: {shipped.part}, {shipped.setting}", figures, replay, shipped=shipped)
+
+
+def _of_line(shipped: Shipped) -> Original:
+    """A block of tasks of version 2: the first run of the line in the first of them, at the steps that ship as they are."""
+    task = blocks(VERSION_2.candidates)[shipped.part][0]
+    [agent], steps = shipped.made["agents"], tuple(VERSION_2.stages(task))
+    rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
+    metrics = () if task.measure == "regret" else (task.measure,)
+    figures = rows.select(*KEYS, "regret", *metrics).with_columns(polars.lit(agent).alias("agent"))
+    replay = Replay((Game(task.name, task.instance, agent),), task.horizon, steps, shipped.made["seed"], metrics)
+    return Original(f"{SCORECARD}-{agent}: {shipped.part}", figures, replay, shipped=shipped)
 
 
 def _of_sweep(folder: Path) -> Iterator[Original]:
@@ -195,9 +217,15 @@ def _learns(agent: str) -> bool:
 
 
 def _play(replay: Replay, game: Game) -> polars.DataFrame:
-    env = make_env(game.env, None if "instance=" in game.env else game.instance)
-    env_seed, agent_seed = Trial(game.env, instance_of(env), game.agent, 0).seeds(replay.seed)
-    agent = make_agent(game.agent, env, horizon=replay.horizon, seed=agent_seed)
+    task = VERSION_2.by_name.get(game.env)
+    player: AgentLike
+    if task is None:
+        env = make_env(game.env, None if "instance=" in game.env else game.instance)
+        trial, player = Trial(game.env, instance_of(env), game.agent, 0), game.agent
+    else:
+        env, trial, player = task.make(), VERSION_2.trial(task, game.agent, 0), equipped(game.agent, task)
+    env_seed, agent_seed = trial.seeds(replay.seed)
+    agent = make_agent(player, env, horizon=replay.horizon, seed=agent_seed)
     if isinstance(agent, Learner):
         setattr(agent, "learn", partial(_learn, agent.learn, replay.horizon))  # noqa: B010 (for type checkers it is a method)
     result = run(agent, env, replay.steps[-1], seed=env_seed, checkpoints=replay.steps, metrics=replay.metrics)
@@ -248,15 +276,19 @@ def renewed(original: Original, different: Mapping[Pair, int]) -> Shipped:
     """
     assert original.shipped is not None
     origin = original.shipped.made
-    now = fingerprints(origin["envs"], origin["agents"], original.sources or origin["instances"])
-    if not original.sources:
-        now["models"] = {}
+    now = _digests_now(original.shipped, original.sources)
     unequal = {name for pair in different for name in pair}
-    digests = {
-        key: origin[key] | {name: value for name, value in now[key].items() if name not in unequal}
-        for key in ("models", "users", "kernels")
-    }
+    digests = {key: origin[key] | {name: value for name, value in now[key].items() if name not in unequal} for key in now}
     return replace(original.shipped, made={**origin, **digests})
+
+
+def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
+    """What a result depends on in this version: of version 2 of the scorecard, whose environments are tasks, by these."""
+    origin = shipped.made
+    if not origin["envs"]:
+        return digests_of(origin["agents"][0], blocks(VERSION_2.candidates)[shipped.part])
+    now = fingerprints(origin["envs"], origin["agents"], sources or origin["instances"])
+    return now if sources else now | {"models": {}}
 
 
 @dataclass
@@ -296,8 +328,7 @@ class _Player:
             for place, shipped in enumerate(results):
                 if only_stale and not stale([shipped]):
                     continue
-                of_card = name == SCORECARD
-                original = _of_scorecard(shipped) if of_card else _of_study(shipped, name, folder, Path(files))
+                original = _original(name, shipped, folder, Path(files))
                 different = self.check(original)
                 if different is not None:
                     results[place] = renewed(original, different)
@@ -346,6 +377,7 @@ def _chosen(docs: Path, names: Sequence[str]) -> dict[str, Path]:
     """The files of studies and of the scorecard, and the folders of sweeps, by name: those that are named, or all."""
     results, sweeps = sorted((docs / "results").glob("*.parquet")), sorted((docs / "sweeps").iterdir())
     paths = {path.stem: path for path in results} | {SCORECARD: RESULTS} | {path.name: path for path in sweeps}
+    paths |= {f"{SCORECARD}-{path.stem}": path for path in sorted(VERSION_2.data.glob("*.parquet"))}
     for name in names:
         if name not in paths:
             raise ValueError(f"{name} is no shipped result; there is {', '.join(paths)}")
@@ -359,9 +391,10 @@ def _write(path: Path, results: Sequence[Shipped]) -> None:
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     write_shipped(path, results)
     print(f"{path}: digests renewed", flush=True)
-    if path == RESULTS:
+    card = path.parent / "README.md"
+    if path.parent in (VERSION_1.data, VERSION_2.data) and card.exists():
         after = hashlib.sha256(path.read_bytes()).hexdigest()
-        write_whole(CARD, CARD.read_text(encoding="utf-8").replace(before, after))
+        write_whole(card, card.read_text(encoding="utf-8").replace(before, after))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

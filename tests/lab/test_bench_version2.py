@@ -26,7 +26,8 @@ from clickgym.lab.bench.play import blocks, play, play_one, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_1, VERSION_2
 from clickgym.lab.bench.score import pairs, scored, standing
 from clickgym.lab.bench.task_set import task_set
-from clickgym.lab.shipped import read_shipped, stale
+from clickgym.lab.commands import reseal as resealing
+from clickgym.lab.shipped import read_shipped, stale, write_shipped
 from clickgym.runner.make import make_agent, make_env
 
 ABILITIES = VERSION_2.abilities
@@ -487,3 +488,18 @@ def test_scores_fall_with_the_loss(made):
     table = reference.curves_of(made).filter(agent="CascadeTS")
     worse = table.with_columns(loss=2 * col("loss") + 1)
     assert (scored(worse, made)["score"] < scored(table, made)["score"]).all()
+
+
+def test_a_line_that_is_played_again_comes_out_equal_and_has_its_digests_renewed(current, monkeypatch, capsys):
+    monkeypatch.setattr(resealing, "VERSION_2", current)
+    file = current.data / "CascadeTS.parquet"
+    before = read_shipped(file)
+    old = [replace(each, made={**each.made, "kernels": dict.fromkeys(each.made["kernels"], "of old")}) for each in before]
+    write_shipped(file, old)
+    assert stale(read_shipped(file))
+    try:
+        assert resealing.reseal(["scorecard-CascadeTS"], n_jobs=1) == []
+        assert stale(read_shipped(file)) == []
+        assert "equal" in capsys.readouterr().out
+    finally:
+        write_shipped(file, before)
