@@ -169,6 +169,7 @@ def test_documentation_pages_are_up_to_date():
         docs / "leaderboard.md",
         docs / "tasks.md",
         docs / "leaderboard.html",
+        docs / "scorecard.md",
     }
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
