@@ -1,0 +1,164 @@
+"""The store in which `clickgym.Ranker` keeps what was shown and clicked: its marks, and its log.
+
+The tables are described in ``serving/store.py`` and in docs/service.md.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import check_path
+from .log import ClickLog
+from .tables import MAX_MEMORY, check_kept, check_size
+
+__all__ = ["APPLICATION", "HEAD", "LOGGED", "VERSION", "check_version", "log_of", "open_store", "read_store"]
+
+APPLICATION = 0x636C6B67
+"""SQLite's ``application_id`` of a store: "clkg" in ASCII."""
+VERSION = 1
+"""Its ``user_version``: the version of the tables."""
+HEAD = b"SQLite format 3\0"
+"""How a file of SQLite begins."""
+LOGGED = 4
+"""The source of impressions that were learned from a log, and that no user of the store has seen."""
+ROWS = 500_000
+"""Impressions that are read at once."""
+
+
+def check_version(connection: sqlite3.Connection, path: object) -> None:
+    """Refuse what is no store, and a store of another version."""
+    (application,), (version,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    if application != APPLICATION:
+        raise ValueError(f"{path} is an SQLite file, but no store of a clickgym.Ranker")
+    if version != VERSION:
+        raise ValueError(f"{path} has version {version} of the store's tables; this clickgym reads version {VERSION}")
+
+
+def open_store(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, also beside a process that serves.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no store, or one of another version.
+    """
+    with path.open("rb") as file:
+        head = file.read(len(HEAD))
+    if head != HEAD:
+        raise ValueError(f"{path} is no store of a clickgym.Ranker")
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        check_version(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def read_store(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
+    """Read the log of a store of `clickgym.Ranker`, also while a process serves from it.
+
+    Args:
+        path: the store.
+        strict: nothing to be lenient about; as for other readers.
+        max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
+
+    Raises:
+        ValueError: it is no store, or one of another version; it holds no closed impression; more would be kept than
+            ``max_memory``.
+    """
+    path = check_path("path", path)
+    most = check_size("max_memory", max_memory)
+    with closing(open_store(path)) as connection:
+        log = log_of(connection, lambda n_bytes: check_kept(path, n_bytes, most, "its impressions"))
+    if not len(log):
+        raise ValueError(f"{path} holds no closed impression yet")
+    return log
+
+
+def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
+    """The closed impressions of a store, in the order in which they were shown, each as far as it was seen.
+
+    Args:
+        connection: to the store.
+        check: is told how many bytes will be kept, before they are.
+    """
+    connection.execute("BEGIN")
+    try:
+        return _log_of(connection, check)
+    finally:
+        connection.execute("COMMIT")
+
+
+def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> ClickLog:
+    n_positions = int(connection.execute("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()[0])
+    where = f"closed IS NOT NULL AND source <> {LOGGED}"
+    (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE {where}").fetchone()
+    check(n * (5 * n_positions + 4))
+    items = np.full((n, n_positions), -1, np.int32)
+    numbers, queries, seen = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    rows = connection.execute(f"SELECT number, query, seen, items FROM impressions WHERE {where} ORDER BY number")
+    first = 0
+    while block := rows.fetchmany(ROWS):
+        part = slice(first, first + len(block))
+        numbers[part], queries[part], seen[part] = (np.array([row[i] for row in block]) for i in range(3))
+        items[part] = np.frombuffer(b"".join(row[3] for row in block), np.int32).reshape(-1, n_positions)
+        first += len(block)
+    clicks = np.zeros((n, n_positions), np.int8)
+    for block in _blocks(connection.execute("SELECT impression, position FROM clicks ORDER BY impression")):
+        place = np.searchsorted(numbers, block[:, 0])
+        known = place < n
+        known[known] = numbers[place[known]] == block[known, 0]
+        clicks[place[known], block[known, 1] - 1] = 1
+        np.maximum.at(seen, place[known], block[known, 1])  # who has clicked on it has seen it, whatever was said before
+    items[np.arange(n_positions) >= seen[:, None]] = -1
+    some = seen > 0
+    labels = _labels(connection, "items"), _labels(connection, "queries")
+    numbers_of_queries, indices = np.unique(queries[some], return_inverse=True)
+    item_numbers, item_indices = np.unique(items[some], return_inverse=True)
+    shift = int(len(item_numbers) > 0 and item_numbers[0] < 0)
+    return ClickLog(
+        (item_indices.reshape(-1, n_positions) - shift).astype(np.int32),
+        clicks[some],
+        indices.astype(np.int32),
+        tuple(labels[0][number] for number in item_numbers[shift:].tolist()),
+        tuple(labels[1][number] for number in numbers_of_queries.tolist()),
+    )
+
+
+def _blocks(rows: sqlite3.Cursor) -> Any:
+    while block := rows.fetchmany(ROWS):
+        yield np.array(block, np.int64)
+
+
+def _labels(connection: sqlite3.Connection, table: str) -> dict[int, str]:
+    """What ids are called in a log, which knows only texts: an integer that is also there as a text gets a word behind it."""
+    ids = dict(connection.execute(f"SELECT number, id FROM {table} WHERE id IS NOT NULL"))
+    texts = {text for text in ids.values() if isinstance(text, str)}
+    return {number: _label(each, texts) for number, each in ids.items()}
+
+
+def _label(each: str | int, texts: set[str]) -> str:
+    if isinstance(each, str):
+        return each
+    label = str(each)
+    while label in texts:
+        label += " (integer)"
+    return label
+
+
+def as_items(blob: bytes) -> NDArray[np.int32]:
+    """The numbers of items in a column of the store."""
+    return np.frombuffer(blob, np.int32)
