@@ -625,15 +625,17 @@ class Ranker:
         return self._tick
 
     def _impression(self, impression: Any, columns: str) -> tuple[int, tuple[Any, ...]]:
-        number = impression_number(self._secret, impression)
-        row = None
+        """The number and some columns of an impression."""
+        number, row = self._number_of(impression), None
         if number is not None:
             row = self._connection.execute(f"SELECT {columns} FROM impressions WHERE number = ?", (number,)).fetchone()
         if number is None or row is None:
-            raise ValueError(
-                f"there is no impression {short(impression)}; expected an id that rank has returned, of this store"
-            )
+            raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
         return number, row
+
+    def _number_of(self, impression: Any) -> int | None:
+        """The number behind the id of an impression; None if it is none of this store."""
+        return impression_number(self._secret, impression)
 
     def _position(self, impression: str, items: list[int], item: Any, position: Any) -> int:
         """The position of what was clicked, from 1."""

@@ -223,6 +223,7 @@ class Store:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             reason = {
                 sqlite3.SQLITE_FULL: "the disk is full",
+                sqlite3.SQLITE_IOERR: f"{error}; the disk may be full, or a limit of the system reached",
                 sqlite3.SQLITE_READONLY: "it may only be read",
                 sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
             }.get(code, str(error))
