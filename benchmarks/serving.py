@@ -2,7 +2,7 @@
 
     python benchmarks/serving.py --write
 
-Beside it, where they are installed (``pip install vowpalwabbit mabwiser``), Vowpal Wabbit's bandits on slots and MABWiser's Thompson
+Beside it, where they are installed (``pip install vowpalwabbit mabwiser``), Vowpal Wabbit and MABWiser's Thompson
 sampling rank for the same users. The calls with ``durable="power"`` wait for the disk, so their times are those of a clock, as
 are waiting times; all others are of the processor. ``SERVING_IMPRESSIONS=1e5`` makes the large store smaller.
 """
@@ -118,7 +118,9 @@ def large(folder: Path) -> list[list[str]]:
     model = gym.make("PBMRank-v0").unwrapped.model
     with closing(clickgym.serving.store.sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO queries VALUES (?, ?, 20, NULL, NULL)", ((i, f"query-{i}") for i in range(2, n_queries + 2)))
+        connection.executemany(
+            "INSERT INTO queries VALUES (?, ?, 20, NULL, NULL)", ((i, f"query-{i}") for i in range(2, n_queries + 2))
+        )
         bits = np.packbits(np.arange(20) < 10).tobytes()
         for first in range(2, LARGE, 500_000):
             n = min(500_000, LARGE - first)

@@ -19,7 +19,18 @@ from ..core.checks import check_path
 from .log import ClickLog
 from .tables import MAX_MEMORY, check_kept, check_size
 
-__all__ = ["APPLICATION", "HEAD", "LOGGED", "VERSION", "check_version", "log_of", "open_store", "read_store"]
+__all__ = [
+    "APPLICATION",
+    "HEAD",
+    "LOGGED",
+    "VERSION",
+    "as_items",
+    "check_version",
+    "log_of",
+    "open_store",
+    "read_columns",
+    "read_store",
+]
 
 APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
@@ -107,22 +118,15 @@ def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> C
     where = f"closed IS NOT NULL AND source <> {LOGGED}"
     (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE {where}").fetchone()
     check(n * (5 * n_positions + 4))
-    items = np.full((n, n_positions), -1, np.int32)
-    numbers, queries, seen = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
     rows = connection.execute(f"SELECT number, query, seen, items FROM impressions WHERE {where} ORDER BY number")
-    first = 0
-    while block := rows.fetchmany(ROWS):
-        part = slice(first, first + len(block))
-        numbers[part], queries[part], seen[part] = (np.array([row[i] for row in block]) for i in range(3))
-        items[part] = np.frombuffer(b"".join(row[3] for row in block), np.int32).reshape(-1, n_positions)
-        first += len(block)
+    numbers, queries, seen, blob = read_columns(rows, 4)
+    items = np.frombuffer(bytearray(blob), np.int32).reshape(-1, n_positions)
     clicks = np.zeros((n, n_positions), np.int8)
-    for block in _blocks(connection.execute("SELECT impression, position FROM clicks ORDER BY impression")):
-        place = np.searchsorted(numbers, block[:, 0])
-        known = place < n
-        known[known] = numbers[place[known]] == block[known, 0]
-        clicks[place[known], block[known, 1] - 1] = 1
-        np.maximum.at(seen, place[known], block[known, 1])  # who has clicked on it has seen it, whatever was said before
+    impressions, positions = read_columns(connection.execute("SELECT impression, position FROM clicks ORDER BY impression"), 2)
+    place = np.searchsorted(numbers, impressions).clip(0, max(n - 1, 0))
+    known = numbers[place] == impressions if n else np.zeros(0, np.bool_)  # the others are of open impressions, or of a log
+    clicks[place[known], positions[known] - 1] = 1
+    np.maximum.at(seen, place[known], positions[known])  # who has clicked on it has seen it, whatever was said before
     items[np.arange(n_positions) >= seen[:, None]] = -1
     some = seen > 0
     labels = _labels(connection, "items"), _labels(connection, "queries")
@@ -138,9 +142,18 @@ def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> C
     )
 
 
-def _blocks(rows: sqlite3.Cursor) -> Any:
+def read_columns(rows: sqlite3.Cursor, n_columns: int) -> list[Any]:
+    """The columns of a table: integers or floats as an array, blobs as one."""
+    blocks: list[list[Any]] = [[] for _ in range(n_columns)]
     while block := rows.fetchmany(ROWS):
-        yield np.array(block, np.int64)
+        for i, column in enumerate(blocks):
+            values = [row[i] for row in block]
+            column.append(b"".join(values) if isinstance(values[0], bytes) else np.array(values))
+    return [b"".join(column) if column and isinstance(column[0], bytes) else _joined(column) for column in blocks]
+
+
+def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
 def _labels(connection: sqlite3.Connection, table: str) -> dict[int, str]:

@@ -20,7 +20,7 @@ from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
 from ..core.templates import templates
-from ..offline.stores import LOGGED, ROWS
+from ..offline.stores import LOGGED, as_items, read_columns
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
 
@@ -263,15 +263,11 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
 def _report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
     run = connection.execute
     (n_positions,) = run("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()
-    rows = _table(
-        run(
-            "SELECT number, query, source, ifnull(seen, -1), ifnull(share, -1), substr(items, 1, 4) FROM impressions "
-            "ORDER BY number"
-        )
-    )
+    columns = "number, query, source, ifnull(seen, -1), ifnull(share, -1), substr(items, 1, 4)"
+    rows = read_columns(run(f"SELECT {columns} FROM impressions ORDER BY number"), 6)
     number, query, source, seen, share = (rows[i] for i in range(5))
-    first = np.frombuffer(b"".join(rows[5]), np.int32)
-    clicks = _table(run("SELECT impression, position, late FROM clicks ORDER BY impression"), 3)
+    first = as_items(bytes(rows[5]))
+    clicks = read_columns(run("SELECT impression, position, late FROM clicks ORDER BY impression"), 3)
     place = np.searchsorted(number, clicks[0])
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
@@ -321,19 +317,6 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         difference=difference,
         confidence=confidence,
     )
-
-
-def _table(rows: Any, n_columns: int = 6) -> list[Any]:
-    """The columns of a table: arrays of numbers, of texts a list."""
-    blocks: list[list[Any]] = [[] for _ in range(n_columns)]
-    while block := rows.fetchmany(ROWS):
-        for column, values in zip(blocks, zip(*block, strict=True), strict=True):
-            column.append(list(values) if isinstance(values[0], bytes) else np.array(values))
-    return [
-        [each for part in column for each in part] if column and isinstance(column[0], list)
-        else np.concatenate(column) if column else np.empty(0, np.int64)
-        for column in blocks
-    ]  # fmt: skip
 
 
 def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> NDArray[np.int64]:
