@@ -216,8 +216,8 @@ class Report:
             raise ValueError(f"{path} must end with .html, .txt or .json")
 
 
-POSITION_HEAD = ("position", "seen of the agent", "clicked", "rate", "seen of production", "clicked", "rate")
-QUERY_HEAD = ("query", "impressions", "clicks", "an impression", "ranks")
+POSITION_HEAD = ("position", "agent: seen", "clicked", "rate", "production: seen", "clicked", "rate")
+QUERY_HEAD = ("query", "impressions", "clicks", "per impression", "who ranks")
 
 
 def _cells(row: Position) -> tuple[str, ...]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from service_kills import faults, kill, states_that_differ, stop_and_copy
 
 import clickgym
 from clickgym import Ranker
+from clickgym.agents import Agent
 from clickgym.command_line import main
 from clickgym.offline import read_log
 from clickgym.offline.stores import VERSION
@@ -336,13 +340,9 @@ def test_other_settings_than_those_of_the_store_are_refused(tmp_path):
     assert made(store).seed == 3
 
 
-def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path):
-    store, module = tmp_path / "s.db", tmp_path / "mine_of_service.py"
-    code = """
-import numpy as np
-from clickgym.agents import Agent
-
 class Mine(Agent):
+    """An agent of one's own."""
+
     learns_from = "any list"
 
     def __init__(self, n_items, n_positions, *, seed=None):
@@ -353,18 +353,20 @@ class Mine(Agent):
 
     def update(self, observation, ranking, clicks, reward, *, display=None, void=None):
         pass
-"""
-    run = f"""
-import sys; sys.path.insert(0, {str(tmp_path)!r})
-from clickgym import Ranker
-print(Ranker("mine_of_service:Mine", store={str(store)!r}, n_positions=2).rank("q", ["a", "b", "c"]).items)
-"""
-    module.write_text(code)
-    assert python(run).stdout == "['a', 'b']\n"
-    assert python(run).stdout == "['a', 'b']\n"
-    module.write_text(code.replace("[: self.n_positions]", "[-self.n_positions :]"))
-    last = python(run).stderr.splitlines()[-1]
-    assert "the agent of 'q' showed another list in impression 1 than in its replay: the code of Mine has changed" in last
+
+
+def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monkeypatch):
+    with made(tmp_path / "s.db", agent=Mine) as ranker:
+        assert ranker.rank("q", ABC).items == ["a", "b"]
+    with made(tmp_path / "s.db", agent=Mine) as ranker:
+        assert ranker.rank("q", ABC).items == ["a", "b"]
+    monkeypatch.setattr(Mine, "rank", lambda agent, observation, candidates: np.flatnonzero(candidates)[1:3])
+    ranker = made(tmp_path / "s.db", agent=Mine)
+    with pytest.raises(
+        ValueError, match="the agent of 'q' showed another list in impression 1 than in its replay: the code of"
+    ):
+        ranker.rank("q")
+    assert ranker.rank("new", ABC).items == ["b", "c"]
 
 
 # ------------------------------------------------------------------------------------------------------------- the log
@@ -396,3 +398,26 @@ def test_a_store_without_closed_impressions_has_no_log_to_read(tmp_path):
         read_log(tmp_path / "s.db")
     assert main(["fit", str(tmp_path / "s.db"), "--model", "PBM", "--out", str(tmp_path / "i.json")]) == 2
     assert Path(tmp_path / "s.db-lock").exists()
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "service.md"
+
+
+def test_the_page_on_services_says_what_is_so(tmp_path, monkeypatch, capsys):
+    page = DOCS.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert "1 impressions of 1 queries, 6 items" in capsys.readouterr().out
+    with sqlite3.connect("ranker.db") as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in tables:
+            row = re.search(rf"^\| `{table}` \|(.*)$", page, re.MULTILINE)
+            columns = [row_of[1] for row_of in connection.execute(f"PRAGMA table_info({table})")]
+            assert [name for name in columns if f"`{name}`" not in row[1]] == [], table
+        (application,), (version,) = (
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+    connection.close()
+    assert f"`application_id` 0x{application:X}, `user_version` {version}" in page
+    defaults = {name: parameter.default for name, parameter in inspect.signature(Ranker).parameters.items()}
+    assert (defaults["memory"], defaults["production_share"], defaults["patience"]) == (10_000, 0.1, 1800)
