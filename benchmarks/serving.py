@@ -253,7 +253,7 @@ def others(folder: Path) -> list[list[str]]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(dir=".") as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts = [
             table(["a second", "of processor time", "by the clock"], calls_a_second(folder)),

@@ -27,7 +27,7 @@ from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
 from .rows import begins_as_table, check_columns, read_table
-from .stores import HEAD, read_store
+from .stores import is_database, read_store
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -590,9 +590,8 @@ def read_log(
 def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if path.suffix == ".parquet" or columns:
         return "tidy"
-    with path.open("rb") as file:
-        if file.read(len(HEAD)) == HEAD:
-            return "store"
+    if is_database(path):
+        return "store"
     _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
     if fields[1:2] == [b"M"]:

@@ -21,11 +21,11 @@ from .tables import MAX_MEMORY, check_kept, check_size
 
 __all__ = [
     "APPLICATION",
-    "HEAD",
     "LOGGED",
     "VERSION",
     "as_items",
     "check_version",
+    "is_database",
     "log_of",
     "open_store",
     "read_columns",
@@ -36,8 +36,6 @@ APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
 VERSION = 1
 """Its ``user_version``: the version of the tables."""
-HEAD = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
 LOGGED = 4
 """The source of impressions that were learned from a log, and that no user of the store has seen."""
 ROWS = 500_000
@@ -56,26 +54,37 @@ def check_version(connection: sqlite3.Connection, path: object) -> None:
 
 
 def open_store(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, also beside a process that serves.
+    """A connection that only reads, also beside a process that serves, or in it.
+
+    SQLite itself opens the file, for whoever opened and closed it beside a connection of the same process would take away the
+    locks of that connection.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is no store, or one of another version.
     """
-    with path.open("rb") as file:
-        head = file.read(len(HEAD))
-    if head != HEAD:
-        raise ValueError(f"{path} is no store of a clickgym.Ranker")
+    path.stat()
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
         check_version(connection, path)
     except sqlite3.Error as error:
         connection.close()
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} is no store of a clickgym.Ranker that can be read ({error})") from None
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is one of SQLite."""
+    if not path.is_file():
+        return False
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            return bool(connection.execute("PRAGMA schema_version").fetchone()[0])
+        except sqlite3.Error as error:
+            return error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN)
 
 
 def read_store(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import FileError
-from ..offline.stores import APPLICATION, HEAD, VERSION, check_version
+from ..offline.stores import APPLICATION, VERSION, check_version
 
 __all__ = ["DURABLE", "Store", "scalar"]
 
@@ -115,10 +115,6 @@ class Store:
 
     def _prepare(self, synchronous: str) -> None:
         run = self.connection.execute
-        if self.path is not None:
-            with self.path.open("rb") as file:
-                if file.read(len(HEAD)) not in (b"", HEAD):
-                    raise ValueError(f"{self.path} is no store of a clickgym.Ranker, and stays as it is")
         is_new = not scalar(self.connection, "SELECT count(*) FROM sqlite_schema")
         if not is_new:
             check_version(self.connection, self.path)
@@ -238,7 +234,7 @@ class Store:
             yield
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                raise ValueError(f"{self.path} is damaged, or no store of a clickgym.Ranker ({error})") from None
+                raise ValueError(f"{self.path} is no store of a clickgym.Ranker, or damaged ({error})") from None
             raise FileError(f"{self.path} cannot be opened: {error}") from None
         except OSError as error:
             if isinstance(error, FileError):

@@ -185,6 +185,22 @@ def test_a_store_has_one_writer(tmp_path):
 
 
 @posix
+def test_who_reads_a_store_leaves_the_locks_of_the_server_alone(tmp_path):
+    """Else another program that closes the file would take it for its own, and tidy up the log of SQLite that is in use."""
+    store = tmp_path / "s.db"
+    ranker = made(store, seed=0)
+    for _ in range(5):
+        ranker.close(ranker.rank("q", ABC).id)
+    ranker.report()
+    assert len(read_log(store)) == len(ranker.log()) == 5
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(*c.execute('SELECT count(*) FROM clicks')); c.close()"
+    assert python(code, store).stdout == "(0,)\n"
+    assert Path(f"{store}-wal").exists()
+    ranker.close(ranker.rank("q").id)
+    assert len(read_log(store)) == 6
+
+
+@posix
 def test_a_fork_is_refused(tmp_path):
     ranker = made(tmp_path / "s.db")
     ranker.rank("q", ABC)
@@ -290,7 +306,7 @@ def test_other_files_are_refused_and_stay(tmp_path):
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
     before = text.read_bytes(), database.read_bytes()
-    with pytest.raises(ValueError, match=r"text\.db is no store of a clickgym\.Ranker, and stays as it is"):
+    with pytest.raises(ValueError, match=r"text\.db is no store of a clickgym\.Ranker, or damaged"):
         made(text)
     for call in (made, read_log):
         with pytest.raises(ValueError, match=r"other\.db is an SQLite file, but no store of a clickgym\.Ranker"):
@@ -309,7 +325,7 @@ def test_a_damaged_store_is_named(tmp_path):
     content = bytearray(store.read_bytes())
     content[100:] = random.Random(0).randbytes(len(content) - 100)
     store.write_bytes(content)
-    with pytest.raises(ValueError, match=r"s\.db is damaged, or no store"):
+    with pytest.raises(ValueError, match=r"s\.db is no store of a clickgym\.Ranker, or damaged"):
         made(store)
 
 
@@ -360,13 +376,13 @@ def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monke
         assert ranker.rank("q", ABC).items == ["a", "b"]
     with made(tmp_path / "s.db", agent=Mine) as ranker:
         assert ranker.rank("q", ABC).items == ["a", "b"]
-    monkeypatch.setattr(Mine, "rank", lambda agent, observation, candidates: np.flatnonzero(candidates)[1:3])
+    monkeypatch.setattr(Mine, "rank", lambda agent, observation, candidates: np.flatnonzero(candidates)[::-1][:2])
     ranker = made(tmp_path / "s.db", agent=Mine)
     with pytest.raises(
         ValueError, match="the agent of 'q' showed another list in impression 1 than in its replay: the code of"
     ):
         ranker.rank("q")
-    assert ranker.rank("new", ABC).items == ["b", "c"]
+    assert ranker.rank("new", ABC).items == ["c", "b"]
 
 
 # ------------------------------------------------------------------------------------------------------------- the log
