@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.checks import short
 
-__all__ = ["Id", "check_id", "check_ids", "impression_id", "impression_number", "lot", "seed_of"]
+__all__ = ["COLUMN", "Id", "check_id", "check_ids", "impression_id", "impression_number", "lot", "seed_of"]
 
 Id = str | int
 LONGEST = 1000

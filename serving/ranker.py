@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import checked_features
 from ..core.checks import (
+    as_call,
     check_at_least,
     check_between,
     check_callable,
@@ -23,7 +24,6 @@ from ..core.checks import (
     check_count,
     check_kind,
     check_path,
-    check_seed,
     check_within,
     short,
 )
@@ -31,10 +31,10 @@ from ..offline.decision.decide import AGENTS
 from ..offline.log import ClickLog
 from ..offline.stores import as_items, log_of, open_store
 from ..runner.labels import AgentLike
-from .ids import Id, check_id, check_ids, impression_id, impression_number, lot
+from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import LEARNED, Agents, event_of
 from .report import Report, report_of
-from .served import AGENT, BY_GUARD, BY_LOT, LOGGED, PRODUCTION, Event, Recipe, Served
+from .served import AGENT, BY_GUARD, BY_LOT, LOGGED, PRODUCTION, Event, Recipe, ReplayError, Served
 from .store import DURABLE, Store, scalar
 
 __all__ = ["Impression", "Production", "Ranker"]
@@ -139,7 +139,7 @@ class Ranker:
         confidence = check_between("confidence", confidence, 0.0, 1.0)
         check_choice("durable", durable, DURABLE)
         check_callable("clock", clock)
-        wanted = None if seed is None else check_seed(seed)
+        wanted = None if seed is None else check_within("seed", seed, 0, COLUMN - 1)
         self._recipe = Recipe(agent, self.n_positions, confidence)
         self._clock, self._latest = clock, -1
         self._oldest: tuple[int, int] | None = None  # the open impression that was shown first, and when
@@ -376,7 +376,8 @@ class Ranker:
         self.shut_down()
 
     def __repr__(self) -> str:
-        return f"Ranker({self._recipe.label!r}, n_positions={self.n_positions}, store={str(self._store.path)!r})"
+        store = None if self._store.path is None else str(self._store.path)
+        return as_call(self, agent=self._recipe.label, n_positions=self.n_positions, store=store)
 
     # ----------------------------------------------------------------------------------------------------------- ranking
 
@@ -521,15 +522,19 @@ class Ranker:
         while self._waiting:
             number = self._waiting[0]
             row = self._connection.execute(f"SELECT {LEARNED} FROM impressions WHERE number = ?", (number,)).fetchone()
-            served = self._agents.get(0 if self._recipe.sees_features else row[1])
-            assert served is not None
-            clicks = self._connection.execute("SELECT position FROM clicks WHERE impression = ? AND NOT late", (number,))
-            tick = self._next()
-            served.learn(event_of(row, [position for (position,) in clicks]), tick)
-            self._connection.execute("UPDATE impressions SET learned = ? WHERE number = ?", (tick, number))
+            try:
+                served = self._agents.get(0 if self._recipe.sees_features else row[1])
+            except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
+                logger.error("%s", error)
+            else:
+                assert served is not None
+                clicks = self._connection.execute("SELECT position FROM clicks WHERE impression = ? AND NOT late", (number,))
+                tick = self._next()
+                served.learn(event_of(row, [position for (position,) in clicks]), tick)
+                self._connection.execute("UPDATE impressions SET learned = ? WHERE number = ?", (tick, number))
+                self._guard(served, tick)
+                self._agents.save_if_due(served)
             self._waiting.popleft()
-            self._guard(served, tick)
-            self._agents.save_if_due(served)
         return n
 
     def _guard(self, served: Served, tick: int) -> None:

@@ -371,18 +371,25 @@ class Mine(Agent):
         pass
 
 
-def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monkeypatch):
+def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monkeypatch, warnings_of_service):
     with made(tmp_path / "s.db", agent=Mine) as ranker:
         assert ranker.rank("q", ABC).items == ["a", "b"]
-    with made(tmp_path / "s.db", agent=Mine) as ranker:
-        assert ranker.rank("q", ABC).items == ["a", "b"]
+    with made(tmp_path / "s.db", agent=Mine, update_every=2) as ranker:
+        shown = ranker.rank("q", ABC)
+        assert shown.items == ["a", "b"]
+        ranker.close(shown.id)
     monkeypatch.setattr(Mine, "rank", lambda agent, observation, candidates: np.flatnonzero(candidates)[::-1][:2])
     ranker = made(tmp_path / "s.db", agent=Mine)
     with pytest.raises(
         ValueError, match="the agent of 'q' showed another list in impression 1 than in its replay: the code of"
     ):
         ranker.rank("q")
-    assert ranker.rank("new", ABC).items == ["c", "b"]
+    new = ranker.rank("new", ABC)  # all others are served
+    assert new.items == ["c", "b"]
+    assert ranker.click(shown.id, "a")
+    assert ranker.close(new.id)
+    assert "the agent of 'q' showed another list" in warnings_of_service[0]
+    assert ranker._connection.execute("SELECT count(*) FROM impressions WHERE learned IS NULL").fetchone() == (2,)
 
 
 # ------------------------------------------------------------------------------------------------------------- the log
