@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -496,11 +496,11 @@ class CompiledAgent(Agent):
 
     # ------------------------------------------------------------------------------------------------ saving and loading
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path | BinaryIO) -> None:
         """Write the agent, in mid-run or not, to an ``.npz`` file of arrays and JSON, whole or not at all.
 
         Args:
-            path: where.
+            path: where; or a binary file that is open for writing, as ``io.BytesIO()``.
         """
         description = {
             "module": type(self).__module__,
@@ -524,7 +524,10 @@ class CompiledAgent(Agent):
 
         file = io.BytesIO()
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
-        write_whole(Path(path), file.getvalue())
+        if isinstance(path, str | Path):
+            write_whole(Path(path), file.getvalue())
+        else:
+            path.write(file.getvalue())
 
     def _arrays(self) -> dict[str, Any]:
         """The arrays of the state, by name."""
@@ -571,11 +574,11 @@ class CompiledAgent(Agent):
         return "t" in self._arrays() and self.count_kernel is not no_clock
 
     @classmethod
-    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+    def load(cls, path: str | Path | BinaryIO, *, trust: bool = False) -> Self:
         """Read an agent that `save` wrote; it goes on exactly where it was.
 
         Args:
-            path: the file.
+            path: the file; or one that is open for reading, as ``io.BytesIO(content)``.
             trust: whether the file may name a class of any module, which is imported if it is not yet. Without, it holds an
                 agent of this package, or of the class (or a subclass) of your own on which ``load`` is called.
 
@@ -587,7 +590,8 @@ class CompiledAgent(Agent):
                 the call does not name.
         """
         check_flag("trust", trust)
-        path = check_path("path", path)
+        if not isinstance(path, io.IOBase):
+            path = check_path("path", path)
         try:
             arrays = read_arrays(path)
             description = parse_json(str(arrays["description"]))
@@ -735,7 +739,7 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
-def checked_features(given: Any, shape: tuple[int | None, int]) -> NDArray[np.float64]:
+def checked_features(given: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 

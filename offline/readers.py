@@ -1,4 +1,4 @@
-"""Readers of click logs: two formats of Yandex, tidy tables, and the Open Bandit Dataset.
+"""Readers of click logs: two formats of Yandex, tidy tables, stores of `clickgym.Ranker`, and the Open Bandit Dataset.
 
 All of them read line by line into arrays that grow, so memory is that of the finished log: 5 bytes for each session and
 position, and the distinct labels. A malformed line is an error that names the file, the line and the reason; or, with
@@ -27,6 +27,7 @@ from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
 from .rows import begins_as_table, check_columns, read_table
+from .stores import is_database, read_store
 from .tables import (
     LONGEST,
     MAX_MEMORY,
@@ -547,6 +548,7 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
     "yandex-relevance": read_yandex_relevance,
     "yandex-personalized": read_yandex_personalized,
     "tidy": read_tidy,
+    "store": read_store,
 }
 """The readers of logs with whole lists, by the names of their formats."""
 
@@ -588,6 +590,8 @@ def read_log(
 def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if path.suffix == ".parquet" or columns:
         return "tidy"
+    if is_database(path):
+        return "store"
     _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
     if fields[1:2] == [b"M"]:

@@ -33,6 +33,7 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
     "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
     "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
+    "tutorials/04_service.ipynb": "examples/04_service.ipynb",
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from .runner.sweep import sweep
     from .runner.sweep_results import Results
     from .runner.tuning import Tuning, tune
+    from .serving.ranker import Impression, Ranker
 
 __version__ = version("clickgym")
 __all__ = [
     "AgentError",
+    "Impression",
+    "Ranker",
     "RecordRegret",
     "RecordVectorRegret",
     "Result",
@@ -65,6 +68,8 @@ __all__ = [
 # Loaded when first used: they need half a second, and data frames another.
 _LATER = {
     "AgentError": ".runner.loop",
+    "Impression": ".serving.ranker",
+    "Ranker": ".serving.ranker",
     "Result": ".runner.run",
     "Results": ".runner.sweep_results",
     "Scorecard": ".lab.bench.card",
@@ -87,6 +92,7 @@ _LATER = {
     "replay": ".offline.replay",
     "run": ".runner.run",
     "runner": ".runner",
+    "serving": ".serving",
     "sweep": ".runner.sweep",
     "tune": ".runner.tuning",
 }

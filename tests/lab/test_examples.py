@@ -238,3 +238,33 @@ def test_the_evaluation_of_the_page_on_generic_rl(tmp_path):
     numbers = re.fullmatch(r"(\d+) ± \d+ of (\d+) clicks; the callback's best mean: (\d+)\n", done.stdout)
     mean, best, of_callback = map(int, numbers.groups())
     assert 0.85 * best < min(mean, of_callback) <= max(mean, of_callback) < 1.05 * best
+
+
+def test_the_service_answers_survives_a_kill_and_refuses_in_a_line(tmp_path, monkeypatch):
+    for library in ("starlette", "uvicorn"):
+        pytest.importorskip(library, reason='needs pip install "clickgym[service]"')
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    from service_users import Service, User
+
+    service = Service(tmp_path / "ranker.db", "CascadeTS", 2)
+    try:
+        user = User(service.port, gym.make("PBMRank-v0").unwrapped.model, ["q"], 20, delay=1.0, lost=0.1, twice=0.5, seed=0)
+        shown = user.ask("rank", {"query": "q", "candidates": ["a", "b", "c"]})
+        click = {"impression": shown["impression"], "item": shown["items"][0]}
+        assert user.ask("click", click) == {"new": True}
+        service.kill_and_start()
+        assert user.ask("click", click) == {"new": False}
+        assert user.ask("close", {"impression": shown["impression"], "seen": 1}) == {"new": True}
+        for route, content, why in (
+            ("rank", {"query": "q", "candidates": ["a"]}, "candidates has 1 items; expected at least the 2 of a list"),
+            ("rank", {"nope": 1}, "unexpected keyword argument 'nope'"),
+            ("rank", [1], r"the body is \[1\]; expected a JSON object"),
+            ("click", {"impression": "nope", "position": 1}, "there is no impression 'nope'"),
+        ):
+            with pytest.raises(RuntimeError, match=why):
+                user.ask(route, content)
+        user.connection.request("GET", "/report")
+        assert b"1 impressions of 1 queries" in user.connection.getresponse().read()
+    finally:
+        service.stop()
+    assert clickgym.offline.read_log(tmp_path / "ranker.db").clicks.tolist() == [[1, 0]]

@@ -30,10 +30,19 @@ def cells_of(file):
     return json.loads(file.read_text(encoding="utf-8"))["cells"]
 
 
-def test_there_are_three():
+def test_there_are_four():
     assert [file.stem for file in NOTEBOOKS] == [
-        "01_first_comparison", "02_own_agent_and_click_model", "03_from_a_log_to_a_decision",
+        "01_first_comparison", "02_own_agent_and_click_model", "03_from_a_log_to_a_decision", "04_service",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def beside(file, monkeypatch):
+    """What stands beside a notebook can be imported, and what it needs is installed."""
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))
+    if file.stem == "04_service":
+        for library in ("starlette", "uvicorn"):
+            pytest.importorskip(library, reason='needs pip install "clickgym[service]"')
 
 
 @by_notebook
@@ -45,7 +54,7 @@ def test_outputs_are_stripped(file):
 
 
 @by_notebook
-def test_the_code_runs_in_plain_python(file, tmp_path):
+def test_the_code_runs_in_plain_python(file, beside, tmp_path):
     code = [small("".join(cell["source"])) for cell in cells_of(file) if cell["cell_type"] == "code"]
     assert any("= 300, 2" in cell or "= 3000, 300, 2" in cell for cell in code)
     (tmp_path / "script.py").write_text("\n\n".join(code), encoding="utf-8")
@@ -56,7 +65,7 @@ def test_the_code_runs_in_plain_python(file, tmp_path):
 
 
 @by_notebook
-def test_it_runs_as_a_notebook_and_shows_tables_and_figures(file, tmp_path):
+def test_it_runs_as_a_notebook_and_shows_tables_and_figures(file, beside, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason='needs pip install "clickgym[notebooks]"')
     nbformat = pytest.importorskip("nbformat", reason='needs pip install "clickgym[notebooks]"')
     pytest.importorskip("ipykernel", reason='needs pip install "clickgym[notebooks]"')

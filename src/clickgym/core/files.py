@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,7 +217,7 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
         raise ValueError(f"{path} {what} ({line or type(error).__name__}); {cure}") from None
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:
     """The arrays of an ``.npz`` file, all of whose checksums are right.
 
     Raises:

@@ -1,0 +1,271 @@
+"""Speed of `clickgym.Ranker`: calls a second by what they survive, waiting times, large stores, and other libraries.
+
+    python benchmarks/serving.py --write
+
+Beside it, where they are installed (``pip install vowpalwabbit mabwiser``), Vowpal Wabbit and MABWiser's Thompson
+sampling rank for the same users. The calls with ``durable="power"`` wait for the disk, so their times are those of a clock, as
+are waiting times; all others are of the processor. ``SERVING_IMPRESSIONS=1e5`` makes the large store smaller.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from report import publish, table
+
+import clickgym
+from clickgym import Ranker
+from clickgym.agents import Agent
+from clickgym.core.files import in_bytes
+from clickgym.offline import fit_models, read_log
+
+QUERIES, SESSIONS, K = 100, 10_000, 5
+CANDIDATES = [f"sku-{i}" for i in range(10)]
+LARGE = int(float(os.environ.get("SERVING_IMPRESSIONS", "1e7")))
+HORIZON, RUNS = 5_000, 4
+
+
+def visits(ranker: Ranker, sessions: int, *, close: bool = False, seed: int = 0) -> list[tuple[float, float]]:
+    """Sessions with a click each; how long each rank took, by the clock and of the processor."""
+    queries, waits = random.Random(seed).choices([f"query-{i}" for i in range(QUERIES)], k=sessions), []
+    for query in queries:
+        start, begin = time.perf_counter(), time.thread_time()
+        shown = ranker.rank(query, CANDIDATES)
+        waits.append((time.perf_counter() - start, time.thread_time() - begin))
+        ranker.click(shown.id, shown.items[0])
+        if close:
+            ranker.close(shown.id)
+    return waits
+
+
+def calls_a_second(folder: Path) -> list[list[str]]:
+    """Sessions a second, by what they survive: the fastest of three."""
+    rows = []
+    for what, settings, close in (
+        ("in memory, `rank` + `click`", {}, False),
+        ("that survive a kill, `rank` + `click`", {"store": folder / "kill.db"}, False),
+        ("that survive a kill, `rank` + `click` + `close`, learned at once", {"store": folder / "close.db"}, True),
+    ):
+        with Ranker(n_positions=K, seed=0, **settings) as ranker:
+            visits(ranker, 1000, close=close)
+            seconds, clock = [], []
+            for _ in range(3):
+                start, begin = time.process_time(), time.perf_counter()
+                visits(ranker, SESSIONS, close=close)
+                seconds.append(time.process_time() - start)
+                clock.append(time.perf_counter() - begin)
+        rows.append([what, f"{SESSIONS / min(seconds):,.0f}", f"{SESSIONS / min(clock):,.0f}"])
+    return rows
+
+
+def power(folder: Path) -> list[list[str]]:
+    """Calls a second that wait for the disk, beside what the disk itself does."""
+    rate = syncs_a_second(folder / "sync")
+    rows = [["the disk itself: 4 kB written and synchronised", f"{rate:,.0f}", ""]]
+    for threads in (1, 8, 32):
+        with Ranker(n_positions=K, seed=0, store=folder / f"power{threads}.db", durable="power") as ranker:
+            visits(ranker, 20)
+            each, begin = max(200 // threads, 20), time.perf_counter()
+            users = [threading.Thread(target=visits, args=(ranker, each), kwargs={"seed": i}) for i in range(threads)]
+            for user in users:
+                user.start()
+            for user in users:
+                user.join()
+            calls = 2 * threads * each / (time.perf_counter() - begin)
+        name = "1 thread" if threads == 1 else f"{threads} threads, whose commits are joined"
+        rows.append([f'calls with `durable="power"`, {name}', f"{calls:,.0f}", f"{calls / rate:.2f}"])
+    return rows
+
+
+def syncs_a_second(file: Path) -> float:
+    with file.open("wb", buffering=0) as out:
+        n, begin = 0, time.perf_counter()
+        while time.perf_counter() - begin < 1.0:
+            out.write(bytes(4096))
+            os.fdatasync(out.fileno())
+            n += 1
+    return n / (time.perf_counter() - begin)
+
+
+def waiting(folder: Path) -> list[list[str]]:
+    """How long `rank` takes while snapshots are written, in milliseconds: by agents of their own, and by hand in between."""
+    with Ranker(n_positions=K, seed=0, store=folder / "waits.db") as ranker:
+        visits(ranker, 1000, close=True)
+        before = ranker._connection.execute("SELECT sum(tick) FROM snapshots").fetchone()
+        waits = np.array(visits(ranker, 5 * SESSIONS, close=True)) * 1e3
+        assert ranker._connection.execute("SELECT sum(tick) FROM snapshots").fetchone() != before
+    names = ("`rank` while states are written, ms by the clock", "ms of the processor")
+    quantiles = (0.5, 0.99, 0.999, 1.0)
+    return [[name, *(f"{np.quantile(of, q):.2f}" for q in quantiles)] for name, of in zip(names, waits.T, strict=True)]
+
+
+def large(folder: Path) -> list[list[str]]:
+    """A store of many impressions: how long it takes to open it, to read its log, and to fit a model to that."""
+    store = folder / "large.db"
+    with Ranker(n_positions=K, seed=0, store=store) as ranker:
+        ranker.rank("query-0", CANDIDATES)
+    rng, n_queries = np.random.default_rng(0), max(LARGE // 1000, 1)
+    model = gym.make("PBMRank-v0").unwrapped.model
+    with closing(clickgym.serving.store.sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO queries VALUES (?, ?, 20, NULL, NULL)", ((i, f"query-{i}") for i in range(2, n_queries + 2))
+        )
+        bits = np.packbits(np.arange(20) < 10).tobytes()
+        for first in range(2, LARGE, 500_000):
+            n = min(500_000, LARGE - first)
+            lists = np.argsort(rng.random((n, 10)), axis=1)[:, :K].astype(np.int32)
+            queries = rng.integers(2, n_queries + 2, n).tolist()
+            when = range(first, first + n)
+            blobs = map(bytes, lists)
+            connection.executemany(
+                "INSERT INTO impressions VALUES (?, ?, ?, 0, NULL, ?, ?, NULL, ?, 5, ?)",
+                zip(when, queries, when, (row.tobytes() for row in lists), itertools.repeat(bits), when, when, strict=False),
+            )
+            del blobs
+            clicked = rng.random((n, K)) < model.attraction[lists] * model.examination
+            rows, places = np.nonzero(clicked)
+            connection.executemany(
+                "INSERT INTO clicks VALUES (?, ?, 0, 0)", zip((rows + first).tolist(), (places + 1).tolist(), strict=True)
+            )
+        connection.execute("UPDATE settings SET value = ? WHERE name = 'tick'", (LARGE + 1000,))
+        connection.execute("COMMIT")
+    begin = time.perf_counter()
+    ranker = Ranker(n_positions=K, store=store)
+    opened = time.perf_counter() - begin
+    begin = time.perf_counter()
+    log = read_log(store)
+    read = time.perf_counter() - begin
+    begin = time.perf_counter()
+    fit_models(log, ["PBM"], test_share=0.2)
+    fitted = time.perf_counter() - begin
+    del log
+    begin = time.perf_counter()
+    ranker.report()
+    reported = time.perf_counter() - begin
+    ranker.shut_down()
+    size = in_bytes(store.stat().st_size)
+    store.unlink()
+    cells = (f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}" for seconds in (opened, read, fitted, reported))
+    return [[f"{LARGE:,} impressions, {n_queries:,} queries, {size}", *cells]]
+
+
+# --------------------------------------------------------------------------------------------------------- other libraries
+
+
+class Timed(Agent):
+    """Another library as an agent, which times itself."""
+
+    learns_from = "the last display"
+
+    def __init__(self, choose: Callable[[], Any], learn: Callable[[Any, Any], object]) -> None:
+        self.choose, self.learn, self.seconds = choose, learn, 0.0
+
+    def rank(self, observation: Any) -> np.ndarray:
+        start = time.process_time()
+        ranking = np.asarray(self.choose())
+        self.seconds += time.process_time() - start
+        return ranking
+
+    def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
+        start = time.process_time()
+        self.learn(ranking, clicks)
+        self.seconds += time.process_time() - start
+
+
+def of_ranker(seed: int, store: Path | None = None) -> Timed:
+    ranker, shown = Ranker("CascadeTS", n_positions=K, seed=seed, store=store), []
+    items = list(range(10))
+
+    def choose() -> list[Any]:
+        shown[:] = [ranker.rank("query", items)]
+        return shown[0].items
+
+    def learn(ranking: Any, clicks: np.ndarray) -> None:
+        for place in np.flatnonzero(clicks).tolist():
+            ranker.click(shown[0].id, position=place + 1)
+        ranker.close(shown[0].id)
+
+    return Timed(choose, learn)
+
+
+def of_mabwiser(seed: int) -> Timed:
+    from mabwiser.mab import MAB, LearningPolicy
+
+    bandit = MAB(list(range(10)), LearningPolicy.ThompsonSampling(), seed=seed)
+    bandit.fit(list(range(10)), [0] * 10)
+
+    def choose() -> np.ndarray:
+        drawn = bandit.predict_expectations()
+        return np.array(sorted(drawn, key=drawn.get, reverse=True)[:K])
+
+    return Timed(choose, lambda ranking, clicks: bandit.partial_fit(ranking, clicks))
+
+
+def of_vowpal_wabbit(seed: int) -> Timed:
+    from vowpalwabbit import Workspace
+
+    bandit = Workspace(f"--ccb_explore_adf --epsilon 0.05 --quiet --random_seed {seed + 1} -q ::")
+    head = ["ccb shared | query"] + [f"ccb action |i item={i}" for i in range(10)]
+    last: list[Any] = []
+
+    def choose() -> list[int]:
+        last[:] = bandit.predict([*head, *(f"ccb slot |p place={k}" for k in range(K))])
+        return [slot[0][0] for slot in last]
+
+    def learn(ranking: np.ndarray, clicks: np.ndarray) -> None:
+        labels = [f"{slot[0][0]}:{-int(click)}:{slot[0][1]}" for slot, click in zip(last, clicks, strict=True)]
+        bandit.learn([*head, *(f"ccb slot {label} |p place={k}" for k, label in enumerate(labels))])
+
+    return Timed(choose, learn)
+
+
+def others(folder: Path) -> list[list[str]]:
+    """Regret and time of a session of some libraries, for the same users."""
+    makers: dict[str, Callable[[int], Timed]] = {
+        "`Ranker`, CascadeTS, in memory": of_ranker,
+        "`Ranker`, CascadeTS, survives a kill": lambda seed: of_ranker(seed, folder / f"others{seed}.db"),
+    }
+    if importlib.util.find_spec("mabwiser"):
+        makers["MABWiser, Thompson sampling of items"] = of_mabwiser
+    if importlib.util.find_spec("vowpalwabbit"):
+        makers["Vowpal Wabbit, `--ccb_explore_adf`, ε = 0.05"] = of_vowpal_wabbit
+    rows = []
+    for name, make in makers.items():
+        regrets, seconds = [], 0.0
+        for run in range(RUNS):
+            agent, env = make(run), gym.make("PBMRank-v0")
+            regrets.append(clickgym.run(agent, env, HORIZON, seed=run, engine="python").regret[-1])
+            seconds += agent.seconds
+        half = 3.18 * np.std(regrets, ddof=1) / RUNS**0.5
+        rows.append([name, f"{np.mean(regrets):,.0f} ± {half:,.0f}", f"{seconds / RUNS / HORIZON * 1e6:,.0f} µs"])
+    return rows
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts = [
+            table(["a second", "of processor time", "by the clock"], calls_a_second(folder)),
+            table(["a second, by the clock", "", "of the disk's rate"], power(folder)),
+            table(["", "half", "99 %", "99.9 %", "all"], waiting(folder)),
+            table(["seconds", "opened", "log read", "PBM fitted", "report"], large(folder)),
+            table(["`PBMRank-v0`", f"regret after {HORIZON:,} sessions", "a session"], others(folder)),
+        ]
+    publish("\n\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Ids: the user's own, and those of impressions, which can stand in a page and cannot be guessed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import short
+
+__all__ = ["COLUMN", "Id", "check_id", "check_ids", "impression_id", "impression_number", "lot", "seed_of"]
+
+Id = str | int
+LONGEST = 1000
+"""Characters of an id."""
+NUMBER, MARK = 6, 6
+"""Bytes of an impression's id: its number, and what only the store can compute of it."""
+COLUMN = 2**63
+"""Integers below fit into a column of SQLite."""
+
+
+def check_id(name: str, value: Any) -> Id:
+    """A text or an integer that the store can hold; the message of the ValueError or TypeError names the argument."""
+    if type(value) is not str:
+        if isinstance(value, np.integer):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise TypeError(f"{name} is {short(value)}; expected an id: a text or an integer")
+        if isinstance(value, int):
+            if not -COLUMN <= value < COLUMN:
+                raise ValueError(f"{name} is {short(value)}; expected an integer of 64 bits")
+            return value
+        value = str(value)
+    if not 0 < len(value) <= LONGEST:
+        what = "an empty text" if not value else f"a text of {len(value):,} characters"
+        raise ValueError(f"{name} is {what}; expected an id of 1 to {LONGEST:,} characters")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name} is {short(value)}, which holds half a character; expected Unicode") from None
+    return value
+
+
+def check_ids(name: str, values: Any) -> tuple[Id, ...]:
+    """Distinct ids in an order; the message of the ValueError or TypeError names the argument."""
+    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {short(values)}; expected a list of ids")
+    ids = tuple(check_id(f"{name}[{place}]", value) for place, value in enumerate(values))
+    if len(set(ids)) < len(ids):
+        twice = next(each for place, each in enumerate(ids) if each in ids[:place])
+        raise ValueError(f"{name} holds {short(twice)} twice; expected each id once")
+    return ids
+
+
+def _mark(secret: bytes, number: bytes) -> bytes:
+    return hashlib.blake2b(number, digest_size=MARK, key=secret).digest()
+
+
+def impression_id(secret: bytes, number: int) -> str:
+    """Sixteen letters, digits, - and _.
+
+    Example:
+        >>> impression_id(b"secret", 7)
+        'AAAAAAAHAG8GpoNG'
+    """
+    packed = number.to_bytes(NUMBER, "big")
+    return base64.urlsafe_b64encode(packed + _mark(secret, packed)).decode()
+
+
+def impression_number(secret: bytes, token: Any) -> int | None:
+    """The number behind the id of an impression; None if it is none of this store."""
+    try:
+        packed = base64.urlsafe_b64decode(token) if type(token) is str and len(token) == 16 else b""
+    except (binascii.Error, ValueError):
+        return None
+    number = packed[:NUMBER]
+    known = len(packed) == NUMBER + MARK and _mark(secret, number) == packed[NUMBER:]
+    return int.from_bytes(number, "big") if known else None
+
+
+def lot(secret: bytes, number: int) -> float:
+    """A number in [0, 1) that belongs to an impression."""
+    digest = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=8, key=secret, person=b"lot").digest()
+    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+
+def seed_of(seed: int, query: Id | None) -> np.random.SeedSequence:
+    """The seed of a query's agent: of that of the store and the query's id, whatever came before."""
+    digest = hashlib.sha256(repr(query).encode()).digest()
+    return np.random.SeedSequence([seed, *np.frombuffer(digest[:16], "<u4").tolist()])

@@ -1,0 +1,228 @@
+"""The agents of a store: at most some in memory, the others as the events of the store make them when they are needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import short
+from ..offline.stores import as_items
+from .ids import Id, seed_of
+from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
+from .store import Store, scalar
+
+__all__ = ["LEARNED", "Agents", "event_of"]
+
+SNAPSHOT = 200
+"""Events of an agent after which its state is written, so that loading it replays no more."""
+
+LEARNED = "number, query, source, share, candidates, features, seen"
+EVENTS = f"{LEARNED}, learned, items"
+
+
+def event_of(row: Sequence[Any], positions: Sequence[int]) -> Event:
+    """What is learned of an impression.
+
+    Args:
+        row: the columns `LEARNED`.
+        positions: those that were clicked in time, from 1.
+    """
+    number, _, source, share, candidates, features, seen, *_ = row
+    clicks = [int(place in positions) for place in range(1, max(seen, *positions, 0) + 1)]
+    given = None if features is None else _matrix(features, len(as_items(candidates)))
+    return Event(number, source, given, clicks, share)
+
+
+def _matrix(blob: bytes, n_rows: int) -> NDArray[np.float64]:
+    return np.frombuffer(blob, np.float64).reshape(n_rows, -1)
+
+
+def _mask(bits: bytes, length: int) -> NDArray[np.bool_]:
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=length).astype(np.bool_)
+
+
+def _last_mask(connection: Any, served: Served) -> NDArray[np.bool_] | None:
+    """Which slots could be shown in the last impression of a query."""
+    bits = scalar(connection, "SELECT candidates FROM impressions WHERE query = ? ORDER BY number DESC LIMIT 1", served.number)
+    return None if bits is None else _mask(bits, len(served.items))
+
+
+class Agents:
+    """Agents by the numbers of their queries.
+
+    Args:
+        store: where they are.
+        recipe: how they are made.
+        seed: of all of them.
+        most: how many are in memory at once.
+    """
+
+    def __init__(self, store: Store, recipe: Recipe, seed: int, most: int) -> None:
+        self._store, self._connection, self._recipe, self._seed, self._most = store, store.connection, recipe, seed, most
+        self._agents: OrderedDict[int, Served] = OrderedDict()  # the least recently used first
+        self._numbers: dict[Id, int] = {}  # of their queries; where one agent ranks all, of those met last
+        self._n_queries = int(scalar(self._connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
+
+    def of_query(self, query: Id) -> Served | None:
+        """The agent of a query; None of a new one."""
+        number = self._numbers.get(query)
+        if number is None:
+            number = scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query)
+            if number is None:
+                return None
+        return self.get(number)
+
+    def get(self, number: int) -> Served | None:
+        """The agent of a query, from memory or the store; None of a new one."""
+        served = self._agents.get(number)
+        if served is not None:
+            self._agents.move_to_end(number)
+            return served
+        row = self._connection.execute(
+            "SELECT id, capacity, n_features, guarded FROM queries WHERE number = ?", (number,)
+        ).fetchone()
+        if row is None:
+            return None
+        served = self._load(number, *row)
+        self._keep(served)
+        return served
+
+    def _keep(self, served: Served) -> None:
+        """Keep an agent in memory, and let go of the one that was used longest ago: the store has it."""
+        self._agents[served.number] = served
+        if served.id is not None:
+            self._numbers[served.id] = served.number
+        if len(self._agents) > self._most:
+            _, old = self._agents.popitem(last=False)
+            if old.id is not None:
+                self._numbers.pop(old.id, None)
+
+    def _make(self, number: int, query: Id | None, capacity: int, n_features: int | None) -> Served:
+        return Served(
+            number, query, self._recipe.make(capacity, n_features, seed_of(self._seed, query)), capacity, self._recipe
+        )
+
+    def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served:
+        """The agent of a new query; of None that of all queries."""
+        number = 0 if query is None else self._n_queries
+        served = self._make(number, query, capacity, n_features)
+        self._insert_query(number, query, capacity, n_features)
+        self._keep(served)
+        return served
+
+    def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], number: int) -> None:
+        """From an impression on these items can be shown, and no others.
+
+        Args:
+            served: the agent.
+            items, candidates: their numbers and ids.
+            number: of the impression.
+        """
+        for slot, item in served.new_slots(items):
+            served.place(slot, item, number)
+            self._connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?)", (served.number, number, slot, item))
+        mask = served.mask_of(items)
+        served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
+
+    def save_all(self) -> int:
+        """Write the states of all agents in memory that have changed since; returns how many were written."""
+        return sum(self.write_state(served) for served in self._agents.values() if served.events)
+
+    def save_if_due(self, served: Served) -> None:
+        """Write the state of an agent that has seen many events since."""
+        if served.events >= SNAPSHOT + len(served.open):
+            self.write_state(served)
+
+    def _insert_query(self, number: int, query: Id | None, capacity: int | None, n_features: int | None) -> None:
+        self._connection.execute("INSERT INTO queries VALUES (?, ?, ?, ?, NULL)", (number, query, capacity, n_features))
+        self._n_queries = max(self._n_queries, number + 1)
+
+    def number_of(self, query: Id) -> int:
+        """The number of a query that shares its agent with all others."""
+        number = self._numbers.get(query)
+        if number is None:
+            number = scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query)
+            if number is None:
+                number = self._n_queries
+                self._insert_query(number, query, None, None)
+            if len(self._numbers) < self._most:
+                self._numbers[query] = number
+        return number
+
+    def write_state(self, served: Served) -> bool:
+        """Write a snapshot, if the agent can be saved."""
+        content = served.to_bytes()
+        if content is None:
+            return False
+        self._store.touch()
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (served.number, served.tick, content))
+        served.events = 0
+        return True
+
+    def _load(self, number: int, query: Id | None, capacity: int, n_features: int | None, guarded: int | None) -> Served:
+        """An agent as the events of the store make it, from its last snapshot on."""
+        served = self._make(number, query, capacity, n_features)
+        served.guarded = guarded is not None
+        row = self._connection.execute("SELECT tick, state FROM snapshots WHERE query = ?", (number,)).fetchone()
+        if row is not None:
+            served.restore(*row)
+        self._replay(served)
+        return served
+
+    def _replay(self, served: Served) -> None:
+        """Let an agent meet the events that it has not seen, in their order."""
+        run, since = self._connection.execute, served.tick
+        where, known = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
+        rows = run(f"SELECT {EVENTS} FROM impressions WHERE {where}number > ? ORDER BY number", (*known, since)).fetchall()
+        shown = list(rows)
+        for number in [*served.open]:
+            rows += run(f"SELECT {EVENTS} FROM impressions WHERE number = ? AND learned > ?", (number, since)).fetchall()
+        learned = [row for row in rows if row[7] is not None]
+        slots: dict[int, list[tuple[int, int]]] = {}
+        for tick, slot, item in run(
+            "SELECT since, slot, item FROM slots WHERE query = ? AND since > ? ORDER BY since", (served.number, since)
+        ):
+            slots.setdefault(tick, []).append((slot, item))
+        clicks: dict[int, list[int]] = {}
+        for row in learned:
+            clicks[row[0]] = [
+                place for (place,) in run("SELECT position FROM clicks WHERE impression = ? AND NOT late", row[:1])
+            ]
+        events = sorted(
+            [(row[0], True, row) for row in shown] + [(row[7], False, row) for row in learned], key=lambda each: each[:2]
+        )
+        for tick, is_shown, row in events:
+            if is_shown:
+                for slot, item in slots.pop(tick, ()):
+                    served.place(slot, item, tick)
+                self._show_again(served, row)
+            else:
+                served.learn(event_of(row, clicks[row[0]]), tick)
+        if not served.recipe.sees_features and (mask := _last_mask(self._connection, served)) is not None:
+            items = [served.items[slot] for slot in np.flatnonzero(mask).tolist()]
+            served.present = (items, mask, np.packbits(mask).tobytes())
+
+    def _show_again(self, served: Served, row: Sequence[Any]) -> None:
+        """Show a list as it was shown."""
+        number, _, source, share, candidates, features, _, _, items = row
+        own, shown = source in (AGENT, BY_LOT), as_items(items).tolist()
+        if features is not None:
+            rows = as_items(candidates).tolist()
+            ranking = None if own else [rows.index(item) for item in shown]
+            there = served.show(number, source, share, features=_matrix(features, len(rows)), ranking=ranking)
+            again = [rows[row] for row in there]
+        else:
+            ranking = None if own else [served.slot_of.get(item, -1) for item in shown]
+            there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
+            again = [served.items[slot] for slot in there]
+        if own and again != shown:
+            what = "the agent" if served.id is None else f"the agent of {short(served.id)}"
+            raise ReplayError(
+                f"{what} showed another list in impression {number} than in its replay: the code of {served.recipe.name} has "
+                "changed, or it does not draw from its seed alone; make a new store of the log, by "
+                "Ranker.from_log(clickgym.offline.read_log(store), ...)"
+            )

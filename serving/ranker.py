@@ -1,0 +1,669 @@
+"""`Ranker`: agents that rank for real users, click by click, and lose nothing."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..agents.agent import checked_features
+from ..core.checks import (
+    as_call,
+    check_at_least,
+    check_between,
+    check_callable,
+    check_choice,
+    check_count,
+    check_kind,
+    check_path,
+    check_within,
+    short,
+)
+from ..offline.decision.decide import AGENTS
+from ..offline.log import ClickLog
+from ..offline.stores import as_items, log_of, open_store
+from ..runner.labels import AgentLike
+from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
+from .memory import LEARNED, Agents, event_of
+from .report import Report, report_of
+from .served import AGENT, BY_GUARD, BY_LOT, LOGGED, PRODUCTION, Event, Recipe, ReplayError, Served
+from .store import DURABLE, Store, scalar
+
+__all__ = ["Impression", "Production", "Ranker"]
+
+Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]]
+"""The lists of production: a function of the query and its candidates, or a list for each query; None: there is none."""
+
+RESERVED = 1000
+"""Ticks that are given without writing the last of them."""
+AT_ONCE = 4
+"""Impressions whose time is over and that one call closes, so that no user waits for those of others."""
+
+logger = logging.getLogger("clickgym.serving")
+
+
+class Impression(NamedTuple):
+    """A list that is to be shown.
+
+    Attributes:
+        id: by which clicks are reported: sixteen letters, digits, ``-`` and ``_``, which cannot be guessed.
+        items: the user's ids, the top of the list first.
+        source: ``"agent"`` or ``"production"``.
+    """
+
+    id: str
+    items: list[Id]
+    source: str
+
+
+class Ranker:
+    """Agents in service: one for each query, or one for all by features; items by your own ids; and a store.
+
+    A call that has returned is durable: no click is lost or counted twice, and after a restart each agent is, bit for bit, what
+    the stored events make of it.
+
+    Args:
+        agent: what ranks, as `clickgym.sweep` takes it: ``"CascadeTS"``, ``"TopRank:horizon=1e6"``, a class, a
+            `functools.partial`. It must learn from late clicks, choose among candidates and replace items; or rank by features.
+        n_positions: K, how many items are shown.
+        store: a file, made if need be; None keeps all in memory, and nothing survives the process.
+        capacity: how many items a query can have at a time; None: twice its first candidates. A further item takes the place of
+            the one that has been no candidate for the longest time.
+        patience: seconds after which an impression is closed, if nobody has closed it: all of it counts as seen.
+        update_every: agents learn when so many impressions are closed, or
+        update_seconds: so many seconds after the first of them was; None: only by their number.
+        memory: how many agents are in memory at once; the others are in the store.
+        production: the lists of production, to compare with: a function of query and candidates, or lists by query. Where it
+            returns None, or has none, the agent ranks alone.
+        production_share: the probability with which an impression shows the list of production.
+        confidence: of the interval for the difference, and of the guard: a query whose difference surely is negative goes back
+            to production.
+        durable: what a call that has returned survives: ``"kill"``, that of the process; ``"power"``, the loss of power, too,
+            for which each call waits for the disk.
+        seed: of all agents; None draws one. A store keeps its own.
+        clock: seconds since 1970.
+
+    Attributes:
+        seed: of all agents.
+
+    Raises:
+        ValueError, TypeError: on wrong input, an agent that cannot serve, a store of another version or of other settings, or
+            one that another process serves.
+        FileError: the store cannot be written.
+
+    Example:
+        >>> ranker = Ranker("CascadeTS", n_positions=2, seed=0)
+        >>> shown = ranker.rank("red shoes", candidates=["sku-3", "sku-17", "sku-8"])
+        >>> ranker.click(shown.id, shown.items[0]), ranker.click(shown.id, shown.items[0])  # a double click
+        (True, False)
+        >>> ranker.close(shown.id, seen=2)
+        True
+        >>> ranker.best("red shoes") == shown.items
+        True
+    """
+
+    def __init__(
+        self,
+        agent: AgentLike = AGENTS[0],
+        *,
+        n_positions: int,
+        store: str | PathLike[str] | None = None,
+        capacity: int | None = None,
+        patience: float = 1800.0,
+        update_every: int = 1,
+        update_seconds: float | None = None,
+        memory: int = 10_000,
+        production: Production | None = None,
+        production_share: float = 0.1,
+        confidence: float = 0.95,
+        durable: str = "kill",
+        seed: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.n_positions = check_count("n_positions", n_positions)
+        self._capacity = None if capacity is None else check_count("capacity", capacity, self.n_positions)
+        self._patience = check_at_least("patience", patience, 0.0, strictly=True)
+        self._update_every = check_count("update_every", update_every)
+        self._update_seconds = None if update_seconds is None else check_at_least("update_seconds", update_seconds, 0.0)
+        self._memory = check_count("memory", memory)
+        self._production = _checked_production(production)
+        self._share = check_between("production_share", production_share, 0.0, 1.0)
+        confidence = check_between("confidence", confidence, 0.0, 1.0)
+        check_choice("durable", durable, DURABLE)
+        check_callable("clock", clock)
+        wanted = None if seed is None else check_within("seed", seed, 0, COLUMN - 1)
+        self._recipe = Recipe(agent, self.n_positions, confidence)
+        self._clock, self._latest = clock, -1
+        self._oldest: tuple[int, int] | None = None  # the open impression that was shown first, and when
+        self._now()
+        self._store = Store(None if store is None else check_path("store", store), durable, self._forget)
+        self._connection = self._store.connection
+        try:
+            with self._store.call():
+                self._agree(wanted)
+                self._forget()
+        except BaseException:
+            self._store.shut_down()
+            raise
+
+    def _agree(self, seed: int | None) -> None:
+        """Write the settings of a new store; refuse other ones than those of an old one."""
+        settings = dict(self._connection.execute("SELECT name, value FROM settings"))
+        given = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
+        if not settings:
+            given["seed"] = secrets.randbits(62) if seed is None else seed
+            settings = {**given, "secret": secrets.token_bytes(16), "tick": 0}
+            self._store.touch()
+            self._connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+        for name, value in given.items():
+            if value is not None and settings[name] != value:
+                raise ValueError(
+                    f"{self._store.path} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
+                    "store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                )
+        self.seed, self._secret = int(settings["seed"]), bytes(settings["secret"])
+
+    def _forget(self) -> None:
+        """Begin with what the store says, and nothing else."""
+        run = self._connection.execute
+        self._tick = self._reserved = int(scalar(self._connection, "SELECT value FROM settings WHERE name = 'tick'") or 0)
+        self._items: dict[Id, int] = {}
+        self._item_ids: list[Id] = []
+        for number, identity in run("SELECT number, id FROM items ORDER BY number"):
+            self._items[identity] = number
+            self._item_ids.append(identity)
+        self._agents = Agents(self._store, self._recipe, self.seed, self._memory)
+        waiting = run("SELECT number FROM impressions WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number")
+        self._waiting = deque(number for (number,) in waiting)
+        self._learn_at = None if self._update_seconds is None else 0
+        self._find_oldest()
+
+    # ------------------------------------------------------------------------------------------------------------- calls
+
+    def rank(self, query: Id, candidates: Sequence[Id] | None = None, *, features: ArrayLike | None = None) -> Impression:
+        """Choose the list to show.
+
+        Args:
+            query: your own id.
+            candidates: your own ids of the items that can be shown, at least K, each once; None: those of the last call.
+            features: ``(L, d)`` of the candidates, for an agent that ranks by features; L and d are those of the first call.
+
+        Returns:
+            The impression, which is stored.
+
+        Raises:
+            ValueError, TypeError: on wrong input; nothing is stored then.
+            FileError: the store cannot be written.
+        """
+        query = check_id("query", query)
+        if candidates is not None and type(candidates) is not tuple:
+            candidates = tuple(candidates) if isinstance(candidates, list) else check_ids("candidates", candidates)
+        with self._store.call():
+            now = self._now()
+            if self._recipe.sees_features:
+                impression = self._rank_by_features(query, candidates, features, now)
+            else:
+                if features is not None:
+                    raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
+                impression = self._rank_by_slots(query, candidates, now)
+            self._catch_up(now)
+            return impression
+
+    def click(self, impression: str, item: Id | None = None, *, position: int | None = None) -> bool:
+        """A user has clicked: at any time, in any order, as often as he likes.
+
+        Args:
+            impression: its id.
+            item: which was clicked; or
+            position: on which position, from 1.
+
+        Returns:
+            Whether it is new; False if a click of this impression on this item was reported before.
+
+        Raises:
+            ValueError, TypeError: there is no such impression, or it does not show the item; nothing is stored then.
+            FileError: the store cannot be written.
+        """
+        with self._store.call():
+            number, row = self._impression(impression, "items, closed")
+            place = self._position(impression, as_items(row[0]).tolist(), item, position)
+            now = self._now()
+            self._store.touch()
+            values = (number, place, now, row[1] is not None)
+            new = self._connection.execute("INSERT OR IGNORE INTO clicks VALUES (?, ?, ?, ?)", values).rowcount
+            self._catch_up(now)
+            return bool(new)
+
+    def close(self, impression: str, seen: int | None = None) -> bool:
+        """The user has gone: what was not clicked by now was not wanted.
+
+        Args:
+            impression: its id.
+            seen: how many positions he has seen, from the top; None: all.
+
+        Returns:
+            Whether it was open; False if it was closed before, by hand or by `patience`, and then stays as it was.
+
+        Raises:
+            ValueError: there is no such impression, or a position below was clicked; nothing is stored then.
+            FileError: the store cannot be written.
+        """
+        if seen is not None:
+            seen = check_within("seen", seen, 0, self.n_positions, "n_positions = ")
+        with self._store.call():
+            number, (closed,) = self._impression(impression, "closed")
+            if closed is not None:
+                return False
+            lowest = scalar(self._connection, "SELECT max(position) FROM clicks WHERE impression = ?", number)
+            if seen is not None and lowest is not None and lowest > seen:
+                raise ValueError(f"seen is {seen}, but position {lowest} of the impression {impression} was clicked")
+            now = self._now()
+            self._store.touch()
+            self._close(number, self.n_positions if seen is None else seen, now)
+            self._catch_up(now)
+            return True
+
+    def best(self, query: Id, features: ArrayLike | None = None, candidates: Sequence[Id] | None = None) -> list[Id]:
+        """The list that the agent would show if it stopped exploring: nothing is stored, and it stays as it is.
+
+        Args:
+            query: your own id.
+            features: ``(n, d)`` for an agent that ranks by features, of its
+            candidates: which only such an agent needs; the others take those of the query's last call.
+
+        Returns:
+            At most K of your own ids, the best first.
+
+        Raises:
+            ValueError: the query was never ranked, or the agent has no such list.
+        """
+        query = check_id("query", query)
+        with self._store.call():
+            if self._recipe.sees_features:
+                ids = check_ids("candidates", candidates)
+                served = self._agents.get(0)
+                if served is None:
+                    raise ValueError("no query was ranked yet")
+                agent: Any = served.agent
+                given = checked_features(features, (len(ids), agent.n_features))
+                return [ids[row] for row in agent.best(given)[: self.n_positions].tolist()]
+            served = self._agents.of_query(query)
+            if served is None:
+                raise ValueError(f"the query {short(query)} was never ranked")
+            return [self._item_ids[item] for item in served.best()]
+
+    def update(self) -> int:
+        """Close the impressions whose time is over, and let agents learn from all that are closed; returns their number."""
+        with self._store.call():
+            now = self._now()
+            while self._oldest is not None and self._is_over(now):
+                self._close(self._oldest[0], self.n_positions, now)
+            return self._learn()
+
+    def snapshot(self) -> int:
+        """Write the states of the agents in memory, so that a restart need not replay them; returns how many were written.
+
+        States are written by themselves, too, when an agent has seen 200 events since.
+        """
+        with self._store.call():
+            return self._agents.save_all()
+
+    def log(self) -> ClickLog:
+        """The closed impressions, each as far as it was seen, with all clicks, the late ones too; not what `from_log` learned.
+
+        Returns:
+            A log whose labels are the ids; an integer stands there in digits.
+        """
+        return self._reading(log_of)
+
+    def report(self) -> Report:
+        """What has happened so far, and by how much the agent is better than production; it may be read at any time."""
+        confidence = self._recipe.confidence
+        now = self._clock()
+        return self._reading(lambda connection: report_of(connection, now, confidence, self._production is not None))
+
+    @classmethod
+    def from_log(cls, log: ClickLog, agent: AgentLike = AGENTS[0], *, n_positions: int | None = None, **settings: Any) -> Self:
+        """A ranker whose agents have learned from a log.
+
+        Args:
+            log: the sessions, whoever chose their lists; longer lists count as far as their first K positions.
+            agent: it must learn from any list.
+            n_positions: K; None: those of the log.
+            **settings: as of `Ranker`; the store must be new.
+
+        Raises:
+            ValueError, TypeError: as of `Ranker`; on an agent that learns from its displays only, or by features.
+
+        Example:
+            >>> log = ClickLog([[0, 1], [1, 2]] * 50, [[0, 1], [1, 0]] * 50, [0] * 100, ("a", "b", "c"), ("q",))
+            >>> Ranker.from_log(log, "CascadeTS", seed=0).best("q")[0]
+            'b'
+        """
+        check_kind("log", log, ClickLog, "a ClickLog")
+        n_positions = log.n_positions if n_positions is None else n_positions
+        ranker = cls(agent, n_positions=n_positions, **settings)
+        try:
+            if not ranker._recipe.learns_from_any or ranker._recipe.sees_features:
+                raise ValueError(f"{ranker._recipe.name} cannot learn from a log: it learns from its displays, or by features")
+            with ranker._store.call():
+                if ranker._tick or ranker._items:
+                    raise ValueError(f"{ranker._store.path} holds impressions already; a log goes into a new store")
+                ranker._learn_log(log)
+        except BaseException:
+            ranker.shut_down()
+            raise
+        return ranker
+
+    def shut_down(self) -> None:
+        """Write the states of the agents, and close the store. Without it nothing is lost, but the next start replays more."""
+        with self._store.call():
+            self._agents.save_all()
+        self._store.shut_down()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut_down()
+
+    def __repr__(self) -> str:
+        store = None if self._store.path is None else str(self._store.path)
+        return as_call(self, agent=self._recipe.label, n_positions=self.n_positions, store=store)
+
+    # ----------------------------------------------------------------------------------------------------------- ranking
+
+    def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
+        served = self._agents.of_query(query)
+        if served is None and candidates is None:
+            raise ValueError(f"the query {short(query)} is new; give its candidates")
+        same = served is not None and (candidates is None or candidates == served.candidates)
+        if not same:
+            assert candidates is not None
+            candidates = check_ids("candidates", candidates)
+            capacity = self._checked_number(candidates, served)
+        elif served is not None:
+            candidates = served.candidates or tuple(self._item_ids[item] for item in served.present[0])
+        assert candidates is not None
+        own_list = self._own_list(query, candidates)
+        self._store.touch()
+        if served is None:
+            served = self._agents.new(query, capacity)
+        number = self._next()
+        if not same:
+            items = [self._item(identity) for identity in candidates]
+            self._agents.admit(served, items, candidates, number)
+        _, mask, bits = served.present
+        source, share = self._draw(number, served, own_list)
+        ranking = None if source in (AGENT, BY_LOT) else [served.slot_of[self._items[one]] for one in own_list or ()]
+        shown = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
+        return self._record(number, served, served.number, now, source, share, shown, bits, None)
+
+    def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
+        if candidates is None or features is None:
+            raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
+        candidates = check_ids("candidates", candidates)
+        served = self._agents.get(0)
+        if served is None:
+            self._checked_number(candidates, None)
+            given = checked_features(features, (len(candidates), None))
+        else:
+            agent: Any = served.agent
+            if len(candidates) != len(served.items):
+                raise ValueError(
+                    f"candidates has {len(candidates)} items; expected {len(served.items)}, as in the first call: "
+                    f"{self._recipe.name} ranks as many in every session"
+                )
+            given = checked_features(features, (len(candidates), agent.n_features))
+        own_list = self._own_list(query, candidates)
+        self._store.touch()
+        if served is None:
+            served = self._agents.new(None, len(candidates), given.shape[1])
+        number = self._next()
+        items = [self._item(identity) for identity in candidates]
+        source, share = self._draw(number, served, own_list)
+        ranking = None if source in (AGENT, BY_LOT) else [candidates.index(one) for one in own_list or ()]
+        shown = [items[row] for row in served.show(number, source, share, features=given, ranking=ranking)]
+        of_query = self._agents.number_of(query)
+        return self._record(number, served, of_query, now, source, share, shown, np.array(items, np.int32).tobytes(), given)
+
+    def _checked_number(self, candidates: tuple[Id, ...], served: Served | None) -> int:
+        """How many slots a query has, or is to have."""
+        if len(candidates) < self.n_positions:
+            raise ValueError(f"candidates has {len(candidates)} items; expected at least the {self.n_positions} of a list")
+        capacity = len(served.items) if served is not None else self._capacity or 2 * len(candidates)
+        if len(candidates) > capacity:
+            raise ValueError(
+                f"candidates has {len(candidates)} items; the query has room for {capacity}, by capacity= or twice its first "
+                "candidates"
+            )
+        return capacity
+
+    def _own_list(self, query: Id, candidates: tuple[Id, ...]) -> tuple[Id, ...] | None:
+        """The list of production, checked."""
+        if self._production is None:
+            return None
+        given = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+        if given is None:
+            return None
+        ids = [each for each in check_ids(f"the list of production for {short(query)}", given) if each in candidates]
+        if len(ids) < self.n_positions:
+            raise ValueError(
+                f"the list of production for {short(query)} has {len(ids)} candidates; expected at least {self.n_positions}"
+            )
+        return tuple(ids[: self.n_positions])
+
+    def _draw(self, number: int, served: Served, own_list: tuple[Id, ...] | None) -> tuple[int, float | None]:
+        """Who chooses a list, and with which probability production would."""
+        if own_list is None:
+            return AGENT, None
+        if served.guarded:
+            return BY_GUARD, None
+        return (PRODUCTION if lot(self._secret, number) < self._share else BY_LOT), self._share
+
+    def _record(
+        self, number: int, served: Served, query: int, now: int, source: int, share: float | None, shown: list[int],
+        candidates: bytes, features: NDArray[np.float64] | None,
+    ) -> Impression:  # fmt: skip
+        blob = None if features is None else features.tobytes()
+        self._connection.execute(
+            "INSERT INTO impressions VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+            (number, query, now, source, share, np.array(shown, np.int32).tobytes(), candidates, blob),
+        )
+        if self._oldest is None:
+            self._oldest = (number, now)
+        self._agents.save_if_due(served)
+        items = [self._item_ids[item] for item in shown]
+        return Impression(impression_id(self._secret, number), items, "agent" if source in (AGENT, BY_LOT) else "production")
+
+    # ---------------------------------------------------------------------------------------------------------- learning
+
+    def _close(self, number: int, seen: int, now: int) -> None:
+        self._store.touch()
+        self._connection.execute("UPDATE impressions SET closed = ?, seen = ? WHERE number = ?", (now, seen, number))
+        if not self._waiting:
+            self._learn_at = None if self._update_seconds is None else now + round(self._update_seconds * 1e6)
+        self._waiting.append(number)
+        if self._oldest is not None and number == self._oldest[0]:
+            self._find_oldest()
+
+    def _catch_up(self, now: int) -> None:
+        """Close some impressions whose time is over, and let agents learn if it is time to."""
+        for _ in range(AT_ONCE):
+            if self._oldest is None or not self._is_over(now):
+                break
+            self._close(self._oldest[0], self.n_positions, now)
+        if len(self._waiting) >= self._update_every or (self._waiting and self._learn_at is not None and now >= self._learn_at):
+            self._learn()
+
+    def _is_over(self, now: int) -> bool:
+        """Whether the time of the oldest open impression is over; also if the clock went back since by more than that."""
+        assert self._oldest is not None
+        return abs(now - self._oldest[1]) >= self._patience * 1e6
+
+    def _find_oldest(self) -> None:
+        self._oldest = self._connection.execute(
+            "SELECT number, shown FROM impressions WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
+        ).fetchone()
+
+    def _learn(self) -> int:
+        """Let agents learn from all impressions that are closed."""
+        n = len(self._waiting)
+        if n:
+            self._store.touch()
+        while self._waiting:
+            number = self._waiting[0]
+            row = self._connection.execute(f"SELECT {LEARNED} FROM impressions WHERE number = ?", (number,)).fetchone()
+            try:
+                served = self._agents.get(0 if self._recipe.sees_features else row[1])
+            except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
+                logger.error("%s", error)
+            else:
+                assert served is not None
+                clicks = self._connection.execute("SELECT position FROM clicks WHERE impression = ? AND NOT late", (number,))
+                tick = self._next()
+                served.learn(event_of(row, [position for (position,) in clicks]), tick)
+                self._connection.execute("UPDATE impressions SET learned = ? WHERE number = ?", (tick, number))
+                self._guard(served, tick)
+                self._agents.save_if_due(served)
+            self._waiting.popleft()
+        return n
+
+    def _guard(self, served: Served, tick: int) -> None:
+        """Give a query back to production where the agent surely is worse."""
+        if served.guarded or not served.trial.n:
+            return
+        interval = served.trial.interval()
+        if interval.high < 0:
+            served.guarded = True
+            self._connection.execute("UPDATE queries SET guarded = ? WHERE number = ?", (tick, served.number))
+            what = "all queries" if served.id is None else f"the query {short(served.id)}"
+            logger.warning(
+                "%s: back to production; the agent's lists earn %.3f clicks less (%.3f to %.3f) in %s impressions",
+                what, -interval.mean, -interval.high, -interval.low, f"{interval.n:,}",
+            )  # fmt: skip
+
+    def _learn_log(self, log: ClickLog) -> None:
+        """Store the sessions of a log as impressions of others, and learn them."""
+        now, queries = self._now(), log.query_labels
+        self._store.touch()
+        order = np.argsort(log.queries, kind="stable")
+        sessions = np.split(order, np.flatnonzero(np.diff(log.queries[order])) + 1) if len(order) else []
+        for part in sessions:
+            lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
+            labels, counts = np.unique(lists[lists >= 0], return_counts=True)
+            ids = check_ids(
+                "item_labels", (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist())
+            )
+            query = check_id("a query of the log", queries[log.queries[part[0]]])
+            if len(ids) < self.n_positions:
+                raise ValueError(
+                    f"the log has {len(ids)} items of the query {short(query)}; expected at least {self.n_positions}"
+                )
+            served = self._agents.new(query, self._checked_number(ids, None))
+            number = self._next()
+            items = [self._item(identity) for identity in ids]
+            self._agents.admit(served, items, ids, number)
+            numbers_of = {label: self._items[log.item_labels[label]] for label in labels.tolist()}
+            for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
+                shown = [numbers_of.get(label, -1) for label in row]
+                shown += [-1] * (self.n_positions - len(shown))
+                self._learn_session(served, number, now, shown, clicked)
+                number = self._next()
+            self._agents.write_state(served)
+
+    def _learn_session(self, served: Served, number: int, now: int, shown: list[int], clicked: list[int]) -> None:
+        """Store a session that somebody else has shown, and learn it.
+
+        Args:
+            served: the agent of its query.
+            number: of its impression.
+            now: microseconds since 1970.
+            shown: ``(K,)`` numbers of the items, -1 below the end of the list.
+            clicked: 0 or 1 for each position.
+        """
+        _, mask, bits = served.present
+        tick, seen = self._next(), sum(item >= 0 for item in shown)
+        values = (number, served.number, now, LOGGED, np.array(shown, np.int32).tobytes(), bits, now, seen, tick)
+        self._connection.execute("INSERT INTO impressions VALUES (?, ?, ?, ?, NULL, ?, ?, NULL, ?, ?, ?)", values)
+        clicks = [(number, place, now) for place, click in enumerate(clicked, 1) if click]
+        self._connection.executemany("INSERT INTO clicks VALUES (?, ?, ?, 0)", clicks)
+        served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in shown])
+        served.learn(Event(number, LOGGED, None, clicked[:seen]), tick)
+
+    # ------------------------------------------------------------------------------------------------------------- other
+
+    def _item(self, identity: Id) -> int:
+        """The number of an item, a new one if need be."""
+        number = self._items.get(identity)
+        if number is None:
+            number = self._items[identity] = len(self._item_ids)
+            self._item_ids.append(identity)
+            self._connection.execute("INSERT INTO items VALUES (?, ?)", (number, identity))
+        return number
+
+    def _now(self) -> int:
+        """Microseconds since 1970."""
+        now = round(self._clock() * 1e6)
+        if now < self._latest - 1_000_000:
+            logger.warning(
+                "the clock went back by %.0f s; times of impressions follow it, their order does not",
+                (self._latest - now) / 1e6,
+            )
+        self._latest = now
+        return now
+
+    def _next(self) -> int:
+        """The next tick."""
+        self._tick += 1
+        if self._tick > self._reserved:
+            self._reserved += RESERVED
+            self._connection.execute("UPDATE settings SET value = ? WHERE name = 'tick'", (self._reserved,))
+        return self._tick
+
+    def _impression(self, impression: Any, columns: str) -> tuple[int, tuple[Any, ...]]:
+        """The number and some columns of an impression."""
+        number, row = self._number_of(impression), None
+        if number is not None:
+            row = self._connection.execute(f"SELECT {columns} FROM impressions WHERE number = ?", (number,)).fetchone()
+        if number is None or row is None:
+            raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
+        return number, row
+
+    def _number_of(self, impression: Any) -> int | None:
+        """The number behind the id of an impression; None if it is none of this store."""
+        return impression_number(self._secret, impression)
+
+    def _position(self, impression: str, items: list[int], item: Any, position: Any) -> int:
+        """The position of what was clicked, from 1."""
+        if (item is None) == (position is None):
+            raise ValueError("click needs the item that was clicked, or its position")
+        if item is None:
+            return check_within("position", position, 1, self.n_positions, "n_positions = ")
+        number = self._items.get(check_id("item", item))
+        if number not in items:
+            raise ValueError(f"the impression {impression} does not show the item {short(item)}")
+        return items.index(number) + 1
+
+    def _reading(self, read: Callable[[Any], Any]) -> Any:
+        """Read from the store beside those who write, if it is a file."""
+        if self._store.path is None:
+            with self._store.call():
+                return read(self._connection)
+        self._store.check_usable()
+        with closing(open_store(self._store.path)) as connection:
+            return read(connection)
+
+
+def _checked_production(production: Any) -> Any:
+    if production is None or isinstance(production, Mapping) or callable(production):
+        return production
+    raise TypeError(f"production is {short(production)}; expected a function of query and candidates, or lists by query")

@@ -1,0 +1,362 @@
+"""What a service has done so far: counts, clicks by position, the difference to production; as text, page and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import check_path
+from ..core.files import write_whole
+from ..core.formats import finite, one_line
+from ..core.notebook import html_table
+from ..core.templates import templates
+from ..offline.stores import LOGGED, as_items, read_columns
+from .confidence import Interval, differences
+from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
+
+__all__ = ["Position", "Query", "Report", "report_of"]
+
+MOST_QUERIES = 20
+"""Of the queries by traffic so many are named, and of those that are back at production."""
+HALF = 20
+"""Impressions in each half of a query's life, without which nobody says whether its agent has changed its mind."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Clicks on a position of the lists that the agent, or production, has chosen.
+
+    Attributes:
+        position: from 1.
+        agent_seen, production_seen: in how many closed impressions it was seen.
+        agent_clicks, production_clicks: how often it was clicked, late clicks too.
+    """
+
+    position: int
+    agent_seen: int
+    agent_clicks: int
+    production_seen: int
+    production_clicks: int
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and its traffic.
+
+    Attributes:
+        query: the user's own id.
+        impressions, clicks: how many.
+        guarded: whether the guard gave it back to production.
+    """
+
+    query: str | int
+    impressions: int
+    clicks: int
+    guarded: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a service has done so far.
+
+    Attributes:
+        time: when it was made, in UTC.
+        store_from, store_to: when the first and the last impression was shown; None where there is none.
+        queries, items: how many there are.
+        impressions, open: how many lists were shown, and of them wait for clicks.
+        by_agent, by_production: how many of them chose whom.
+        learned_from_log: sessions that `Ranker.from_log` learned; they count nowhere else.
+        clicks, late: clicks, and of them those that came after their impression was closed: no agent learned from them.
+        positions: clicks by position.
+        replaced: how often an item took the place of another.
+        traffic: the queries with most impressions.
+        compared: of how many agents, with 40 impressions and more, it can be said whether they have changed their mind:
+        changed: how many of them show another item most on the first position in the second half of their impressions.
+        guarded: the queries that the guard gave back to production, at most 20 of
+        n_guarded: so many.
+        difference: how many more clicks, in time, an impression of the agent earns than one of production, with an interval
+            that holds at all times; None where there is no production.
+        confidence: of the interval.
+
+    Example:
+        >>> from clickgym import Ranker
+        >>> print(str(Ranker(n_positions=2, seed=0).report()).splitlines()[0])
+        0 impressions of 0 queries, 0 items
+    """
+
+    time: str
+    store_from: str | None
+    store_to: str | None
+    queries: int
+    items: int
+    impressions: int
+    open: int
+    by_agent: int
+    by_production: int
+    learned_from_log: int
+    clicks: int
+    late: int
+    positions: tuple[Position, ...]
+    replaced: int
+    traffic: tuple[Query, ...]
+    compared: int
+    changed: int
+    guarded: tuple[str | int, ...]
+    n_guarded: int
+    difference: Interval | None
+    confidence: float
+
+    @property
+    def late_share(self) -> float:
+        """The share of clicks that came late; nan without clicks."""
+        return self.late / self.clicks if self.clicks else math.nan
+
+    def sentences(self) -> list[str]:
+        """What is to be said, a sentence each."""
+        return [*self._counts(), *self._comparison(), *self._queries()]
+
+    def _counts(self) -> list[str]:
+        lines = [f"{self.impressions:,} impressions of {self.queries:,} queries, {self.items:,} items"]
+        if self.impressions:
+            lines.append(f"from {self.store_from} to {self.store_to} UTC, {self.open:,} still open")
+            lines.append(f"lists chosen by the agent: {self.by_agent:,}, by production: {self.by_production:,}")
+        if self.learned_from_log:
+            lines.append(f"before, agents learned from {self.learned_from_log:,} sessions of a log")
+        if self.clicks:
+            lines.append(
+                f"{self.clicks:,} clicks; {self.late_share:.1%} of them came after their impression was closed, and no agent "
+                "learned from them"
+            )
+        return lines
+
+    def _comparison(self) -> list[str]:
+        if self.difference is None:
+            return ["no list of production to compare with (production=)"]
+        n, mean, low, high = self.difference
+        if not n:
+            return ["nothing to compare yet: the first impression that was drawn by lot is still open"]
+        verdict = "the agent is better" if low > 0 else "the agent is worse" if high < 0 else "not decided yet"
+        return [
+            f"agent against production: {mean:+.4f} clicks an impression, {self.confidence:.0%} interval {low:+.4f} to "
+            f"{high:+.4f} at any time, {n:,} impressions: {verdict}"
+        ]
+
+    def _queries(self) -> list[str]:
+        lines = []
+        if self.n_guarded:
+            more = f" and {self.n_guarded - len(self.guarded):,} more" if self.n_guarded > len(self.guarded) else ""
+            names = ", ".join(one_line(str(query)) for query in self.guarded)
+            lines.append(f"back to production, because the agent surely is worse: {names or 'all queries'}{more}")
+        if self.replaced:
+            lines.append(f"{self.replaced:,} items took the place of others; what was learned of those is forgotten")
+        if self.compared:
+            lines.append(
+                f"of {self.compared:,} agents with {2 * HALF} impressions and more {self.changed:,} changed their mind about "
+                "the first position"
+            )
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.sentences()
+        if self.impressions:
+            lines += ["", *_aligned(POSITION_HEAD, [_cells(row) for row in self.positions])]
+            lines += ["", *_aligned(QUERY_HEAD, [_cells_of_query(row) for row in self.traffic], left=1)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.sentences()[0], [_cells(row) for row in self.positions], POSITION_HEAD)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, as JSON holds them: what is no finite number is null."""
+        figures = asdict(self) | {"difference": None if self.difference is None else self.difference._asdict()}
+        plain: dict[str, Any] = finite({"clickgym": version("clickgym"), "late_share": self.late_share} | figures)
+        return plain
+
+    def to_html(self) -> str:
+        """A page that needs no network, no script and no other file."""
+        pages = templates(Path(__file__).parent)
+        return pages.get_template("service.html").render(
+            report=self,
+            sentences=self.sentences(),
+            position_head=POSITION_HEAD,
+            positions=[_cells(row) for row in self.positions],
+            query_head=QUERY_HEAD,
+            traffic=[_cells_of_query(row) for row in self.traffic],
+            version=version("clickgym"),
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report as a page, as text or as JSON.
+
+        Args:
+            path: a file whose name ends with ``.html``, ``.txt`` or ``.json``.
+
+        Raises:
+            ValueError: on another ending.
+            FileError: the file cannot be written.
+        """
+        path = check_path("path", path)
+        if path.suffix == ".html":
+            write_whole(path, self.to_html())
+        elif path.suffix == ".txt":
+            write_whole(path, f"{self}\n")
+        elif path.suffix == ".json":
+            write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        else:
+            raise ValueError(f"{path} must end with .html, .txt or .json")
+
+
+POSITION_HEAD = ("position", "agent: seen", "clicked", "rate", "production: seen", "clicked", "rate")
+QUERY_HEAD = ("query", "impressions", "clicks", "per impression", "who ranks")
+
+
+def _cells(row: Position) -> tuple[str, ...]:
+    both = (row.agent_seen, row.agent_clicks), (row.production_seen, row.production_clicks)
+    cells = [(f"{seen:,}", f"{clicks:,}", f"{clicks / seen:.1%}" if seen else "–") for seen, clicks in both]
+    return (str(row.position), *cells[0], *cells[1])
+
+
+def _cells_of_query(row: Query) -> tuple[str, ...]:
+    rate = f"{row.clicks / row.impressions:.3f}"
+    return (one_line(str(row.query)), f"{row.impressions:,}", f"{row.clicks:,}", rate, "production" if row.guarded else "agent")
+
+
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 0) -> list[str]:
+    table = [head, *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+    sides = ["<" if i < left else ">" for i in range(len(head))]
+    return ["  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)) for row in table]
+
+
+# ------------------------------------------------------------------------------------------------------------- from a store
+
+
+def report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
+    """The report of a store.
+
+    Args:
+        connection: to the store.
+        now: seconds since 1970.
+        confidence: of the interval.
+        compares: whether there is a list of production; where there were any, it is compared in any case.
+    """
+    own = not connection.in_transaction  # all of it of one moment, while others write
+    if own:
+        connection.execute("BEGIN")
+    try:
+        return _report_of(connection, now, confidence, compares)
+    finally:
+        if own:
+            connection.execute("COMMIT")
+
+
+def _report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
+    run = connection.execute
+    (n_positions,) = run("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()
+    columns = "number, query, source, ifnull(seen, -1), ifnull(share, -1), substr(items, 1, 4)"
+    rows = read_columns(run(f"SELECT {columns} FROM impressions ORDER BY number"), 6)
+    number, query, source, seen, share = (rows[i] for i in range(5))
+    first = as_items(bytes(rows[5]))
+    clicks = read_columns(run("SELECT impression, position, late FROM clicks ORDER BY impression"), 3)
+    place = np.searchsorted(number, clicks[0])
+    of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
+    counted = of_users[place]
+    place, position, late = place[counted], clicks[1][counted], clicks[2][counted].astype(bool)
+    n_clicks = np.bincount(place, minlength=len(number))
+    seen = np.where(seen >= 0, np.maximum(seen, _deepest(place, position, len(number))), -1)
+    by_lot = np.isin(source, (BY_LOT, PRODUCTION))
+    difference = Interval(0, math.nan, -math.inf, math.inf) if compares else None
+    if by_lot.any():
+        in_time = np.bincount(place[~late], minlength=len(number)).astype(float)
+        waits = by_lot & (seen < 0)
+        until = int(np.argmax(waits)) if waits.any() else len(number)  # the order of clicks depends on the lists
+        part = np.flatnonzero(by_lot[:until])
+        shared = run("SELECT 1 FROM queries WHERE number = 0").fetchone() is not None
+        groups = np.zeros(len(part), np.int64) if shared else query[part]
+        difference = differences(groups, in_time[part], source[part] == BY_LOT, share[part], n_positions, confidence)
+    compared, changed = _changes(query[chosen], first[chosen])
+    ids = dict(run("SELECT number, id FROM queries"))
+    guarded = [each for (each,) in run("SELECT number FROM queries WHERE guarded IS NOT NULL ORDER BY guarded")]
+    span = run("SELECT min(shown), max(shown) FROM impressions WHERE source <> ?", (LOGGED,)).fetchone()
+    positions = []
+    for k in range(n_positions):
+        there, on_it = seen > k, place[position == k + 1]
+        agent, production = chosen, np.isin(source, (PRODUCTION, BY_GUARD))
+        figures = [(int((there & who).sum()), int((who & (seen >= 0))[on_it].sum())) for who in (agent, production)]
+        positions.append(Position(k + 1, *figures[0], *figures[1]))
+    return Report(
+        time=_utc(now * 1e6) or "",
+        store_from=_utc(span[0]),
+        store_to=_utc(span[1]),
+        queries=sum(each is not None for each in ids.values()),
+        items=run("SELECT count(*) FROM items").fetchone()[0],
+        impressions=int(of_users.sum()),
+        open=int((seen < 0).sum()),
+        by_agent=int(chosen.sum()),
+        by_production=int((of_users & ~chosen).sum()),
+        learned_from_log=int((~of_users).sum()),
+        clicks=len(place),
+        late=int(late.sum()),
+        positions=tuple(positions),
+        replaced=run("SELECT ifnull(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM slots GROUP BY query, slot)").fetchone()[0],
+        traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
+        compared=compared,
+        changed=changed,
+        guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None),
+        n_guarded=len(guarded),
+        difference=difference,
+        confidence=confidence,
+    )
+
+
+def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """The last position of each impression that was clicked; 0 without clicks."""
+    deepest = np.zeros(n, np.int64)
+    np.maximum.at(deepest, place, position)
+    return deepest
+
+
+def _changes(query: NDArray[np.int64], first: NDArray[np.int32]) -> tuple[int, int]:
+    """Of how many queries both halves are long enough, and in how many of them the commonest first item is another."""
+    order = np.argsort(query, kind="stable")
+    compared = changed = 0
+    for part in np.split(first[order], np.flatnonzero(np.diff(query[order])) + 1):
+        if len(part) >= 2 * HALF:
+            halves = np.array_split(part, 2)
+            compared += 1
+            changed += _commonest(halves[0]) != _commonest(halves[1])
+    return compared, changed
+
+
+def _commonest(items: NDArray[np.int32]) -> int:
+    values, counts = np.unique(items, return_counts=True)
+    return int(values[counts.argmax()])
+
+
+def _traffic(query: NDArray[np.int64], clicks: NDArray[np.int64], ids: dict[int, Any], guarded: set[int]) -> list[Query]:
+    counts = np.bincount(query.astype(np.int64))
+    of_clicks = np.bincount(query.astype(np.int64), weights=clicks)
+    order = [number for number in np.argsort(-counts, kind="stable")[:MOST_QUERIES].tolist() if counts[number]]
+    everywhere = 0 in guarded  # the agent of all queries
+    return [
+        Query(ids[number], int(counts[number]), int(of_clicks[number]), everywhere or number in guarded) for number in order
+    ]
+
+
+def _utc(microseconds: float | None) -> str | None:
+    if microseconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):  # by a clock that is far off
+        return f"{microseconds / 1e6:.0f} s since 1970"

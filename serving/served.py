@@ -1,0 +1,347 @@
+"""An agent in service: the items behind its ids, the displays that wait for clicks, and how it is built, kept and replayed.
+
+What an agent is follows from the events of the store, in their order: lists that were shown, items that took a slot, clicks
+that were learned. `Served` is changed by these events alone, whether they happen or are replayed.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import ANY_LIST, LAST_DISPLAY, Agent, CompiledAgent
+from ..core.checks import short
+from ..core.files import parse_json
+from ..envs.spaces import check_ranking
+from ..offline.stores import LOGGED
+from ..runner.labels import fingerprint, own_label
+from ..runner.make import agent_maker
+from .confidence import PairedDifference
+from .ids import Id
+
+__all__ = ["AGENT", "BY_GUARD", "BY_LOT", "LOGGED", "PRODUCTION", "Event", "Recipe", "ReplayError", "Served"]
+
+AGENT, BY_LOT, PRODUCTION, BY_GUARD = 0, 1, 2, 3
+"""Who chose a list: the agent; by lot the agent, or production; production by the guard; and `LOGGED`, somebody else."""
+FORMAT = 1
+"""Of a snapshot."""
+
+
+class ReplayError(ValueError):
+    """The events of the store do not make the agent what it was: its code has changed, or it draws elsewhere."""
+
+
+class Recipe:
+    """How agents are made.
+
+    Args:
+        agent: what `clickgym.sweep` takes as one.
+        n_positions: K.
+        confidence: of the interval by which a query goes back to production.
+
+    Raises:
+        ValueError, TypeError: it is no agent, or one that cannot serve.
+    """
+
+    def __init__(self, agent: Any, n_positions: int, confidence: float) -> None:
+        self.maker, self.hyperparameters = agent_maker(agent)
+        self.n_positions, self.confidence = n_positions, confidence
+        self.name = getattr(self.maker, "__name__", type(self.maker).__name__)
+        self.label = own_label(agent) or f"{self.name} {fingerprint(agent)}"
+        parameters = inspect.signature(self.maker).parameters
+        for key in ("n_items", "n_positions", "seed"):
+            if key in self.hyperparameters:
+                raise ValueError(f"{self.name}: {key} is set by the Ranker; it is no hyper-parameter")
+        for key, parameter in parameters.items():
+            required = parameter.default is parameter.empty and parameter.kind not in (
+                parameter.VAR_POSITIONAL,
+                parameter.VAR_KEYWORD,
+            )
+            if required and key not in (*self.hyperparameters, "n_items", "n_positions", "n_features", "seed"):
+                raise ValueError(f"{self.name} needs {key}, which no service knows: agent='{self.name}:{key}=...'")
+        self.sees_features = "n_features" in parameters
+        sample = self._checked(self.make(2 * n_positions, 1 if self.sees_features else None, np.random.SeedSequence(0)))
+        self.learns_from_any = sample.learns_from == ANY_LIST
+
+    def make(self, n_items: int, n_features: int | None, seed: np.random.SeedSequence) -> Agent:
+        """An agent that has learned nothing.
+
+        Raises:
+            TypeError: what was passed makes no agents, or not with these hyper-parameters.
+        """
+        sizes = {} if n_features is None else {"n_features": n_features}
+        try:
+            agent = self.maker(n_items=n_items, n_positions=self.n_positions, **sizes, **self.hyperparameters, seed=seed)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        if not isinstance(agent, Agent):
+            raise TypeError(f"{self.name} makes {short(agent)}; expected an agent that is asked for one list at a time")
+        return agent
+
+    def _checked(self, agent: Agent) -> Agent:
+        """The agent, which has ranked and learned once, so that all is compiled before the first user comes."""
+        if agent.learns_from == LAST_DISPLAY:
+            raise ValueError(
+                f"{self.name} learns from the last display only, and in a service clicks come late; expected an agent that "
+                "learns from any list or from its displays"
+            )
+        n_items = 2 * self.n_positions
+        if self.sees_features:
+            served = Served(0, None, agent, n_items, self)
+            features = np.zeros((n_items, 1))
+            served.show(1, features=features)
+            served.learn(Event(1, AGENT, features, [0] * self.n_positions))
+            return agent
+        if not agent.takes_candidates():
+            raise ValueError(f"{self.name} cannot choose among some of the items only, and candidates differ in a service")
+        if not agent.can_replace():
+            raise ValueError(f"{self.name} cannot replace an item, and items come and go in a service")
+        served = Served(0, None, agent, n_items, self)
+        for slot in range(self.n_positions):
+            served.place(slot, slot, 1)
+        served.show(1, mask=np.arange(n_items) < self.n_positions)
+        served.learn(Event(1, AGENT, None, [0] * self.n_positions))
+        served.place(0, n_items, 2)
+        return agent
+
+
+class Event(NamedTuple):
+    """Clicks that are learned.
+
+    Attributes:
+        number: of the impression.
+        source: who chose its list.
+        features: ``(L, d)`` what the agent saw; None where it sees none.
+        clicks: 0 or 1 for each position that was seen.
+        share: with which probability production would have chosen it; None without lot.
+    """
+
+    number: int
+    source: int
+    features: NDArray[np.float64] | None
+    clicks: list[int]
+    share: float | None = None
+
+
+class Served:
+    """The agent of a query, or of all queries where it ranks by features.
+
+    Attributes:
+        number: of the query in the store; 0 for the agent of all.
+        id: the user's own.
+        items: ``(L,)`` the number of the item in each slot, -1 for a free one.
+        open: of each impression that waits for clicks the agent's display, None where the agent did not choose the list, and
+            the list as the agent's own ids, -1 below its end.
+        tick: the last event.
+        events: how many there were since the last snapshot.
+        guarded: whether the guard gave the query back to production.
+        trial: the difference between agent and production.
+        candidates: those of the last call as the caller passed them, for who passes the same; their numbers, mask and bits.
+    """
+
+    def __init__(self, number: int, identity: Id | None, agent: Agent, capacity: int, recipe: Recipe) -> None:
+        self.number, self.id, self.agent, self.recipe = number, identity, agent, recipe
+        self.items = [-1] * capacity
+        self.slot_of: dict[int, int] = {}
+        self.last = np.full(capacity, -1, np.int64)  # when the item of a slot could be shown last
+        self.replaced = np.full(capacity, -1, np.int64)  # when a slot was given to another item
+        self.open: dict[int, tuple[int | None, list[int]]] = {}
+        self.tick, self.events, self.displays = -1, 0, 0
+        self.guarded = False
+        self.trial = PairedDifference(recipe.n_positions, recipe.confidence)
+        self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known
+        self.candidates: tuple[Id, ...] = ()
+        self.present: tuple[list[int], NDArray[np.bool_], bytes] = ([], np.zeros(capacity, np.bool_), b"")
+
+    # ------------------------------------------------------------------------------------------------------------ events
+
+    def new_slots(self, items: Sequence[int]) -> list[tuple[int, int]]:
+        """Which slots items take that have none: free ones, then those of the items that could be shown longest ago."""
+        new = [item for item in items if item not in self.slot_of]
+        if not new:
+            return []
+        kept = {self.slot_of[item] for item in items if item in self.slot_of}
+        left = [slot for slot in range(len(self.items)) if slot not in kept]
+        left.sort(key=lambda slot: (self.items[slot] >= 0, self.last[slot], slot))
+        return list(zip(left, new, strict=False))
+
+    def place(self, slot: int, item: int, tick: int) -> None:
+        """An item takes a slot."""
+        old = self.items[slot]
+        if old >= 0:
+            del self.slot_of[old]
+            self.agent.replace(slot)
+            self.replaced[slot] = tick
+        self.items[slot] = item
+        self.slot_of[item] = slot
+        self.tick = tick
+
+    def mask_of(self, items: Iterable[int]) -> NDArray[np.bool_]:
+        """``(L,)`` the slots of some items."""
+        mask = np.zeros(len(self.items), np.bool_)
+        mask[[self.slot_of[item] for item in items]] = True
+        return mask
+
+    def show(
+        self,
+        number: int,
+        source: int = AGENT,
+        share: float | None = None,
+        *,
+        mask: NDArray[np.bool_] | None = None,
+        features: NDArray[np.float64] | None = None,
+        ranking: list[int] | None = None,
+    ) -> list[int]:
+        """A list is shown.
+
+        Args:
+            number: of the impression.
+            source, share: who chooses it, and with which probability production would.
+            mask: ``(L,)`` which slots could be shown.
+            features: ``(L, d)`` what the agent sees.
+            ranking: the list as the agent's own ids, if another has chosen it.
+
+        Returns:
+            The list as the agent's own ids.
+        """
+        self.tick = number
+        self.events += 1
+        if mask is not None:
+            self.last[mask] = number
+        if source in (BY_LOT, PRODUCTION):
+            self._trials[number] = [source, share, None]
+        if ranking is not None:
+            self.open[number] = None, ranking
+            return ranking
+        observation = None if features is None else {"features": features}
+        agent: Any = self.agent
+        choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
+        if not isinstance(self.agent, CompiledAgent):
+            choice = check_ranking(choice, len(self.items), self.recipe.n_positions)
+            if mask is not None and not mask[choice].all():
+                raise ValueError(f"{self.recipe.name} has shown an item that is no candidate: {choice.tolist()}")
+        self.displays += 1
+        own: list[int] = choice.tolist()
+        self.open[number] = getattr(self.agent, "display", self.displays), own
+        return own
+
+    def learn(self, event: Event, tick: int = -1) -> None:
+        """Clicks are learned: by the agent, as far as it can, and for the comparison with production."""
+        self.tick = max(self.tick, tick)
+        self.events += 1
+        display, shown = self.open.pop(event.number)
+        ranking = np.array(shown, np.int64)
+        if display is not None:
+            self._learn_own(event, ranking, display)
+        elif self.recipe.learns_from_any:
+            self._learn_others(event, ranking)
+        if event.number in self._trials:
+            self._trials[event.number][2] = float(sum(event.clicks))
+            self._count_trials()
+
+    def _learn_own(self, event: Event, ranking: NDArray[np.int64], display: int) -> None:
+        clicks = np.full(self.recipe.n_positions, -1, np.int8)
+        clicks[: len(event.clicks)] = event.clicks
+        observation = None if event.features is None else {"features": event.features}
+        agent: Any = self.agent
+        if isinstance(agent, CompiledAgent):
+            agent.update(observation, ranking, clicks, display=display)  # it knows itself what was replaced since
+        else:
+            void = np.zeros(len(ranking), np.bool_) if event.features is not None else self.replaced[ranking] > event.number
+            agent.update(observation, ranking, clicks, float(sum(event.clicks)), display=display, void=void)
+
+    def _learn_others(self, event: Event, whole: NDArray[np.int64]) -> None:
+        """Learn a list that production, or somebody else, has chosen, as far as its first item that was replaced since."""
+        seen = len(event.clicks)
+        ranking = whole[:seen]
+        gone = (ranking < 0) | (self.replaced[ranking] > event.number) if event.features is None else ranking < 0
+        seen = int(np.argmax(gone)) if gone.any() else seen
+        if not seen:
+            return
+        ranking, clicks = ranking[:seen], np.array(event.clicks[:seen], np.int8)
+        agent: Any = self.agent
+        if isinstance(agent, CompiledAgent):
+            context = None
+            if event.features is not None:
+                context = np.zeros((1, self.recipe.n_positions, event.features.shape[1]))
+                context[0, :seen] = event.features[ranking]
+                ranking = whole
+                clicks = np.pad(clicks, (0, len(ranking) - seen), constant_values=-1)
+            agent.learn(SimpleNamespace(rankings=ranking[None], clicks=clicks[None], context=context))
+        else:
+            observation = None if event.features is None else {"features": event.features}
+            clicks = np.pad(clicks, (0, len(whole) - seen), constant_values=-1)
+            agent.update(observation, whole, clicks, float(clicks.clip(0).sum()))
+
+    def _count_trials(self) -> None:
+        """Count what is known, in the order in which lists were shown: the order of clicks depends on the lists."""
+        while self._trials:
+            number, (source, share, reward) = next(iter(self._trials.items()))
+            if reward is None:
+                return
+            self.trial.add(reward, by_agent=source == BY_LOT, share=share)
+            del self._trials[number]
+
+    # --------------------------------------------------------------------------------------------------------- questions
+
+    def best(self) -> list[int]:
+        """The numbers of the items that it would show among those present, if it stopped exploring.
+
+        Raises:
+            ValueError: the agent has no such list.
+        """
+        present = set(self.present[0])
+        agent: Any = copy.deepcopy(self.agent)
+        if not hasattr(agent, "best"):
+            raise ValueError(f"{self.recipe.name} has no method best")
+        for slot, item in enumerate(self.items):
+            if item not in present:
+                agent.replace(slot)  # what is not there shall not stand above what is
+        slots = [slot for slot in agent.best().tolist() if self.items[slot] in present]
+        slots += [self.slot_of[item] for item in self.present[0] if self.slot_of[item] not in slots]
+        return [self.items[slot] for slot in slots[: self.recipe.n_positions]]
+
+    # ---------------------------------------------------------------------------------------------------------- snapshot
+
+    def to_bytes(self) -> bytes | None:
+        """All that must be kept to go on exactly; None for an agent that cannot be saved, which is replayed from the start."""
+        if not isinstance(self.agent, CompiledAgent):
+            return None
+        head = {
+            "format": FORMAT,
+            "items": self.items,
+            "last": self.last.tolist(),
+            "replaced": self.replaced.tolist(),
+            "open": [[number, *values] for number, values in self.open.items()],
+            "displays": self.displays,
+            "trial": self.trial.to_list(),
+            "trials": [[number, *values] for number, values in self._trials.items()],
+        }
+        file = io.BytesIO()
+        self.agent.save(file)
+        return json.dumps(head).encode() + b"\n" + file.getvalue()
+
+    def restore(self, tick: int, content: bytes) -> None:
+        """Go on where `to_bytes` was; of a snapshot that another version has written nothing is taken."""
+        line, _, archive = content.partition(b"\n")
+        head: Mapping[str, Any] = parse_json(line.decode())
+        if head["format"] != FORMAT:
+            return
+        self.agent = type(self.agent).load(io.BytesIO(archive))  # type: ignore[attr-defined]  # a `CompiledAgent`
+        self.items = head["items"]
+        self.slot_of = {item: slot for slot, item in enumerate(self.items) if item >= 0}
+        self.last[:], self.replaced[:] = head["last"], head["replaced"]
+        self.open = {number: (display, ranking) for number, display, ranking in head["open"]}
+        self.displays = head["displays"]
+        self.trial.restore(head["trial"])
+        self._trials = OrderedDict((number, values) for number, *values in head["trials"])
+        self.tick, self.events = tick, 0

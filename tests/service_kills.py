@@ -1,0 +1,162 @@
+"""Kill a process that serves, at random moments, and compare what it has acknowledged with what its store holds.
+
+    python benchmarks/reliability/kills.py --times 200
+
+The process that is killed is this file: it ranks, clicks late and twice, closes, and writes a line before and after each call.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clickgym import Ranker
+from clickgym.serving.memory import Agents
+
+SETTINGS: dict[str, Any] = {
+    "n_positions": 3,
+    "update_every": 3,
+    "memory": 2,  # agents come and go
+    "production": lambda query, candidates: candidates,
+    "production_share": 0.3,
+}
+
+
+def serve(store: str, seed: int, durable: str) -> None:
+    """Serve until killed."""
+    rng, opened = random.Random(seed), []
+    ranker = Ranker(store=store, durable=durable, seed=1, **SETTINGS)
+    say("ready")
+    while True:
+        query, candidates = f"q{rng.randrange(5)}", [f"é{i}" for i in rng.sample(range(9), 5)]
+        shown = ranker.rank(query, candidates)
+        say("R", shown.id, *shown.items)
+        opened.append(shown)
+        impression = rng.choice(opened[-20:])
+        for item in rng.choices(impression.items, k=2):  # sometimes the same twice
+            say("c", impression.id, item)
+            ranker.click(impression.id, item)
+            say("C", impression.id, item)
+        if rng.random() < 0.8:
+            impression = rng.choice(opened[-20:])
+            ranker.close(impression.id)
+            say("X", impression.id)
+
+
+def say(*words: str) -> None:
+    os.write(1, (" ".join(words) + "\n").encode())
+
+
+def start(store: Path, seed: int, durable: str = "kill") -> subprocess.Popen[bytes]:
+    """The process, when it serves."""
+    process = subprocess.Popen([sys.executable, __file__, str(store), str(seed), durable], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def kill(store: Path, seed: int, seconds: float, durable: str = "kill") -> list[list[str]]:
+    """Serve for a while, be killed, and return what was said.
+
+    The pipe holds 64 kB, some hundred sessions, and the process waits when it is full: so the moment is anywhere in a call.
+    """
+    process = start(store, seed, durable)
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    said, until = b"", time.monotonic() + seconds
+    while time.monotonic() < until:
+        said += process.stdout.read() or b""
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    os.set_blocking(process.stdout.fileno(), True)
+    said += process.stdout.read()
+    process.stdout.close()
+    return [line.split() for line in said[: said.rfind(b"\n") + 1].decode().splitlines()]
+
+
+def stop_and_copy(store: Path, copy: Path, seed: int, seconds: float) -> list[list[str]]:
+    """Serve with ``durable="power"``, stop, copy the files as they are, and return what was acknowledged by then.
+
+    Behind what the log of SQLite holds comes what a disk may have written of the next commit when power was lost.
+    """
+    process = start(store, seed, "power")
+    assert process.stdout is not None
+    time.sleep(seconds)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.05)
+    os.set_blocking(process.stdout.fileno(), False)
+    said = process.stdout.read() or b""
+    for ending in ("", "-wal"):
+        shutil.copy(f"{store}{ending}", f"{copy}{ending}")
+    with open(f"{copy}-wal", "ab") as file:
+        file.write(random.Random(seed).randbytes(3000))
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    return [line.split() for line in said[: said.rfind(b"\n") + 1].decode().splitlines()]
+
+
+def faults(store: Path, said: list[list[str]]) -> list[str]:
+    """What is wrong with a store after all that was acknowledged; and it must open."""
+    with Ranker(store=store, **SETTINGS) as ranker:
+        run = ranker._connection.execute
+        (integrity,) = run("PRAGMA integrity_check").fetchone()
+        found = [] if integrity == "ok" else [f"integrity: {integrity}"]
+        ids = dict(run("SELECT number, id FROM items"))
+        lists, closed = {}, set()
+        for number, items, when in run("SELECT number, items, closed FROM impressions"):
+            lists[number] = [ids[item] for item in np.frombuffer(items, np.int32).tolist()]
+            closed |= {number} if when is not None else set()
+        clicks = {(number, lists[number][place - 1]) for number, place in run("SELECT impression, position FROM clicks")}
+        attempts = set()
+        for kind, impression, *items in said:
+            number = ranker._number_of(impression)
+            if kind == "R" and lists.get(number) != items:
+                found.append(f"the list of {impression} is {lists.get(number)}, not {items}")
+            elif kind == "C" and (number, items[0]) not in clicks:
+                found.append(f"the click of {impression} on {items[0]} is lost")
+            elif kind == "X" and number not in closed:
+                found.append(f"{impression} is open again")
+            elif kind == "c":
+                attempts.add((number, items[0]))
+        found += [f"nobody has clicked {click}" for click in clicks - attempts]
+        if (n := run("SELECT count(*) FROM clicks").fetchone()[0]) != len(clicks):
+            found.append(f"{n} clicks are stored, {len(clicks)} different ones")
+        return found + [f"the state of query {number} is another" for number in states_that_differ(ranker)]
+
+
+def states_that_differ(ranker: Ranker) -> list[int]:
+    """The queries whose agents, in memory or from a snapshot, are not what a replay of all events makes of them."""
+    copy = sqlite3.connect(":memory:")
+    ranker._connection.backup(copy)
+    copy.execute("DELETE FROM snapshots")
+    store: Any = type("Copy", (), {"connection": copy})()
+    replayed = Agents(store, ranker._recipe, ranker.seed, 10**6)
+    numbers = [number for (number,) in copy.execute("SELECT number FROM queries WHERE capacity IS NOT NULL")]
+    return [number for number in numbers if state_of(replayed.get(number)) != state_of(ranker._agents.get(number))]
+
+
+def state_of(served: Any) -> list[Any]:
+    """All that an agent in service is, in a form that can be compared."""
+    agent = served.agent
+    arrays = {name: (value.dtype.str, value.tolist()) for name, value in getattr(agent, "_arrays", dict)().items()}
+    own = {} if arrays else {name: repr(value) for name, value in vars(agent).items() if name != "rng"}
+    generator = agent.rng.bit_generator.state if hasattr(agent, "rng") else None
+    kept = getattr(agent, "_open", None), getattr(agent, "display", None)
+    trial = served.trial.to_list(), list(served._trials.items()), served.displays, served.guarded
+    return [arrays, own, generator, kept, served.items, served.last.tolist(), served.replaced.tolist(), served.open, trial]
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]), sys.argv[3])

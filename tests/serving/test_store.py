@@ -1,0 +1,446 @@
+"""The store: what it survives, who may write to it, and what is said where it cannot be written."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from service_kills import faults, kill, states_that_differ, stop_and_copy
+
+import clickgym
+from clickgym import Ranker
+from clickgym.agents import Agent
+from clickgym.command_line import main
+from clickgym.offline import read_log
+from clickgym.offline.stores import VERSION
+from clickgym.serving.served import ReplayError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
+ABC = ["a", "b", "c"]
+
+
+def made(store, **settings):
+    return Ranker(store=store, n_positions=2, **settings)
+
+
+def python(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+
+
+# ----------------------------------------------------------------------------------------------------- what it survives
+
+
+@posix
+def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
+    store, said = tmp_path / "s.db", []
+    for seed, seconds in ((0, 0.05), (1, 0.3)):
+        said += kill(store, seed, seconds)
+    assert {kind for kind, *_ in said} == {"R", "c", "C", "X"}
+    assert faults(store, said) == []
+    damage(store, "DELETE FROM clicks WHERE late")  # the check sees what is missing
+    assert any("is lost" in fault for fault in faults(store, said))
+    damage(store, "DELETE FROM clicks")
+    with pytest.raises(ReplayError, match="showed another list"):
+        faults(store, said)
+
+
+def damage(store, statement):
+    with sqlite3.connect(store) as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@posix
+@pytest.mark.slow
+def test_ten_kills_lose_nothing(tmp_path):
+    rng, said = random.Random(0), []
+    for seed in range(10):
+        said += kill(tmp_path / "s.db", seed, rng.uniform(0.0, 0.5))
+        assert faults(tmp_path / "s.db", said) == []
+
+
+@posix
+@pytest.mark.slow
+def test_power_that_is_lost_takes_nothing_from_a_store_that_waits_for_the_disk(tmp_path):
+    for seed in range(3):
+        store, copy = tmp_path / f"s{seed}.db", tmp_path / f"copy{seed}.db"
+        said = stop_and_copy(store, copy, seed, 0.5)
+        assert sum(kind != "c" for kind, *_ in said) > 10
+        assert faults(copy, said) == []
+
+
+def test_durable_says_whether_calls_wait_for_the_disk(tmp_path):
+    for durable, synchronous in (("kill", 1), ("power", 2)):
+        with made(tmp_path / durable, durable=durable) as ranker:
+            assert ranker._connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+            assert ranker._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+FULL = """
+import resource, sys
+from clickgym import Ranker
+ranker = Ranker(store=sys.argv[1], n_positions=2, seed=0)
+shown = ranker.rank("q", ["a", "b", "c"])
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+clicks, errors = [], []
+while len(errors) < 5:
+    try:
+        shown = ranker.rank("q")
+        ranker.click(shown.id, position=1)
+        clicks.append(shown.id)
+    except OSError as error:
+        errors.append(str(error))
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+n = ranker._connection.execute("SELECT count(*) FROM clicks").fetchone()[0]
+print(*sorted(set(errors)), sep="\\n")
+print(len(clicks), n, all(not ranker.click(each, position=1) for each in clicks), ranker.click(clicks[-1], position=2))
+"""
+
+
+@posix
+def test_a_full_disk_is_said_in_a_line_and_loses_nothing(tmp_path):
+    process = python(FULL, tmp_path / "s.db")
+    message, last = process.stdout.splitlines()
+    assert message.startswith(f"{tmp_path / 's.db'} cannot be written: ")
+    assert message.endswith("the disk may be full, or a limit of the system reached; nothing of this call was stored")
+    n_clicks, n_stored, known, goes_on = last.split()
+    assert int(n_clicks) > 5
+    assert (n_clicks, known, goes_on) == (n_stored, "True", "True")
+    assert process.stderr == ""
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts file systems")
+@pytest.mark.slow
+def test_a_full_file_system_loses_nothing(tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", tmp_path], check=False).returncode:
+        pytest.skip("no right to mount")
+    try:
+        ranker, clicks = made(tmp_path / "s.db", seed=0), []
+
+        def serve():
+            while True:
+                shown = ranker.rank("q", ABC)
+                ranker.click(shown.id, position=1)
+                clicks.append(shown.id)
+
+        with pytest.raises(OSError, match="the disk is full"):
+            serve()
+        with pytest.raises(OSError, match="the disk is full"):
+            ranker.rank("q")
+        subprocess.run(["mount", "-o", "remount,size=4m", tmp_path], check=True)
+        assert not any(ranker.click(each, position=1) for each in clicks)
+        ranker.shut_down()
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_what_could_not_be_written_is_not_remembered(tmp_path, monkeypatch):
+    """An error in mid-call: agents, items and queries are those of the store."""
+    ranker = made(tmp_path / "s.db", seed=0)
+    ranker.rank("q", ABC)
+    before = [*ranker._connection.iterdump()]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(ranker), "_record", lambda *arguments: 1 / 0)
+        for query, items in (("q", ABC), ("new", ["x", "y"]), ("q", ["z", "a"])):
+            with pytest.raises(ZeroDivisionError):
+                ranker.rank(query, items)
+    assert [*ranker._connection.iterdump()] == before
+    twin = made(tmp_path / "t.db", seed=0)
+    twin.rank("q", ABC)
+    for query, items in (("q", ABC), ("new", ["x", "y"]), ("q", ["z", "a"])):
+        assert ranker.rank(query, items).items == twin.rank(query, items).items
+
+
+# ------------------------------------------------------------------------------------------------------- who may write
+
+
+def test_a_store_has_one_writer(tmp_path):
+    store = tmp_path / "s.db"
+    ranker = made(store)
+    message = f"{store} is served by another process or Ranker; a store has one writer"
+    with pytest.raises(ValueError, match="is served by another process or Ranker"):
+        made(store)
+    code = f"from clickgym import Ranker; Ranker(store={str(store)!r}, n_positions=2)"
+    assert python(code).stderr.splitlines()[-1] == f"ValueError: {message}"
+    shown = ranker.rank("q", ABC)
+    ranker.close(shown.id)
+    assert len(read_log(store)) == 1  # others may read
+    ranker.shut_down()
+    made(store).shut_down()
+    for call in (lambda: ranker.rank("q"), ranker.report, ranker.log, ranker.shut_down):
+        with pytest.raises(ValueError, match="the Ranker was shut down"):
+            call()
+
+
+@posix
+def test_who_reads_a_store_leaves_the_locks_of_the_server_alone(tmp_path):
+    """Else another program that closes the file would take it for its own, and tidy up the log of SQLite that is in use."""
+    store = tmp_path / "s.db"
+    ranker = made(store, seed=0)
+    for _ in range(5):
+        ranker.close(ranker.rank("q", ABC).id)
+    ranker.report()
+    assert len(read_log(store)) == len(ranker.log()) == 5
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(*c.execute('SELECT count(*) FROM clicks')); c.close()"
+    assert python(code, store).stdout == "(0,)\n"
+    assert Path(f"{store}-wal").exists()
+    ranker.close(ranker.rank("q").id)
+    assert len(read_log(store)) == 6
+
+
+@posix
+def test_a_fork_is_refused(tmp_path):
+    ranker = made(tmp_path / "s.db")
+    ranker.rank("q", ABC)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            ranker.rank("q")
+        except ValueError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (
+        os.read(reader, 1000).decode()
+        == f"the process {child} was forked from the one that serves; make the Ranker after the fork"
+    )
+    assert ranker.rank("q").items
+
+
+@pytest.mark.parametrize("durable", ["kill", "power"])
+def test_threads_may_call_at_once(tmp_path, durable):
+    ranker = made(tmp_path / "s.db", durable=durable, seed=0)
+    commits, answers, errors = [], [], []
+    ranker._connection.set_trace_callback(lambda text: commits.append(1) if text == "COMMIT" else None)
+
+    def serve(name):
+        try:
+            for i in range(15):
+                shown = ranker.rank(f"{name}-{i % 2}", ABC)
+                for _ in range(2):
+                    answers.append(ranker.click(shown.id, shown.items[0]))
+                with pytest.raises(ValueError, match="there is no impression"):
+                    ranker.click("nope", position=1)
+                ranker.close(shown.id)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=serve, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    assert (answers.count(True), answers.count(False)) == (120, 120)
+    assert len(commits) <= 480 if durable == "kill" else len(commits) < 300  # joined
+    ranker._connection.set_trace_callback(None)
+    assert (ranker.report().impressions, ranker.report().open) == (120, 0)
+    assert states_that_differ(ranker) == []
+
+
+def test_an_error_of_one_thread_is_told_to_those_whose_calls_it_undid(tmp_path, monkeypatch):
+    """Calls of several threads wait for one commit; one that fails in between takes the others with it, and they know."""
+    ranker = made(tmp_path / "s.db", durable="power", seed=0)
+    shown = [ranker.rank("q", ABC) for _ in range(40)]
+    told, stored = [], []
+    plain = ranker._catch_up
+
+    def sometimes(now):
+        if random.random() < 0.2:
+            raise OSError("no")
+        plain(now)
+
+    monkeypatch.setattr(ranker, "_catch_up", sometimes)
+
+    def click(impressions):
+        for each in impressions:
+            try:
+                ranker.click(each.id, position=1)
+                stored.append(each.id)
+            except OSError:
+                told.append(each.id)
+
+    threads = [threading.Thread(target=click, args=(shown[i::8],)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    monkeypatch.setattr(ranker, "_catch_up", plain)
+    assert len(told) + len(stored) == 40
+    assert told
+    assert not any(ranker.click(each, position=1) for each in stored)
+    assert all(ranker.click(each, position=1) for each in told)
+
+
+# ----------------------------------------------------------------------------------------------- what is said of files
+
+
+def test_a_store_of_another_version_says_so(tmp_path):
+    store = tmp_path / "s.db"
+    made(store).shut_down()
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 6}")
+    connection.close()
+    for call in (made, read_log):
+        with pytest.raises(ValueError, match=f"has version 7 of the store's tables; this clickgym reads version {VERSION}"):
+            call(store)
+
+
+def test_other_files_are_refused_and_stay(tmp_path):
+    text, database = tmp_path / "text.db", tmp_path / "other.db"
+    text.write_text("session,query\n" * 500)
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    before = text.read_bytes(), database.read_bytes()
+    with pytest.raises(ValueError, match=r"text\.db is no store of a clickgym\.Ranker, or damaged"):
+        made(text)
+    for call in (made, read_log):
+        with pytest.raises(ValueError, match=r"other\.db is an SQLite file, but no store of a clickgym\.Ranker"):
+            call(database)
+    assert (text.read_bytes(), database.read_bytes()) == before
+    with pytest.raises(OSError, match="cannot be opened"):
+        made(tmp_path)
+    with pytest.raises(OSError, match="cannot be opened"):
+        made(tmp_path / "no" / "s.db")
+
+
+def test_a_damaged_store_is_named(tmp_path):
+    store = tmp_path / "s.db"
+    with made(store) as ranker:
+        ranker.rank("q", ABC)
+    content = bytearray(store.read_bytes())
+    content[100:] = random.Random(0).randbytes(len(content) - 100)
+    store.write_bytes(content)
+    with pytest.raises(ValueError, match=r"s\.db is no store of a clickgym\.Ranker, or damaged"):
+        made(store)
+
+
+@posix
+def test_a_store_that_may_only_be_read_is_refused(tmp_path):
+    store = tmp_path / "s.db"
+    with made(store) as ranker:
+        ranker.close(ranker.rank("q", ABC).id)
+    store.chmod(0o400)
+    if os.access(store, os.W_OK):
+        pytest.skip("root may write everywhere")
+    with pytest.raises(OSError, match="it may only be read"):
+        made(store)
+
+
+def test_other_settings_than_those_of_the_store_are_refused(tmp_path):
+    store = tmp_path / "s.db"
+    made(store, seed=3).shut_down()
+    for settings, why in (
+        ({"agent": "PBMHB"}, "was made with agent = CascadeTS, not PBMHB"),
+        ({"agent": "CascadeTS:feedback=first_click"}, "not CascadeTS:feedback=first_click"),
+        ({"seed": 4}, "was made with seed = 3, not 4"),
+    ):
+        with pytest.raises(ValueError, match=f"{why}; for other agents make a new store of its log"):
+            made(store, **settings)
+    with pytest.raises(ValueError, match="was made with n_positions = 2, not 3"):
+        Ranker(store=store, n_positions=3)
+    assert made(store).seed == 3
+
+
+class Mine(Agent):
+    """An agent of one's own."""
+
+    learns_from = "any list"
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_positions = n_positions
+
+    def rank(self, observation, candidates=None):
+        return np.flatnonzero(candidates)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward, *, display=None, void=None):
+        pass
+
+
+def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monkeypatch, warnings_of_service):
+    with made(tmp_path / "s.db", agent=Mine) as ranker:
+        assert ranker.rank("q", ABC).items == ["a", "b"]
+    with made(tmp_path / "s.db", agent=Mine, update_every=2) as ranker:
+        shown = ranker.rank("q", ABC)
+        assert shown.items == ["a", "b"]
+        ranker.close(shown.id)
+    monkeypatch.setattr(Mine, "rank", lambda agent, observation, candidates: np.flatnonzero(candidates)[::-1][:2])
+    ranker = made(tmp_path / "s.db", agent=Mine)
+    with pytest.raises(
+        ValueError, match="the agent of 'q' showed another list in impression 1 than in its replay: the code of"
+    ):
+        ranker.rank("q")
+    new = ranker.rank("new", ABC)  # all others are served
+    assert new.items == ["c", "b"]
+    assert ranker.click(shown.id, "a")
+    assert ranker.close(new.id)
+    assert "the agent of 'q' showed another list" in warnings_of_service[0]
+    assert ranker._connection.execute("SELECT count(*) FROM impressions WHERE learned IS NULL").fetchone() == (2,)
+
+
+# ------------------------------------------------------------------------------------------------------------- the log
+
+
+def test_commands_read_a_store_while_it_is_served(tmp_path, capsys):
+    ranker, rng = made(tmp_path / "s.db", seed=0), random.Random(0)
+    for _ in range(200):
+        shown = ranker.rank(rng.choice("pq"), ABC)
+        for item in shown.items:
+            if rng.random() < {"a": 0.6, "b": 0.3, "c": 0.1}[item]:
+                ranker.click(shown.id, item)
+        ranker.close(shown.id)
+    assert main(["fit", str(tmp_path / "s.db"), "--model", "PBM", "--out", str(tmp_path / "i.json")]) == 0
+    assert "read 200 sessions" in capsys.readouterr().err
+    log, read = ranker.log(), read_log(tmp_path / "s.db")
+    for name in ("items", "clicks"):
+        assert getattr(log, name).tolist() == getattr(read, name).tolist()
+    assert log.item_labels == read.item_labels
+    with pytest.raises(ValueError, match=r"its impressions take 2\.8 kB of memory, more than max_memory = 1\.0 kB"):
+        read_log(tmp_path / "s.db", max_memory=1000)
+    assert clickgym.offline.read_log(tmp_path / "s.db", "store").queries.tolist() == log.queries.tolist()
+
+
+def test_a_store_without_closed_impressions_has_no_log_to_read(tmp_path):
+    ranker = made(tmp_path / "s.db")
+    ranker.rank("q", ABC)
+    with pytest.raises(ValueError, match="holds no closed impression yet"):
+        read_log(tmp_path / "s.db")
+    assert main(["fit", str(tmp_path / "s.db"), "--model", "PBM", "--out", str(tmp_path / "i.json")]) == 2
+    assert Path(tmp_path / "s.db-lock").exists()
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "service.md"
+
+
+def test_the_page_on_services_says_what_is_so(tmp_path, monkeypatch, capsys):
+    page = DOCS.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert "1 impressions of 1 queries, 6 items" in capsys.readouterr().out
+    with sqlite3.connect("ranker.db") as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in tables:
+            row = re.search(rf"^\| `{table}` \|(.*)$", page, re.MULTILINE)
+            columns = [row_of[1] for row_of in connection.execute(f"PRAGMA table_info({table})")]
+            assert [name for name in columns if f"`{name}`" not in row[1]] == [], table
+        (application,), (version,) = (
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+    connection.close()
+    assert f"`application_id` 0x{application:X}, `user_version` {version}" in page
+    defaults = {name: parameter.default for name, parameter in inspect.signature(Ranker).parameters.items()}
+    assert (defaults["memory"], defaults["production_share"], defaults["patience"]) == (10_000, 0.1, 1800)
