@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import joblib
 import numpy as np
 import polars
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.command_line import main
@@ -111,8 +113,10 @@ def test_what_is_done_is_not_done_again(decisions, log, folder):
     assert (folder / decisions.queries[1].page).is_file()
 
 
-def test_workers_decide_the_same(decisions, log, tmp_path):
-    found = clickgym.decide_all(log, tmp_path, **QUICK | {"n_jobs": 2, "pages": False})
+@pytest.mark.parametrize("backend", ["threading", *slow("loky")])  # which takes two processes
+def test_workers_decide_the_same(decisions, log, tmp_path, backend):
+    with joblib.parallel_config(backend=backend):
+        found = clickgym.decide_all(log, tmp_path, **QUICK | {"n_jobs": 2, "pages": False})
     assert [each.verdict for each in found.queries] == [each.verdict for each in decisions.queries]
     assert [each.p_value for each in found.queries] == [each.p_value for each in decisions.queries]
     assert not (tmp_path / PAGES).exists()

@@ -15,8 +15,8 @@ from clickgym.envs import kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
 TYPICAL = (
-    "CascadeTS", "CascadeKLUCB", "GLRCascadeUCB", "CascadeSWUCB", "PBMPIE", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
-    "UniRank", "GRAB", "RankedExp3", "RankedKLUCB", "PDGD", "UBMLinUCB", "PerState", "RecurRank",
+    "CascadeTS", "CascadeKLUCB", "GLRCascadeUCB", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
+    "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "PerState", "RecurRank",
 )  # fmt: skip
 EVERY = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 

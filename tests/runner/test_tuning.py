@@ -23,7 +23,7 @@ from clickgym.runner.sampler import Sampler
 
 pytest.importorskip("optuna")
 
-SMALL = {"envs": ["PBMRank-v0"], "budget": 4200, "horizon": 100, "runs": 2, "progress": False}
+SMALL = {"envs": ["PBMRank-v0"], "budget": 6000, "horizon": 100, "runs": 2, "progress": False}
 
 
 def tune(agent="EpsilonGreedy", **arguments):
@@ -124,22 +124,22 @@ def test_what_was_killed_goes_on_and_ends_the_same(reference, tmp_path):
 
 def test_a_larger_budget_goes_on_with_the_search(reference, tmp_path):
     first = tune(out=tmp_path, budget=3000)
-    second = tune(out=tmp_path)
+    second = tune(out=tmp_path, budget=6000)
     search = [name for name in first.trials.columns if not name.startswith("final")]
     assert second.trials.select(search)[: len(first.trials)].equals(first.trials.select(search))
     assert len(second.trials) > len(first.trials)
-    assert first.sessions <= 3000 < second.sessions <= 4200
+    assert first.sessions <= 3000 < second.sessions <= 6000
     assert repr(tune(out=tmp_path, budget=2900)) == repr(second)
 
 
 def test_the_budget_counts_every_session(reference):
     record = Record()
     tune(callback=record)
-    assert reference.sessions == 100 * len(record.trials) <= 4200
+    assert reference.sessions == 100 * len(record.trials) <= 6000
     assert set(reference.trials.filter(polars.col("state") == "pruned")["sessions"]) == {100}  # after one of two runs
     assert set(reference.trials.filter(polars.col("state") == "complete")["sessions"]) == {200}
     assert [n for n, _ in record.batches] == [8 * (place + 1) for place in range(len(record.batches))]
-    assert record.batches[-1][1] <= 0.75 * 4200
+    assert record.batches[-1][1] <= 0.75 * 6000
 
 
 def test_no_seed_of_a_tuning_is_one_of_a_sweep(monkeypatch):
@@ -352,7 +352,7 @@ def test_what_a_notebook_shows(reference):
     assert repr(reference).endswith(f"{len(reference.trials)} trials, {reference.sessions:,} sessions>")
 
 
-WORDS = ["--environments", "PBMRank-v0", "--horizon", "100", "--runs", "2", "--budget", "4200", "--jobs", "1"]
+WORDS = ["--environments", "PBMRank-v0", "--horizon", "100", "--runs", "2", "--budget", "6e3", "--jobs", "1"]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -374,7 +374,7 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
 @pytest.mark.usefixtures("undrawn")
 def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
     file = tmp_path / "experiment.toml"
-    file.write_text('envs = ["PBMRank-v0"]\nhorizon = 100\n[tune]\nagent = "EpsilonGreedy"\nbudget = 42e2\nruns = 2\n')
+    file.write_text('envs = ["PBMRank-v0"]\nhorizon = 100\n[tune]\nagent = "EpsilonGreedy"\nbudget = 6e3\nruns = 2\n')
     assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--json", "--jobs", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["agent"] == reference.agent
     file.write_text('envs = ["PBMRank-v0"]\nagents = ["Random"]\nhorizon = 50\nruns = 1\n[tune]\nagent = "EpsilonGreedy"\n')
