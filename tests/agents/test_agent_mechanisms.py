@@ -225,10 +225,10 @@ def test_greedy_follows_its_definition():
     ids=["CM", "PBM", "DCM", "eliminations", "K=L", "K=1", "equal items", "certain clicks"],
 )
 def test_batchrank_follows_algorithms_1_to_4(model, horizon):
-    """Batches, stages, items, counts and clicks after each of 3000 sessions; the short horizon makes the stages short."""
+    """Batches, stages, items, counts and clicks after each of 1800 sessions; the short horizon makes the stages short."""
     agent = BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
     reference = BatchRankReference(model.n_items, model.n_positions, horizon)
-    follow(agent, reference, model, 3000)
+    follow(agent, reference, model, 1800)
     assert reference.b_max > 1 or reference.stage[1] > 0, "too few sessions to test anything"
 
 
@@ -246,10 +246,10 @@ def test_batchrank_follows_algorithms_1_to_4(model, horizon):
     ids=["CM", "PBM", "DCM", "UBM", "L=7", "K=1", "near ties"],
 )
 def test_toprank_follows_algorithm_1(model, delta):
-    """Relation, blocks, S and N after each of 1500 sessions."""
+    """Relation, blocks, S and N after each of 900 sessions."""
     agent = TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
     reference = TopRankReference(model.n_items, model.n_positions, delta)
-    follow(agent, reference, model, 1500)
+    follow(agent, reference, model, 900)
     assert reference.better, "too few sessions to test anything"
 
 

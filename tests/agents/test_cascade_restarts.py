@@ -99,7 +99,7 @@ def test_restarts_follow_the_reference_where_users_change(kind, feedback):
     assert len(reference.restarts) >= 4
 
 
-@by_kind
+@pytest.mark.parametrize("kind", ["UCB1", *slow("KL")])  # which differ by their index alone
 def test_each_other_reading_is_told_apart(kind):
     agreed = {"as written", *GLR_READINGS}
     for seed in range(12):

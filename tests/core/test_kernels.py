@@ -674,7 +674,7 @@ def test_a_broken_kernel_is_named_with_its_line_and_the_rule(broken, where, code
         lambda: clickgym.run(clickgym.make_agent("Random", env, seed=0), env, 10, seed=0),
         lambda: clickgym.run(clickgym.make_agent("TopRank", env, seed=0, horizon=10), env, 10, seed=0),
     ]
-    for way in ways:
+    for way in ways if broken in (sorts, misspells) else ways[:2]:  # of the others no loop is compiled
         with pytest.raises(KernelError) as caught:
             way()
         message = str(caught.value)

@@ -140,12 +140,13 @@ def test_classes_of_stable_baselines3_are_called_as_its_documentation_calls_them
     assert type(clickgym.make_agent(sb3.DDPG, gym.make("PBMRank-v0"))).__name__ == "DDPG"
 
 
-def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_path):
+@pytest.mark.parametrize("n_jobs", [1, *slow(2)])  # what reaches workers is tested in `test_sweep.py`, which has some
+def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_path, n_jobs):
     names = ["PBMRank-v0:reward=any_click", "label_mine:easy"]
     agents = ["TopRank", "CascadeKLUCB:feedback=first_click", "label_mine:TopRank:shift=2"]
     objects = [gym.make("PBMRank-v0", reward="any_click").spec, mine.easy]
     classes = [TopRank, functools.partial(CascadeKLUCB, feedback="first_click"), functools.partial(mine.TopRank, shift=2)]
-    by_name, by_object = sweep(names, agents, "a"), sweep(objects, classes, "b", n_jobs=2)
+    by_name, by_object = sweep(names, agents, "a"), sweep(objects, classes, "b", n_jobs=n_jobs)
     assert_frame_equal(by_object, by_name)
     assert {file.name for file in (tmp_path / "a/cells").iterdir()} == {file.name for file in (tmp_path / "b/cells").iterdir()}
     one, other = (read_results(folder)[2] for folder in ("a", "b"))
@@ -154,24 +155,13 @@ def test_objects_and_names_give_the_same_table_and_resume_each_other(mine, tmp_p
     assert_frame_equal(sweep(names, agents, "b"), by_name)
 
 
-def test_what_stands_in_the_script_reaches_worker_processes(tmp_path, monkeypatch):
-    names = {"__name__": "__main__"}
-    exec(MINE.partition("class MineModel")[0], names)
-    monkeypatch.setattr(sys.modules["__main__"], "TopRank", names["TopRank"], raising=False)
-    agents, envs = [functools.partial(names["TopRank"], shift=2), "Random"], {"made": lambda: a_function(0.2)}
-    alone, workers = (sweep(envs, agents, tmp_path / str(n_jobs), n_jobs=n_jobs) for n_jobs in (1, 2))
-    assert_frame_equal(alone, workers)
-    config = read_results(tmp_path / "2")[2]
-    assert config["agents"] == ["__main__:TopRank:shift=2", "Random"]
-    assert config | {"made": ""} == read_results(tmp_path / "1")[2] | {"made": ""}
-
-
-def test_a_label_of_a_mapping_stands_for_what_it_is_given(tmp_path):
+@pytest.mark.parametrize("n_jobs", [1, *slow(2)])
+def test_a_label_of_a_mapping_stands_for_what_it_is_given(tmp_path, n_jobs):
     factory = functools.partial(a_function, gap=0.2)
     named = "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]"
     fixed, made = functools.partial(Fixed, ranking=np.array([1])), lambda **sizes: TopRank(horizon=200, **sizes)
     envs, agents = {"model": MODEL.with_positions(1), "function": lambda: factory(), "named": named}, {"made": made}
-    table = sweep(envs, agents | {"fixed": fixed}, tmp_path / "a", n_jobs=2)
+    table = sweep(envs, agents | {"fixed": fixed}, tmp_path / "a", n_jobs=n_jobs)
     assert table["env"].unique(maintain_order=True).to_list() == ["model", "function", "named"]
     assert table["agent"].unique(maintain_order=True).to_list() == ["made", "fixed"]
     assert table.filter(env="function", agent="fixed", step=200)["regret"].to_list() == pytest.approx([200 * 0.2] * 2)

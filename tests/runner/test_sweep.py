@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 from slow import slow
+from test_make import MINE, a_function
 
 import clickgym
 from clickgym.runner.callback import Callback
@@ -257,6 +259,20 @@ def test_plain_python_agents_run_in_processes_and_change_nothing_else(reference,
     assert dict(timings.select("agent", "engine").iter_rows()) == {
         own_agent: "python", "TopRank": "compiled", "Random": "compiled",
     }  # fmt: skip
+
+
+def test_what_stands_in_the_script_reaches_worker_processes(tmp_path, monkeypatch):
+    names = {"__name__": "__main__"}
+    exec(MINE.partition("class MineModel")[0], names)
+    monkeypatch.setattr(sys.modules["__main__"], "TopRank", names["TopRank"], raising=False)
+    agents, envs = [functools.partial(names["TopRank"], shift=2), "Random"], {"made": lambda: a_function(0.2)}
+    alone, workers = (
+        clickgym.sweep(envs, agents, 200, 2, out=tmp_path / str(n_jobs), n_jobs=n_jobs).frame for n_jobs in (1, 2)
+    )
+    assert_frame_equal(alone, workers)
+    config = read_results(tmp_path / "2")[2]
+    assert config["agents"] == ["__main__:TopRank:shift=2", "Random"]
+    assert config | {"made": ""} == read_results(tmp_path / "1")[2] | {"made": ""}
 
 
 def test_a_callback_hears_of_every_session_once(tmp_path, own_agent):
