@@ -314,10 +314,11 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
+        "Impression", "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
+    "calls functions of the user: tests/serving/test_ranker.py has its wrong arguments": {"Ranker"},
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents",

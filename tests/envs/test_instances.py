@@ -15,7 +15,7 @@ import pytest
 import clickgym  # noqa: F401 - registers the environments
 from clickgym.envs import CascadeModel, PositionBasedModel
 from clickgym.envs.instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.envs.instances.instance import FOLDER, _made
+from clickgym.envs.instances.instance import FAMILIES, FOLDER, _made
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
@@ -131,6 +131,17 @@ def test_a_family_reads_its_file_again(tmp_path):
         load_instance(query).save(tmp_path / "mine.json")
         made.append(load_instance(name).models["PiecewiseStationaryModel of CM"])
     assert made[0] != made[1]
+
+
+def test_a_family_of_the_user_is_asked_each_time(monkeypatch):
+    asked = []
+
+    def mine(n_items: int = 4) -> Instance:
+        asked.append(n_items)
+        return Instance("mine", {"PBM": PositionBasedModel([1 / len(asked)] * n_items, [1.0])})
+
+    monkeypatch.setitem(FAMILIES, "mine", mine)
+    assert load_instance("mine").models != load_instance("mine").models
 
 
 def test_a_new_click_model_is_in_the_instances_of_families():
