@@ -138,7 +138,7 @@ def test_a_family_of_the_user_is_asked_each_time(monkeypatch):
 
     def mine(n_items: int = 4) -> Instance:
         asked.append(n_items)
-        return Instance("mine", {"PBM": PositionBasedModel([1 / len(asked)] * n_items, [1.0])})
+        return Instance("mine", {"PBM": PositionBasedModel([1 / len(asked)] * n_items, [1.0])}, 1)
 
     monkeypatch.setitem(FAMILIES, "mine", mine)
     assert load_instance("mine").models != load_instance("mine").models
