@@ -71,7 +71,7 @@ def printed(monkeypatch, capsys):
 def check(narrow, unlimited, width):
     """Every name and every number of the one is in the other, or in a column that it says it has left out."""
     assert "…" not in narrow
-    assert max(map(cell_len, narrow.splitlines())) <= width
+    assert all(cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines())  # a name is never cut
     words = narrow.split()
     numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
     missing = numbers - set(words)
@@ -92,6 +92,13 @@ def test_a_table_loses_nothing_that_it_does_not_name(rows, width):
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             assert cell in out or column.name in left_out
+
+
+def test_the_name_of_a_group_does_not_fill_a_line_that_is_read_by_a_program():
+    text = io.StringIO()
+    columns = [Column("group"), Column("name")]
+    print_table(Console(file=text, width=1000), columns, [("first", "a"), ("second", "b")], groups="above")
+    assert max(map(len, text.getvalue().splitlines())) < 10
 
 
 def test_the_word_about_what_is_left_out_is_true():

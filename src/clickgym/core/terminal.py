@@ -153,7 +153,7 @@ def _print_columns(console: Console, table: _Sized, visible: Sequence[int], inde
         if table.groups and (place or table.headings):
             console.print()
         if 0 not in visible:
-            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent)), soft_wrap=True)
+            console.print(Padding(Text(first, "bold"), (0, 0, 0, indent), expand=False), soft_wrap=True)
         _print_rows(console, table, rows, widths, indent)
     if hidden := table.hidden(visible):
         say(console, f"at {table.full_width + indent} columns also: {', '.join(hidden)}", "dim")
