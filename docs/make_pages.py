@@ -5,6 +5,7 @@ make pages
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,17 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import polars
+import yaml
 from matplotlib.figure import Figure
 
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
 from clickgym.lab.bench.figures import leaderboard_figure
+from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
-from clickgym.lab.bench.leaderboard import leaderboard, row_of
 from clickgym.lab.bench.pages import leaderboard_html, teaches
-from clickgym.lab.bench.protocol import VERSION_1, VERSION_2
+from clickgym.lab.bench.protocol import CURRENT, VERSION_1, VERSION_2, Board, Protocol
+from clickgym.lab.bench.task import Task
 from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page
 from clickgym.lab.studies import STUDIES
@@ -73,7 +77,37 @@ def pages() -> dict[Path, str]:
     }
     made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
+    made[ROOT / ".zenodo.json"] = _zenodo()
     return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard() | _rules()
+
+
+DESCRIPTION = (
+    "Gymnasium environments in which an agent ranks items and learns from simulated clicks, published algorithms, a fast "
+    "runner, and a scorecard: a frozen benchmark, whose reference results lie in the archive with a data card "
+    "(lab/bench/data). All users are simulated; there are no data of persons."
+)
+"""Of the archive of a release."""
+
+
+def _zenodo() -> str:
+    """What an archive of a release says of it: the facts of ``CITATION.cff``."""
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    record = {
+        "title": facts["title"],
+        "description": DESCRIPTION,
+        "upload_type": "software",
+        "access_right": "open",
+        "license": facts["license"],
+        "version": str(facts["version"]),
+        "publication_date": str(facts["date-released"]),
+        "language": "eng",
+        "creators": [{"name": author["name"]} for author in facts["authors"]],
+        "keywords": facts["keywords"],
+        "related_identifiers": [
+            {"identifier": facts["repository-code"], "relation": "isSupplementTo", "scheme": "url", "resource_type": "software"}
+        ],
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
 def _linked(shown_by: str) -> str:
@@ -227,15 +261,16 @@ def _practice() -> dict[Path, str]:
     return {path: _fill(path.read_text(encoding="utf-8"), "practice", header, rows)}
 
 
+SORTED = "The same, to be sorted and filtered: [{0}]({0}), which opens in any browser, without a network."
+
+
 def _leaderboard() -> dict[Path, str]:
-    """The leaderboard in the page that explains it, and as a page of its own, to be sorted and filtered."""
-    text = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
-    # The interval stays in one line.
-    rows = [
-        (f"`{agent}`", overall.replace(" ", "\N{NO-BREAK SPACE}"), *rest)
-        for agent, overall, *rest in (row_of(place, VERSION_1) for place in leaderboard(VERSION_1))
-    ]
-    text = _fill(text, "leaderboard", heads(VERSION_1), rows)
+    """The boards of version 2, and that of version 1 on its own page; each in Markdown, and as a page to sort and filter."""
+    current, first = DOCS / "leaderboard.md", DOCS / "leaderboard_1.md"
+    board = markdown_table([heads(VERSION_1), *_rows(leaderboard(VERSION_1), VERSION_1)])
+    text = _between(
+        first.read_text(encoding="utf-8"), "leaderboard", "\n".join([SORTED.format("leaderboard_1.html"), "", *board])
+    )
     counts = {key: Counter(task.ability for task in VERSION_1.tasks(quick=bool(key))) for key in ("", "quick")}
     dropped = Counter(task.ability for task in VERSION_1.candidates) - counts[""]
     abilities = [
@@ -244,7 +279,43 @@ def _leaderboard() -> dict[Path, str]:
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
     text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
-    return {DOCS / "leaderboard.md": text, DOCS / "leaderboard.html": leaderboard_html(VERSION_1), DOCS / "tasks.md": _tasks()}
+    return {
+        current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
+        first: text,
+        DOCS / "leaderboard.html": leaderboard_html(CURRENT),
+        DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),
+        DOCS / "tasks.md": _tasks(VERSION_2),
+        DOCS / "tasks_1.md": _tasks(VERSION_1),
+    }
+
+
+def _boards() -> Iterator[str]:
+    """The boards of version 2 in Markdown, each with a heading; a sentence, as long as there are no results."""
+    if CURRENT is VERSION_1:
+        yield (
+            "The reference results of version 2 are to come. Until they ship, `clickgym bench` plays version 1 and compares "
+            "with [its board](leaderboard_1.md)."
+        )
+        return
+    yield SORTED.format("leaderboard.html")
+    for table in boards_tables(VERSION_2):
+        yield f"### {table.title}"
+        yield table.about
+        rows = _rows(table.places, VERSION_2, table.board)
+        yield "\n".join(markdown_table([heads(VERSION_2, table.board), *rows]))
+    yield from boards_notes(VERSION_2)
+
+
+def _rows(places: Iterable[Place], protocol: Protocol, board: Board | None = None) -> list[list[str]]:
+    """The rows of a board, with a link from each agent to its source, and intervals that stay in one line."""
+    rows = []
+    for place in places:
+        cells = dict(zip(heads(protocol, board), row_of(place, protocol, board), strict=True))
+        name, comma, setting = place.agent.partition(",")
+        cells["agent"] = f"[`{name}`](../{source_file(name)}){comma}{setting}"
+        cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
+        rows.append([*cells.values()])
+    return rows
 
 
 def _rules() -> dict[Path, str]:
@@ -260,30 +331,37 @@ def _rules() -> dict[Path, str]:
     return {path: _fill(path.read_text(encoding="utf-8"), "abilities", header, rows)}
 
 
-def _tasks() -> str:
-    """The page of the tasks of the scorecard, each with its anchors."""
-    rows = [("environment", "instance", "what it measures", "random", "best", "whose")]
+def _tasks(protocol: Protocol) -> str:
+    """The page of the tasks of a version of the scorecard, each with its anchors, if it has them, and whether it counts."""
+    which, page = (" of version 1", "leaderboard_1.md") if protocol is VERSION_1 else ("", "scorecard.md")
+    named = protocol is VERSION_2
+    anchored = ("random", "best", "whose", "counts") if protocol.has_anchors else ()
+    rows = [(*["task"] * named, "environment", "instance", "what it measures", *anchored)]
+    told = "an environment and an instance, as `clickgym run` takes them"
+    if anchored:
+        told += (
+            ", what random lists lose, what the best agent of the reference loses, and who that is. A task counts if these two "
+        )
+        told += "losses differ threefold"
     parts = [
-        "# The tasks of the scorecard",
-        "Those that count in version 1 of the [protocol](leaderboard.md), by ability: an environment and an instance, "
-        "as `clickgym run` takes them, what random lists lose, what the best agent of the reference loses, and who that is.",
+        f"# The tasks{which} of the scorecard",
+        f"Those of version {protocol.version} of the [protocol]({page}), by ability: {told}.",
     ]
-    for ability, about in VERSION_1.abilities.items():
+    for ability, about in protocol.abilities.items():
         own = [
-            (
-                f"`{task.env}`",
-                f"`{task.instance}`",
-                task.about,
-                amount(anchor.random),
-                amount(anchor.best),
-                f"`{anchor.agent}`",
-            )
-            for task in VERSION_1.tasks()
+            (*[f"`{task.name}`"] * named, f"`{task.env}`", f"`{task.instance}`", task.about, *_anchors(protocol, task))
+            for task in protocol.candidates
             if task.ability == ability
-            for anchor in [VERSION_1.anchors[task.name][task.horizon]]
         ]
         parts += [f"## {ability}", f"{about[0].upper()}{about[1:]}.", "\n".join(markdown_table([*rows, *own]))]
     return "\n\n".join(parts) + "\n"
+
+
+def _anchors(protocol: Protocol, task: Task) -> Iterator[str]:
+    """The anchors of a task, and whether it counts; nothing, as long as there are none."""
+    if protocol.has_anchors:
+        anchor = protocol.anchor(task)
+        yield from (amount(anchor.random), amount(anchor.best), f"`{anchor.agent}`", "yes" if anchor.kept else "no")
 
 
 PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"

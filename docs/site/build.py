@@ -19,8 +19,9 @@ import clickgym
 from clickgym import agents, envs, offline
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
+from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
 from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.protocol import VERSION_1
+from clickgym.lab.bench.protocol import CURRENT, VERSION_1, Protocol
 from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import stands
@@ -29,6 +30,8 @@ from clickgym.runner.labels import PUBLISHED
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
+SCRIPTS = ("tables.js", "filters.js", "board.js")
+"""Of the boards, as they are in pages of their own."""
 ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
     "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
@@ -46,7 +49,7 @@ def collect(source: Path) -> None:
     kept = {
         place: path
         for place, path in files.items()
-        if path.suffix in (".md", ".png", ".svg", ".html") and not place.startswith(("site/", "README.md"))
+        if path.suffix in (".md", ".png", ".svg") and not place.startswith(("site/", "README.md"))
     }
     kept |= {place: ROOT / path for place, path in ELSEWHERE.items()}
     places = {path.relative_to(ROOT).as_posix(): place for place, path in kept.items()} | {"docs/README.md": "index.md"}
@@ -92,17 +95,7 @@ def agent_page(name: str) -> str:
     times = speeds()
     facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
     parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]
-    place = next((place for place in leaderboard(VERSION_1) if place.agent == name), None)
-    if place is not None:
-        ranked = [other.agent for other in leaderboard(VERSION_1) if other.many]
-        rank = f"Number {ranked.index(name) + 1} of {len(ranked)}: overall" if place.many else "Overall"
-        scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
-        told = f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(VERSION_1.tasks())} tasks."
-        parts += [
-            "## In the [leaderboard](../leaderboard.md)",
-            told,
-            "\n".join(markdown_table([("ability", "score"), *scores])),
-        ]
+    parts += _standing(name)
     studied = [
         f"- [{key}](../studies/{key}.md): {study.title}"
         for key, study in STUDIES.items()
@@ -112,6 +105,36 @@ def agent_page(name: str) -> str:
     if studied:
         parts += ["## In the studies", "\n".join(studied)]
     return "\n\n".join(parts) + "\n"
+
+
+def _standing(name: str) -> list[str]:
+    """Where an agent stands: its lines on each board of the newest version, by ability."""
+    if CURRENT is VERSION_1:
+        ranked = [other.agent for other in leaderboard(VERSION_1) if other.many]
+        of = [place for place in leaderboard(VERSION_1) if place.agent == name]
+        ranks = [f"Number {ranked.index(name) + 1} of {len(ranked)}: overall" if place.many else "Overall" for place in of]
+        said = [
+            f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(VERSION_1.tasks())} tasks of version 1."
+            for rank, place in zip(ranks, of, strict=True)
+        ]
+        tables = [(words, place.standing.abilities) for words, place in zip(said, of, strict=True)]
+    else:
+        tables = [
+            (
+                f"{table.title}, {place.agent.partition(', ')[2] or 'as published'}: "
+                f"place {place.number} of {len(table.places)}, "
+                f"overall {place.standing.overall}{', tuning changed ' * bool(place.changes)}{place.changes}.",
+                place.standing.abilities,
+            )
+            for table in boards_tables(CURRENT)
+            for place in table.places
+            if place.agent.partition(",")[0] == name
+        ]
+    parts = ["## In the [leaderboard](../leaderboard.md)"] if tables else []
+    for words, abilities in tables:
+        scores = [(ability.replace("_", " "), str(score)) for ability, score in abilities.items()]
+        parts += [words, "\n".join(markdown_table([("ability", "score"), *scores]))]
+    return parts
 
 
 @cache
@@ -145,6 +168,36 @@ def api_page(module: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+BLOCK = re.compile(r"<!-- (boards|leaderboard) -->.*?<!-- end of \1 -->", flags=re.DOTALL)
+
+
+def board_page(text: str, protocol: Protocol) -> str:
+    """The page of a leaderboard with tables that are sorted and filtered in place of those in Markdown.
+
+    Args:
+        text: of the page; of one without tables it stays as it is.
+        protocol: the version.
+    """
+    parts = [_raw(filters_html(protocol))]
+    for table in boards_tables(protocol):
+        parts += [f"### {table.title}", table.about] if protocol is not VERSION_1 else []
+        parts.append(_raw(f'<div class="scroll boards" tabindex="0">\n{table_html(table, protocol, _agent_address)}\n</div>'))
+    parts += boards_notes(protocol) if protocol is not VERSION_1 else []
+    scripts = "".join(f'<script src="_static/{name}"></script>' for name in SCRIPTS)
+    return BLOCK.sub(lambda _: "\n\n".join([*parts, _raw(scripts)]), text)
+
+
+def _agent_address(line: str) -> str:
+    """The page of the agent of a line."""
+    name = line.partition(",")[0]
+    return f"agents/{name}.html" if name in PUBLISHED else ""
+
+
+def _raw(html: str) -> str:
+    """HTML in a page in Markdown."""
+    return f"```{{raw}} html\n{html}\n```"
+
+
 def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
     for folder in ("agents", "api"):
@@ -166,6 +219,10 @@ def write(source: Path) -> None:
     listed.write_text(linked, encoding="utf-8")
     shutil.copy(HERE / "index.md", source)
     shutil.copytree(HERE / "static", source / "static")
+    for place, protocol in {"leaderboard.md": CURRENT, "leaderboard_1.md": VERSION_1}.items():
+        page = source / place
+        if place == "leaderboard_1.md" or CURRENT is not VERSION_1:
+            page.write_text(board_page(page.read_text(encoding="utf-8"), protocol), encoding="utf-8")
 
 
 def toctree(entries: list[str], *, hidden: bool) -> str:
@@ -186,10 +243,7 @@ def main() -> int:
     write(source)
     from sphinx.cmd.build import main as sphinx  # only the build needs it, not the tests of what is collected
 
-    code = sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), str(source), str(out)])
-    board = out / "leaderboard.html"  # its link to the page that can be sorted opens that page, and does not save it
-    board.write_text(board.read_text(encoding="utf-8").replace(' download=""', ""), encoding="utf-8")
-    return code
+    return sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), str(source), str(out)])
 
 
 if __name__ == "__main__":

@@ -28,8 +28,12 @@ suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
 html_theme = "furo"
 html_title = f"clickgym {version}"
-html_static_path = ["static"]
-html_css_files = ["site.css"]
+html_static_path = [
+    "static",
+    *(f"../../lab/bench/{name}" for name in ("board.css", "board.js")),
+    *(f"../../src/clickgym/core/{name}" for name in ("tables.js", "filters.js")),
+]
+html_css_files = ["board.css", "site.css"]
 html_theme_options = {
     "source_repository": "https://github.com/clickgym/clickgym/",
     "source_branch": "main",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,10 +30,11 @@ from ...runner.search import search_space_of
 from ...runner.sweep import check_workers
 from .leaderboard import Place, place_of, sources_of, tables_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
+from .paper import card_bibtex, card_latex, card_sentence
 from .play import play, suited
-from .protocol import CURRENT, DEVELOPMENT, Board, Protocol, protocol_of
-from .reference import machine, reference
-from .score import Estimate, Pair, Standing, improvement, pairs, scored, standing
+from .protocol import CURRENT, DEVELOPMENT, STAGES, Board, Protocol, protocol_of
+from .reference import changes_of, lines, machine, reference
+from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
 from .tuned import tune_line
 
 __all__ = ["CONFIG", "PLAYS", "TUNING", "Comparison", "Scorecard", "bench"]
@@ -133,11 +135,57 @@ class Scorecard:
         options = f"{', quick=True' * self.quick}{', tuned=True' * bool(self.tuning)}{version}"
         return f"clickgym.bench({agent}{options}, out=DIR)"
 
-    @property
+    @cached_property
     def place(self) -> Place:
         """Its line of the leaderboard."""
         seconds = float(self.table["seconds"].sum())
-        return place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
+        place = place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
+        if self.protocol.version == 1 or self.board is None:
+            return place
+        compared = {each.agent: each.pair for each in self.comparisons if each.pair is not None}
+        base = reference(self.protocol).filter(agent=self.board.base)
+        return place._replace(
+            number=1 + sum(pair.differ and pair.difference.value < 0 for pair in compared.values()),
+            tied=tuple(name for name, pair in compared.items() if not pair.differ),
+            ratio=regret_ratio(self.table, base, self.protocol),
+            changes=self.changes,
+            early={step: place._replace(standing=standing_) for step, standing_ in self._early().items()},
+            trust="claimed",
+        )
+
+    def _early(self) -> dict[int, Standing]:
+        """What it was worth after fewer sessions."""
+        tables = {step: scored(self.curves, self.protocol, step) for step in STAGES}
+        return {
+            step: standing(table, self.protocol, self.board, self.quick, step)
+            for step, table in tables.items()
+            if not table.is_empty()
+        }
+
+    @property
+    def changes(self) -> str:
+        """What its own tuning has changed, in words; empty where it is as it came."""
+        return changes_of(self.tuning) if self.tuning else ""
+
+    @cached_property
+    def settings(self) -> list[tuple[str, Estimate, str]]:
+        """The lines of the reference of the same class, as published and tuned: name, overall score, what tuning changed."""
+        own = {
+            name: line for name, line in lines(self.protocol).items() if name.partition(",")[0] == self.agent.partition(":")[0]
+        }
+        tables = tables_of(self.protocol, None, None, self.quick)
+        return [
+            (name, standing(tables[name], self.protocol, self.board, self.quick).overall, line.changes or "as published")
+            for name, line in own.items()
+            if name in tables and self.protocol.version > 1
+        ]
+
+    @property
+    def worst(self) -> list[tuple[str, str, float, float, float, str, float]]:
+        """The tenth of its tasks of the board in which it scores least, from the worst, as `of_tasks` has them."""
+        counted = self.protocol.abilities if self.board is None else self.board.abilities
+        rows = sorted((row for row in self.of_tasks if row[0] in counted), key=lambda row: row[-1])
+        return rows[: math.ceil(WORST * len(rows))]
 
     @cached_property
     def of_tasks(self) -> list[tuple[str, str, float, float, float, str, float]]:
@@ -178,17 +226,47 @@ class Scorecard:
         """The card as one page that needs nothing but itself."""
         return scorecard_html(self)
 
-    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``scorecard.html`` and ``scorecard.md``.
+    def to_latex(self, beside: Sequence[str] | None = None) -> str:
+        """A table with its scores beside those of lines of the reference, for a document with the package booktabs.
+
+        Args:
+            beside: names of lines, as ``"CascadeTS"`` or ``"CascadeKLUCB, tuned"``; None takes those that lead its board.
+
+        Raises:
+            ValueError: there is no such line.
+        """
+        return card_latex(self, beside)
+
+    def to_bibtex(self) -> str:
+        """The entry of the protocol, with its version and fingerprint."""
+        return card_bibtex(self.protocol)
+
+    @cached_property
+    def sentence(self) -> str:
+        """What a paper can say of it."""
+        return card_sentence(self)
+
+    def save(self, folder: str | os.PathLike[str], beside: Sequence[str] | None = None) -> list[Path]:
+        """Write ``scorecard.html``, ``scorecard.md``, ``scorecard.tex`` and ``scorecard.bib``.
 
         Args:
             folder: made if need be.
+            beside: as in `to_latex`; they are drawn beside the curves, too.
 
         Returns:
             The files.
+
+        Raises:
+            ValueError: there is no such line, before anything is written.
         """
+        texts = {
+            "html": scorecard_html(self, beside),
+            "md": self.to_markdown(),
+            "tex": self.to_latex(beside),
+            "bib": self.to_bibtex(),
+        }
         make_folder(Path(folder))
-        files = {Path(folder) / "scorecard.html": self.to_html(), Path(folder) / "scorecard.md": self.to_markdown()}
+        files = {Path(folder) / f"scorecard.{kind}": text for kind, text in texts.items()}
         for file, text in files.items():
             write_whole(file, text)
         return list(files)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from polars import col
 
 from ...core.checks import unknown
 from ...runner.reports.bounds import Theory
@@ -16,11 +22,14 @@ from ...runner.reports.figures import COLOURS, regret_figure
 from ...runner.theory.applicable import BoundCurve, applicable_bounds
 from .leaderboard import Place, leaderboard
 from .protocol import CURRENT, VERSION_2, Protocol
-from .reference import baselines
+from .reference import baselines, curves_of
 from .task import Task
 from .task_set import ABOUT
 
-__all__ = ["curves_figure", "leaderboard_figure"]
+if TYPE_CHECKING:
+    from .card import Scorecard
+
+__all__ = ["card_figure", "curves_figure", "leaderboard_figure"]
 
 MOST_CURVES = 8
 """So many lines of the first board that plays an ability are drawn, if none are named, and `Random`."""
@@ -90,6 +99,58 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     )
     figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
+
+
+def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure | None:
+    """The mean regret of an agent and of lines of the reference: a panel for each ability, over the tasks that the agent plays.
+
+    Args:
+        card: of the agent.
+        beside: names of lines; in an ability they are drawn if they play all of these tasks.
+
+    Returns:
+        The figure; None where no curves were kept, as in version 1.
+    """
+    if card.protocol.version == 1:
+        return None
+    tasks = card.table["task"].unique().implode()
+    curves = {card.agent: card.curves.filter(col("task").is_in(tasks))}
+    others = curves_of(card.protocol).filter(col("task").is_in(tasks))
+    curves |= {name: others.filter(agent=name) for name in dict.fromkeys([*beside, "Random"]) if name != card.agent}
+    abilities = [*card.standing.abilities]
+    n_columns = min(4, len(abilities))
+    n_rows = math.ceil(len(abilities) / n_columns)
+    figure = Figure(figsize=(2.7 * n_columns, 2.2 * n_rows + 0.5), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, squeeze=False).flat
+    for panel, ability in itertools.zip_longest(panels, abilities):
+        if ability is None:
+            panel.remove()
+        else:
+            _draw_ability(panel, ability, {name: rows.filter(ability=ability) for name, rows in curves.items()})
+    figure.supxlabel("sessions", fontsize=9)
+    figure.supylabel("regret", fontsize=9)
+    handles = [Line2D([], [], label=name.replace("$", r"\$"), **_look(i)) for i, name in enumerate(curves)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6), frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_ability(panel: Axes, ability: str, curves: Mapping[str, polars.DataFrame]) -> None:
+    """The means over tasks and runs, of those that play as many tasks as the first."""
+    n_tasks = next(iter(curves.values()))["task"].n_unique()
+    for i, rows in enumerate(curves.values()):
+        if rows["task"].n_unique() == n_tasks:
+            means = rows.group_by("step").agg(col("regret").mean()).sort("step").filter(col("regret") > 0)
+            panel.plot(means["step"].to_numpy(), means["regret"].to_numpy(), **_look(i))
+    panel.set(xscale="log", yscale="log")
+    panel.set_title(ability.replace("_", " "), fontsize=10)
+    panel.grid(which="major", color="0.9", linewidth=0.6)
+    panel.tick_params(labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _look(i: int) -> dict[str, Any]:
+    """The first is that of the card."""
+    return {"color": COLOURS[i % len(COLOURS)], "linewidth": 1.4 if i else 2.6, "zorder": 2 if i else 3}
 
 
 def _leading(ability: str) -> list[str]:

@@ -14,14 +14,22 @@ from ...agents import LEARNERS
 from ...core.formats import clock
 from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
-from .protocol import CURRENT, Board, Protocol
+from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import lines, reference
 from .score import Pair, Standing, pairs, regret_ratio, standing
 
-__all__ = ["Place", "header", "leaderboard", "place_of", "row_of", "sources_of", "tables_of", "told_of"]
+__all__ = ["TRUST", "Place", "header", "leaderboard", "place_of", "ratio_text", "row_of", "sources_of", "tables_of", "told_of"]
 
 HALF = 0.5
 """In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
+
+
+TRUST = {
+    "ours": "we played it",
+    "judged": "the judge played what its author had sent",
+    "claimed": "only its author played it",
+}
+"""Who played a line."""
 
 
 class Place(NamedTuple):
@@ -38,6 +46,8 @@ class Place(NamedTuple):
         number: one more than the number of lines that are better; 0 in version 1.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
+        early: its place after fewer sessions, by their number; empty in version 1 and where only ``--quick`` is looked at.
+        trust: who played it, by `TRUST`.
     """
 
     agent: str
@@ -50,6 +60,8 @@ class Place(NamedTuple):
     number: int = 0
     tied: tuple[str, ...] = ()
     changes: str = ""
+    early: Mapping[int, Place] = {}
+    trust: str = "ours"
 
     @property
     def many(self) -> bool:
@@ -100,11 +112,14 @@ def leaderboard(
     places.sort(key=lambda place: -place.standing.overall.value)
     compared = pairs(tables, protocol, board)
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
+    stages = STAGES if stage is None and not quick else ()
+    early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
     return [
         place._replace(
             number=1 + len(_better_than(place.agent, compared)),
             tied=tuple(name for name in (other.agent for other in places) if _is_tied(place.agent, name, compared)),
             ratio=regret_ratio(tables[place.agent], base, protocol),
+            early={step: of[place.agent] for step, of in early.items()},
         )
         for place in places
     ]
@@ -157,9 +172,9 @@ def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[st
     abilities = (name.replace("_", " ") for name in _abilities(protocol, board))
     if board is None:
         return ("agent", "overall", "tasks", *abilities, "is told", "made for", "time")
-    models = models_of(protocol, board)
-    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "time")
-    return ("place", "agent", "overall", *abilities, *models, *beside)
+    early = (f"after {stage:,}" for stage in STAGES)
+    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "played by", "time")
+    return ("place", "agent", "overall", *early, *abilities, *models_of(protocol, board), *beside)
 
 
 def _abilities(protocol: Protocol, board: Board | None) -> list[str]:
@@ -178,12 +193,22 @@ def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = Non
     knowledge, overall, time = ", ".join(place.told) or "–", str(place.standing.overall), clock(place.seconds)
     if board is None:
         return (place.agent, overall, str(place.standing.n_tasks), *scores, knowledge, place.click_models, time)
-    models = [_score(place.standing.models[model]) for model in models_of(protocol, board)]
-    ratio = "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
-    tied = ", ".join(place.tied) or "–"
-    beside = (_score(place.standing.worst), ratio, tied, knowledge, place.changes or "–", time)
-    return (str(place.number), place.agent, overall, *scores, *models, *beside)
+    early = [_score(place.early[stage].standing.overall.value) if stage in place.early else "–" for stage in STAGES]
+    models = [_score(place.standing.models.get(model, math.nan)) for model in models_of(protocol, board)]
+    tied = "; ".join(place.tied) or "–"
+    beside = (_score(place.standing.worst), ratio_text(place), tied, knowledge, place.changes or "–", place.trust, time)
+    return (str(place.number), place.agent, overall, *early, *scores, *models, *beside)
+
+
+def ratio_text(place: Place) -> str:
+    """The plain reading beside a score.
+
+    Example:
+        >>> ratio_text(Place("A", Standing(Estimate(1.0, 0.9, 1.1), {}, 1), 1.0, (), "any", 1.0, ratio=0.513))
+        '0.51 ×'
+    """
+    return "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
 
 
 def _score(value: float) -> str:
-    return f"{value:z.2f}"
+    return "–" if math.isnan(value) else f"{value:z.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -12,8 +13,12 @@ import polars
 from ...agents import AGENTS
 from ...core.formats import amount, clock
 from ...core.templates import templates
-from .leaderboard import header, leaderboard, row_of
-from .protocol import CURRENT, VERSION_1, Board, Protocol
+from ...runner.reports.figures import picture
+from .boards import MODELS, boards_notes, boards_tables, table_values
+from .figures import card_figure
+from .leaderboard import header, ratio_text, row_of
+from .paper import check_beside, leading
+from .protocol import CURRENT, VERSION_1, Protocol
 from .reference import reference
 from .score import Estimate, common, query_of, regret_ratios, standing
 
@@ -27,22 +32,38 @@ END = 1.25
 """Where the axis of the bars ends."""
 
 
-def scorecard_html(card: Scorecard) -> str:
-    """The page of an agent: a bar for each ability, comparisons, and the table of tasks, without a script."""
+def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
+    """The page of an agent: a bar for each ability, curves, comparisons, and the table of tasks, without a script.
+
+    Args:
+        card: of the agent.
+        beside: names of lines whose curves are drawn, too; None takes those that lead its board.
+
+    Raises:
+        ValueError: there is no such line.
+    """
+    names = check_beside(beside, card.protocol)
+    figure = card_figure(card, leading(card) if names is None else names)
+    models = [(name, Estimate(value, math.nan, math.nan)) for name, value in card.standing.models.items()]
     return _render(
         "scorecard.html",
         card.protocol,
         card=card,
         abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        models=[(name, each, _bar(each)) for name, each in models],
+        curves=None if figure is None else picture(figure),
         one=100 / END,
         n_tasks=len(card.protocol.tasks(card.quick)),
+        place=card.place,
+        ratio=ratio_text(card.place),
     )
 
 
 def scorecard_markdown(card: Scorecard) -> str:
     """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-    line = row_of(card.place, card.protocol)
-    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol), line=line)
+    board = card.board if card.protocol.version > 1 else None
+    line = row_of(card.place, card.protocol, board)
+    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol, board), line=line)
 
 
 def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
@@ -69,17 +90,25 @@ def scorecard_summary(card: Scorecard, own: float | None, others: float | None) 
     return text.strip("\n").split("\n")
 
 
-def leaderboard_html(protocol: Protocol = CURRENT, board: Board | None = None) -> str:
+def leaderboard_html(protocol: Protocol = CURRENT) -> str:
     """The page of the lines of the reference, to be sorted and filtered.
 
     Args:
         protocol: the version.
-        board: as in `leaderboard`.
     """
-    places = leaderboard(protocol, board)
-    models = ["CM", "PBM", "DCM", "UBM", "any"]
-    n_tasks = len(protocol.tasks())
-    return _render("leaderboard.html", protocol, places=places, models=models, n_tasks=n_tasks, runs=protocol.runs)
+    tables = boards_tables(protocol)
+    return _render(
+        "leaderboard.html",
+        protocol,
+        tables=tables,
+        notes=boards_notes(protocol),
+        models=MODELS,
+        n_lines=len({place.agent for table in tables for place in table.places}),
+        n_tasks=len(protocol.tasks()),
+        runs=protocol.runs,
+        old=protocol is not CURRENT,
+        **table_values(),
+    )
 
 
 def teaches(docs: str) -> str:

@@ -22,7 +22,7 @@ from .protocol import CURRENT, VERSION_2, Protocol
 from .score import scored
 
 __all__ = [
-    "PUBLISHED_LINE", "TUNED_LINE", "Line", "baselines", "curves_of", "lines", "machine", "processor",
+    "PUBLISHED_LINE", "TUNED_LINE", "Line", "baselines", "changes_of", "curves_of", "lines", "machine", "made_in", "processor",
     "reference", "tuned_name",
 ]  # fmt: skip
 
@@ -61,12 +61,26 @@ class Line(NamedTuple):
             >>> Line("CascadeKLUCB, tuned", "CascadeKLUCB:c=0.5", {"score": 0.01}).changes
             'c from 3.0 to 0.5'
         """
-        if not self.tuning:
-            return ""
-        name, hyperparameters = parse_spec(self.agent)
+        return changes_of(self.agent) if self.tuning else ""
+
+
+def changes_of(agent: str) -> str:
+    """In which hyper-parameters an agent differs from its defaults, in words; what is no name of an agent stays as it is.
+
+    Args:
+        agent: as it can be typed.
+
+    Example:
+        >>> changes_of("CascadeKLUCB:c=0.5")
+        'c from 3.0 to 0.5'
+    """
+    try:
+        name, hyperparameters = parse_spec(agent)
         before = defaults(agent_class(name))
-        usual = {name: "its default" if before.get(name) is None else before[name] for name in hyperparameters}
-        return ", ".join(f"{name} from {usual[name]} to {value}" for name, value in hyperparameters.items())
+    except ValueError:  # hyper-parameters alone, of an agent that has no name
+        return agent
+    usual = {name: "its default" if before.get(name) is None else before[name] for name in hyperparameters}
+    return ", ".join(f"{name} from {usual[name]} to {value}" for name, value in hyperparameters.items())
 
 
 @cache
@@ -92,6 +106,15 @@ def _losses(table: polars.DataFrame, tasks: Any) -> polars.DataFrame:
     absent = [polars.lit(None, polars.Float64).alias(name) for name in ("regret", "seconds") if name not in table.columns]
     rows = described(table, tasks).with_columns(*absent).with_columns(loss=measure)
     return rows.with_columns(col("regret", "loss", "seconds").cast(polars.Float64)).select(COLUMNS)
+
+
+def made_in(protocol: Protocol) -> int:
+    """The year in which the last of the results that ship were made.
+
+    Args:
+        protocol: the version.
+    """
+    return max(int(each.made["made"][:4]) for each in _shipped(protocol))
 
 
 @cache

@@ -26,7 +26,7 @@ from .protocol import CURRENT, Board, Protocol
 from .task import Task
 
 __all__ = [
-    "LEVEL", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
+    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
     "query_of", "regret_ratio", "regret_ratios", "scored", "standing",
 ]  # fmt: skip
 

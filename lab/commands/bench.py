@@ -17,6 +17,8 @@ from ...runner.reports.figures import write_figure
 from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
 from ..bench.figures import curves_figure
+from ..bench.paper import check_beside
+from ..bench.protocol import protocol_of
 from ..bench.verify import read_submission
 from ..bench.verify import verify as verify_
 
@@ -52,16 +54,26 @@ def bench(
     tuned: Annotated[bool, typer.Option(
         "--tuned", help="Tune the agent first, on development tasks, with the budget that all agents have.",
     )] = False,
+    beside: Annotated[list[str] | None, typer.Option(
+        metavar="LINE...", help="Lines of the reference beside the agent in [bold]scorecard.tex[/] and in its curves, as "
+        'CascadeTS or "CascadeTS, tuned"; without it those that lead the board.',
+        show_default=False,
+    )] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
 ) -> None:  # fmt: skip
     """Let an agent play the tasks of the scorecard, and compare it with the agents of the package.
 
     Plays only AGENT: the results of the other agents ship with the package. Writes [bold]scorecard.html[/], a page;
-    [bold]scorecard.md[/], for an appendix, with its line of the leaderboard; and what was played, to be verified.
+    [bold]scorecard.md[/], for an appendix, with its line of the leaderboard; for a paper [bold]scorecard.tex[/], a table beside
+    baselines, and [bold]scorecard.bib[/], the entry to cite; and what was played, to be verified.
 
     [bold]Examples[/]
 
       clickgym bench my_module:MyAgent --out results/mine
+
+    A table for a paper, beside baselines of your choice:
+
+      clickgym bench my_module:MyAgent --out results/mine --beside CascadeTS TopRank
 
     Does this folder hold what its agent does?
 
@@ -83,10 +95,11 @@ def bench(
         return
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
+    check_beside(beside, protocol_of(version))
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
         card = bench_(agent, out=out, quick=quick, version=version, tuned=tuned, n_jobs=jobs, callback=progress)
-    files = card.save(out)
+    files = card.save(out, beside)
     console = output()
     _print(console, card)
     say(console, f"In {out}: {', '.join(file.name for file in files)}")

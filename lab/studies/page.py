@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ...core.formats import markdown_text, one_line
 from ...core.templates import templates
-from ...runner.reports.figures import drawn
+from ...runner.reports.figures import picture
 from .registry import STUDIES
 from .study import Verdict
 
@@ -62,12 +61,10 @@ def figure_name(setting: Setting, settings: Sequence[Setting]) -> str:
 
 
 def _shown(setting: Setting, figure: Figure) -> dict[str, Any]:
-    # Without a background, so that a dark page can turn it around; as a picture, for its names are not those of the page.
-    picture = base64.b64encode(drawn(figure, "svg", transparent=True)).decode()
     return {
         "name": setting.name,
         "in_short": _in_short([finding.verdict for _, finding in setting.found]),
-        "figure": f"data:image/svg+xml;base64,{picture}",
+        "figure": picture(figure),
         "found": setting.found,
         "reported": any(statement.paper for statement, _ in setting.found),
         "table": setting.table,

@@ -14,9 +14,9 @@ from ...core.templates import templates
 from .. import words
 from ..summaries import ranked, without_regret
 
-__all__ = ["alike_text", "to_latex", "to_markdown"]
+__all__ = ["TEX", "alike_text", "latex_text", "to_latex", "to_markdown"]
 
-TEX = {
+TEX: dict[str, Any] = {
     "block_start_string": "<%",
     "block_end_string": "%>",
     "variable_start_string": "<<",
@@ -55,7 +55,7 @@ def _rendered(name: str, table: polars.DataFrame, timings: polars.DataFrame, con
     without = without_regret(table)
     notes = (words.what_is_unknown(without), words.what_is_tested(config), words.what_is_told(timings, config))
     pages = templates(Path(__file__).parent).overlay(**marks)
-    pages.filters |= {"latex": _latex, "markdown": markdown_text, "one_line": one_line}
+    pages.filters |= {"latex": latex_text, "markdown": markdown_text, "one_line": one_line}
     return pages.get_template(name).render(
         config=config,
         words=words,
@@ -86,5 +86,6 @@ def _cells(row: dict[str, Any], without: list[str]) -> tuple[str, ...]:
     return (str(row["place"]), row["agent"], total, alike_text(row), *others)
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
+    """What LaTeX shows as this text, in one line."""
     return re.sub("-(?=-)", "-{}", one_line(text).translate(LATEX))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import re
@@ -281,6 +282,15 @@ def drawn(figure: Figure, kind: str, *, transparent: bool = False) -> bytes:
     with matplotlib.rc_context(FILES):
         figure.savefig(content, format=kind, dpi=150, metadata=METADATA.get(kind), transparent=transparent)
     return content.getvalue()
+
+
+def picture(figure: Figure) -> str:
+    """A figure as the address of a picture within a page, which has the names of its parts to itself.
+
+    Args:
+        figure: any figure; it has no background, so that a dark page can turn it around.
+    """
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn(figure, 'svg', transparent=True)).decode()}"
 
 
 def _draw(

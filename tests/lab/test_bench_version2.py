@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -20,8 +21,10 @@ from clickgym.core.statistics import holm
 from clickgym.lab.bench import card as cards
 from clickgym.lab.bench import figures, make, protocol, reference, tuned, verify
 from clickgym.lab.bench.anchors import Anchor
+from clickgym.lab.bench.boards import boards_tables, source_link, table_html
 from clickgym.lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
 from clickgym.lab.bench.leaderboard import header, leaderboard, row_of
+from clickgym.lab.bench.pages import leaderboard_html
 from clickgym.lab.bench.play import blocks, play, play_one, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_1, VERSION_2
 from clickgym.lab.bench.score import pairs, scored, standing
@@ -439,6 +442,96 @@ def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
     card.save(tmp_path)
     assert verify.verify(tmp_path / "mine", agent="CascadeTS", seed=0).right
     assert not verify.verify(tmp_path / "mine", agent="TopRank", seed=0).right
+
+
+# ------------------------------------------------------------------------------------------------------------ for a paper
+
+
+@pytest.fixture(scope="module")
+def mine(made, tmp_path_factory):
+    """A card, and its folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (protocol, reference, figures):
+            patch.setattr(module, "VERSION_2", made)
+        folder = tmp_path_factory.mktemp("card")
+        card = clickgym.bench({"mi_ne": "CascadeTS"}, version=2, n_jobs=1)
+        card.save(folder, ["Random", "PBMUCB"])
+        return card, folder
+
+
+def test_the_page_of_a_card_has_curves_click_models_worst_tasks_and_both_settings(mine, made, current):
+    card, folder = mine
+    page = (folder / "scorecard.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml;base64,") == 1
+    for model, score in card.standing.models.items():
+        assert re.search(rf'<th scope="row">{model}</th>.*?{score:z.2f}', page, flags=re.DOTALL)
+    assert f"it scores {card.standing.worst:z.2f}; tasks that it does not play count 0" in page
+    [line] = [place for place in leaderboard(made, card.board) if place.agent == "CascadeTS"]
+    assert card.place.number == line.number
+    assert card.place.ratio == pytest.approx(line.ratio, rel=1e-6)  # curves that ship have single precision
+    assert "CascadeTS" in card.place.tied
+    named = clickgym.bench("CascadeKLUCB", version=2, n_jobs=1)
+    assert dict(line[::2] for line in named.settings) == {
+        name: line.changes or "as published" for name, line in reference.lines(made).items() if name.startswith("CascadeKLUCB")
+    }
+
+
+def test_the_worst_tasks_are_a_tenth_of_those_of_the_board(mine):
+    card, _ = mine
+    scores = [row[-1] for row in card.of_tasks if row[0] in card.board.abilities]
+    assert [row[-1] for row in card.worst] == sorted(scores)[: math.ceil(0.1 * len(scores))]
+
+
+def test_the_latex_table_has_the_card_beside_the_baselines_that_were_named(mine, made):
+    card, folder = mine
+    text = (folder / "scorecard.tex").read_text(encoding="utf-8")
+    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if " & " in line]
+    assert rows[0] == ["ability", r"mi\_ne", "Random", "PBMUCB"]
+    assert {len(row) for row in rows} == {4}
+    own = reference.reference(made).filter(agent="PBMUCB")
+    expected = [f"{each.overall.value:z.2f}" for each in (card.standing, standing(own, made, card.board))]
+    [overall] = [row for row in rows if row[0] == "overall"]
+    assert overall[1::2] == expected
+    assert made.fingerprint in text
+    with pytest.raises(ValueError, match="did you mean 'PBMUCB'"):
+        card.to_latex(["PBMUBC"])
+    assert "CascadeKLUCB" in card.to_latex()  # one of those that lead the board
+
+
+def test_the_entry_and_the_sentence_name_version_and_fingerprint(mine, made):
+    card, folder = mine
+    entry = (folder / "scorecard.bib").read_text(encoding="utf-8")
+    assert entry.startswith("@misc{clickgym-scorecard-2,")
+    assert entry.count("{") == entry.count("}")
+    for text in (entry, card.sentence):
+        assert made.fingerprint in text
+        assert "version 2" in text
+    assert str(card.standing.overall) in card.sentence
+    assert card.sentence in (folder / "scorecard.md").read_text(encoding="utf-8")
+
+
+def test_a_line_beside_that_there_is_not_is_refused_before_anything_is_played(current, tmp_path, capsys):
+    words = ["bench", "CascadeTS", "--version", "2", "--out", str(tmp_path / "mine"), "--beside", "Radom"]
+    assert main(words) == 2
+    assert "did you mean 'Random'" in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
+
+
+def test_the_page_of_the_boards_has_every_line_with_its_link_and_scores_at_each_stage(made):
+    page = leaderboard_html(made)
+    tables = boards_tables(made)
+    assert [table.board.name for table in tables][:3] == ["no extra knowledge", "extra knowledge", "features"]
+    for place in tables[0].places:
+        name = place.agent.partition(",")[0]
+        assert f'<a href="{source_link(name)}">{name}</a>' in page
+        assert list(place.early) == [1000, 10000]
+        assert place.trust == "ours"
+        assert place.changes in page
+    rows = [line for table in tables for line in table_html(table, made).split("<tr")[2:]]
+    heads = [table_html(table, made).split("<tr")[1].count("<th ") for table in tables]
+    assert {row.count("<td") + row.count("<th ") for row in rows} == set(heads)
+    assert "<script src" not in page
+    assert "http" not in re.sub(r'href="[^"]*"', "", page).partition("</style>")[2].partition("<script>")[0]
 
 
 def test_a_tuned_card_plays_what_was_tuned(current, tmp_path, monkeypatch):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
@@ -121,3 +123,14 @@ def test_a_paper_that_is_lost_is_missed(monkeypatch):
     monkeypatch.setattr(citing, "references", lambda: left)
     with pytest.raises(ValueError, match="names \\*Parametric graph for unimodal ranking bandit\\*, which"):
         cited(AGENTS["SGRAB"])
+
+
+def test_the_archive_of_a_release_says_what_the_citation_file_says():
+    record = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {key: record[key] for key in ("title", "license", "version", "keywords")} == {
+        key: citation[key] for key in ("title", "license", "version", "keywords")
+    }
+    assert record["upload_type"] == "software"
+    assert record["creators"] == citation["authors"]
+    assert record["publication_date"] == str(citation["date-released"])

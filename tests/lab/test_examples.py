@@ -162,13 +162,13 @@ def test_documentation_pages_are_up_to_date():
         docs / "agents.md",
         docs / "citing.md",
         ROOT / "paper.bib",
+        ROOT / ".zenodo.json",
         docs / "environments.md",
         docs / "studies.md",
         docs / "when_rl_pays.md",
         docs / "practice.md",
-        docs / "leaderboard.md",
-        docs / "tasks.md",
-        docs / "leaderboard.html",
+        *(docs / f"{name}{version}" for name in ("leaderboard", "tasks") for version in (".md", "_1.md")),
+        *(docs / f"leaderboard{version}.html" for version in ("", "_1")),
         docs / "scorecard.md",
     }
     for file, text in pages.items():

@@ -14,7 +14,7 @@ from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.studies.play import conclude, read_study
 
 DOCS = Path(__file__).parents[2] / "docs"
-STUDIES_SHIPPED, BOARD = DOCS / "results", DOCS / "leaderboard.html"
+STUDIES_SHIPPED, BOARD = DOCS / "results", DOCS / "leaderboard_1.html"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -62,7 +62,7 @@ def test_the_leaderboard_is_filtered(browser):
     assert set(agents_shown(browser)) == {
         place.agent for place in leaderboard(VERSION_1) if "cascade" in place.agent.lower() and not place.told
     }
-    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard(VERSION_1))} agents")
+    assert find(browser, "#shown").text.endswith(f"of {len(leaderboard(VERSION_1))} rows")
     browser.get(BOARD.as_uri())
     click(browser, "[name=many]")
     assert agents_shown(browser) == [place.agent for place in leaderboard(VERSION_1) if place.many]
