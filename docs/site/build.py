@@ -43,6 +43,10 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
 }
 
 
+BESIDE = ("service.py", "service_users.py")
+"""Of examples/: what notebooks call as they are executed."""
+
+
 def collect(source: Path) -> None:
     """Copy the pages that are written by hand or by `make pages`, their links turned to where things are in the site."""
     files = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*") if path.is_file()}
@@ -60,6 +64,8 @@ def collect(source: Path) -> None:
             target.write_text(relinked(path, place, places), encoding="utf-8")
         else:
             shutil.copy(path, target)
+    for name in BESIDE:
+        shutil.copy(ROOT / "examples" / name, source / "tutorials" / name)
 
 
 def relinked(path: Path, place: str, places: Mapping[str, str]) -> str:
