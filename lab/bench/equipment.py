@@ -107,7 +107,8 @@ class Equipped:
     def to_dict(self) -> Mapping[str, Any]:
         """What identifies it, in every process alike."""
         maker = getattr(self._maker, "adopted", self._maker)
-        source = "" if maker in PUBLISHED.values() else source_digest(maker)
+        known = maker in PUBLISHED.values() or hasattr(maker, "to_dict")
+        source = "" if known else source_digest(maker)
         return {"agent": fingerprint(self._agent), "source": source, "log": self._log}
 
 

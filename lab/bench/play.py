@@ -20,7 +20,7 @@ from .equipment import equipped
 from .protocol import Protocol
 from .task import Task
 
-__all__ = ["COLUMNS", "blocks", "described", "play", "play_one", "read_block", "suited"]
+__all__ = ["COLUMNS", "blocks", "described", "play", "play_again", "play_one", "read_block", "suited"]
 
 COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
 """Of a table of what was played."""
@@ -157,13 +157,19 @@ def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFram
     return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
 
 
-def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:
-    """The loss of a single run, with the seeds that it has in `play`."""
+def play_again(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
+    """``step``, ``regret`` and ``loss`` of a single run at its checkpoints, with the seeds that it has in `play`."""
     env = task.make()
     seed, agent_seed = protocol.trial(task, label, index).seeds(protocol.seed)
     built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
-    result = run(built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task))
-    return float(result.to_frame()[task.measure][-1])
+    steps = protocol.checkpoints(task.horizon)
+    result = run(built, env, task.horizon, seed=seed, checkpoints=steps, metrics=_metrics(task))
+    return result.to_frame().select("step", "regret", loss=task.measure)
+
+
+def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:
+    """The loss of a single run, with the seeds that it has in `play`."""
+    return float(play_again(protocol, label, agent, task, index)["loss"][-1])
 
 
 def _metrics(task: Task) -> list[str]:

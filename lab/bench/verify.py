@@ -34,7 +34,7 @@ from .reference import machine
 from .score import Standing, scored, standing
 from .task import Task
 
-__all__ = ["LEVEL", "Submission", "Verdict", "read_submission", "verify"]
+__all__ = ["LEVEL", "Submission", "Verdict", "differences", "read_submission", "verify"]
 
 LEVEL = 0.01
 SHARE, AT_LEAST = 0.1, 20
@@ -165,7 +165,8 @@ def verify(
     Raises:
         ValueError: the folder is none, is unfinished, or lacks runs; or there is no agent of the name that it has.
     """
-    label, quick, table, protocol, origins = read_submission(folder)
+    submission = read_submission(folder)
+    label, quick, table, protocol, _ = submission
     seed = int(np.random.default_rng().integers(2**32)) if seed is None else check_seed(seed)
     player = _player(folder, label, agent, trust)
     due = _due(label, player, protocol.tasks(quick), protocol.quick_runs if quick else protocol.runs)
@@ -176,12 +177,12 @@ def verify(
     games = cells.select("task", "run").iter_rows()
     losses = [play_one(protocol, label, player, protocol.by_name[task], run) for task, run in games]
     both = cells.rename({"loss": "submitted"}).with_columns(again=polars.Series(losses))
-    differences = tuple(f"{name} {then}, here {now}" for name, then in origins if then != (now := _here(name)))
+    others = differences(submission)
     return Verdict(
         label,
         both.select("task", "run", "submitted", "again"),
-        differences,
-        _compared(both, protocol) if differences else math.nan,
+        tuple(others),
+        _compared(both, protocol) if others else math.nan,
         seed,
         standing(scored(submitted, protocol), protocol, quick=quick),
     )
@@ -215,6 +216,11 @@ def _check_complete(folder: str | os.PathLike[str], label: str, table: polars.Da
     for task, run in missing.head(1).iter_rows():
         first = f"the first of them run {run} of {task!r}"
         raise ValueError(f"{folder} lacks {missing.height} of the {due.height} runs that {label} has to play, {first}")
+
+
+def differences(submission: Submission) -> list[str]:
+    """Which machine and which versions of packages are not those that had a part in a folder."""
+    return [f"{name} {then}, here {now}" for name, then in submission.made if then != (now := _here(name))]
 
 
 def _here(name: str) -> str:

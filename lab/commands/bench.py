@@ -17,12 +17,15 @@ from ...runner.reports.figures import write_figure
 from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
 from ..bench.figures import curves_figure
+from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
 from ..bench.protocol import protocol_of
 from ..bench.verify import read_submission
 from ..bench.verify import verify as verify_
 
 __all__ = ["bench"]
+
+HOW_TO_JUDGE = "--judge takes --out DIR beside it, and --seed and --jobs: clickgym bench --judge submissions/NAME --out DIR"
 
 
 def bench(
@@ -46,6 +49,15 @@ def bench(
     verify: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. An agent that is not one of the "
         "package takes [bold]--trust[/], which runs its code.",
+        show_default=False,
+    )] = None,
+    judge: Annotated[Path | None, typer.Option(
+        metavar="DIR", help="Judge a submission, as [bold]submissions/NAME[/]: play all that its card is about, on the test "
+        "set and on a secret one, and write the result into [bold]--out[/]. Runs the code in it.",
+        show_default=False,
+    )] = None,
+    seed: Annotated[int | None, typer.Option(
+        metavar="N", help="Seed of the secret set of [bold]--judge[/], to repeat a judging; without it one is drawn.",
         show_default=False,
     )] = None,
     version: Annotated[int | None, typer.Option(
@@ -79,6 +91,10 @@ def bench(
 
       clickgym bench --verify results/mine
 
+    What is a submission worth?
+
+      clickgym bench --judge submissions/NAME --out results/NAME
+
     A figure for a paper, of which nothing is played:
 
       clickgym bench --plot late --out late.pdf
@@ -93,6 +109,11 @@ def bench(
         _check_alone(given, ["plot", "out"], "--plot takes a file beside it, and nothing else: --plot late --out late.pdf")
         _plot(plot, out)
         return
+    if judge is not None:
+        _check_alone(given, ["judge", "out", *{"seed", "jobs"}.intersection(given)], HOW_TO_JUDGE)
+        _judge(context, judge, out, seed, jobs)
+    if seed is not None:
+        raise ValueError("--seed goes with --judge only: the seeds of a card are those of the protocol")
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
     check_beside(beside, protocol_of(version))
@@ -130,6 +151,26 @@ def _verify(folder: Path) -> NoReturn:
     say(console, f"{verdict}.", "bold")
     say(console, f"Its runs make an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
     raise typer.Exit(0 if verdict.right else 1)
+
+
+def _judge(context: typer.Context, folder: Path, out: Path | None, seed: int | None, jobs: int) -> NoReturn:
+    """Judge a submission, say and write what came of it, and exit."""
+    assert out is not None
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"--out {out} lies in the submission, which its agent can read; choose another folder")
+    say(errors(), f"The code in {folder} is executed now, as its author wrote it.", "bold")
+    progress = context.obj = Progress(errors(), lines=False)
+    with progress:
+        judgement = judge_(folder, seed=seed, n_jobs=jobs, callback=progress)
+    files, console = judgement.save(out), output()
+    columns = [Column("ability"), *(Column(name, right=True) for name in ("submitted", "judged", "secret"))]
+    print_table(console, columns, judgement.rows, title=f"{judgement.name}: {judgement.agent}")
+    console.print()
+    say(console, judgement.how)
+    say(console, f"{judgement.claim}.", "bold")
+    say(console, f"Seed of the secret set: {judgement.seed}")
+    say(console, f"In {out}: {', '.join(file.name for file in files)}")
+    raise typer.Exit(0 if judgement.claim.right else 1)
 
 
 def _print(console: Console, card: Scorecard) -> None:

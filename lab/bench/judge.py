@@ -1,0 +1,424 @@
+"""Judging of a submission: the judge plays the whole protocol itself, on the test set and on a secret set.
+
+A submission is a folder with the agent's module and, in ``results``, what ``clickgym bench`` wrote. Nothing of it is believed:
+its scores stand beside those of the judge, which count.
+
+Agents in plain Python play in seats, from which only lists come (`clickgym.lab.bench.seats`). A compiled agent plays at full
+speed in one process with the environment; that process has ended when a part of its runs is drawn, which are played again in
+seats and must come out equal. Before all its processes have ended, nothing of a secret set is in a file, in an argument or in
+the memory of another process that an agent can look into.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import polars
+from polars import col
+from scipy.stats import norm
+
+from ...core.checks import check_path, check_seed
+from ...core.files import make_folder, write_whole
+from ...core.kernels import SessionError
+from ...core.templates import templates
+from ...runner.callback import Callback
+from ...runner.labels import PUBLISHED, parse_spec
+from ...runner.sweep import check_workers
+from .confinement import check_can_confine
+from .leaderboard import sources_of
+from .make import LISTED, NO_ANCHOR
+from .play import COLUMNS, play, play_again, suited
+from .protocol import Board, Protocol
+from .reference import lines, machine, reference, tuned_name
+from .score import Estimate, Standing, pairs, scored, standing
+from .seats import SeatError, SeatMaker, play_in_seat, sit_down
+from .task import Task
+from .task_set import task_set
+from .verify import Submission, differences, read_submission
+
+__all__ = ["RESULTS", "Judgement", "RefusedError", "judge"]
+
+RESULTS = "results"
+"""The folder of a submission that ``clickgym bench`` wrote."""
+LEVEL, POWER = 0.01, 0.9
+AT_LEAST, SHARE = 60, 0.05
+"""How many runs of a compiled agent are played again."""
+BITS = 128
+"""Of the seed of a secret set: nobody tries them all."""
+BEST = 3
+KEYS = ["task", "run", "step"]
+
+
+class RefusedError(ValueError):
+    """A submission is not what it says; the message is one line."""
+
+
+class Claim(NamedTuple):
+    """What came of the comparison of submitted runs of the test set with those of the judge.
+
+    Attributes:
+        equal, n: how many runs came out equal, of how many.
+        differences: of machine and versions; where there are none, all must be equal.
+        difference: of the overall scores, submitted minus judged.
+        p: of the hypothesis that there is none, where runs need not be equal; else nan.
+        detectable: the difference that this test finds with a probability of `POWER`; 0 where runs must be equal.
+    """
+
+    equal: int
+    n: int
+    differences: list[str]
+    difference: float
+    p: float
+    detectable: float
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing speaks against what was submitted."""
+        return self.equal == self.n or (bool(self.differences) and self.p >= LEVEL)
+
+    def __str__(self) -> str:
+        counts = f"{self.equal} of {self.n} submitted runs came out equal"
+        if self.equal == self.n or not self.differences:
+            return f"{counts}: {'confirmed' if self.right else 'NOT what this agent does'}"
+        power = f"a difference of {self.detectable:.2g} is found with a probability of {POWER:.0%}"
+        verdict = "no objection" if self.right else "NOT what this agent does"
+        others = f"not as they were: {', '.join(self.differences)}"
+        return f"{counts} ({others}); the overall scores differ by {self.difference:.2g}, p = {self.p:.2g}, {power}: {verdict}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a submission is worth.
+
+    Attributes:
+        name: of its folder.
+        agent: as it can be typed within the folder.
+        quick: whether it is of the tasks of ``--quick`` alone.
+        board: where it stands.
+        told: the facts that it is told.
+        click_models: those that it says it is made for.
+        seed: of the secret set.
+        replayed: how many runs were played again; 0 for an agent in plain Python, all of whose runs are played so.
+        submitted, judged, secret: rows of `scored`.
+        protocol, secret_protocol: of the two sets.
+        claim: whether the submitted runs are those of this agent.
+    """
+
+    name: str
+    agent: str
+    quick: bool
+    board: Board
+    told: tuple[str, ...]
+    click_models: str
+    seed: int
+    replayed: int
+    submitted: polars.DataFrame
+    judged: polars.DataFrame
+    secret: polars.DataFrame
+    protocol: Protocol
+    secret_protocol: Protocol
+    claim: Claim
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """By what stands behind the numbers: ``claimed`` by the author, ``judged``, and judged on the ``secret`` set."""
+        sets = {"claimed": self.submitted, "judged": self.judged, "secret": self.secret}
+        protocols = {"secret": self.secret_protocol}
+        return {
+            name: standing(table, protocols.get(name, self.protocol), self.board, self.quick) for name, table in sets.items()
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of each ability, and of all: its scores as submitted, judged, and judged on the secret set."""
+        names = [name for name in self.protocol.abilities if name in self.standings["judged"].abilities]
+        of_abilities = [(name.replace("_", " "), *self._scores(name)) for name in names]
+        return [*of_abilities, ("overall", *(str(each.overall) for each in self.standings.values()))]
+
+    def _scores(self, ability: str) -> tuple[str, ...]:
+        own = (each.abilities.get(ability) for each in self.standings.values())
+        return tuple("–" if each is None else str(each) for each in own)
+
+    @property
+    def how(self) -> str:
+        """How it was judged, in a sentence."""
+        n = len(self.judged) + len(self.secret)
+        if not self.replayed:
+            return f"All {n} runs were played in processes without the environment."
+        return f"{self.replayed} of {n} runs, drawn afterwards, were played again without the environment, and came out equal."
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the board reads."""
+        return {
+            "name": self.name,
+            "agent": self.agent,
+            "trust": "judged",
+            "version": self.protocol.version,
+            "fingerprint": self.protocol.fingerprint,
+            "quick": self.quick,
+            "board": self.board.name,
+            "told": list(self.told),
+            "made_for": self.click_models,
+            "seed": str(self.seed),  # more digits than a number of JSON has
+            "machine": machine(),
+            "replayed": self.replayed,
+            "claim": {name: _or_none(value) for name, value in self.claim._asdict().items()} | {"right": self.claim.right},
+            "scores": {name: _in_numbers(each) for name, each in self.standings.items()},
+        }
+
+    def to_markdown(self) -> str:
+        """The three scores side by side, and how they came about."""
+        return templates(Path(__file__).parent).get_template("judgement.md").render(judgement=self)
+
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write ``judgement.json``, ``judgement.md``, and the runs, ``judged.parquet`` and ``secret.parquet``.
+
+        Args:
+            folder: made if need be.
+
+        Returns:
+            The files.
+        """
+        folder = check_path("folder", folder)
+        make_folder(folder)
+        write_whole(folder / "judgement.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        write_whole(folder / "judgement.md", self.to_markdown() + "\n")
+        for name, table in (("judged", self.judged), ("secret", self.secret)):
+            table.write_parquet(folder / f"{name}.parquet")
+        return [folder / name for name in ("judgement.json", "judgement.md", "judged.parquet", "secret.parquet")]
+
+
+def _or_none(value: Any) -> Any:
+    """What JSON has for a number that is none."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _in_numbers(result: Standing) -> dict[str, Any]:
+    def of(each: Estimate) -> list[float | None]:
+        return [_or_none(round(value, 6)) for value in each]
+
+    return {"overall": of(result.overall), "abilities": {name: of(each) for name, each in result.abilities.items()}}
+
+
+def judge(
+    folder: str | os.PathLike[str],
+    *,
+    seed: int | None = None,
+    n_jobs: int = -1,
+    callback: Callback | None = None,
+) -> Judgement:
+    """Play what the board is to show of a submission: all of its runs, on the test set and on a secret set.
+
+    It executes the code of whoever made the agent, in processes that the kernel confines to reading that code and Python.
+
+    Args:
+        folder: of the submission, with the module of the agent, and ``results``, the folder that ``clickgym bench`` wrote.
+        seed: of the secret set, to repeat a judging; None draws one.
+        n_jobs: as in `sweep`.
+        callback: is told of the progress of each sweep.
+
+    Raises:
+        ValueError: the folder is no submission, or is of version 1; nothing was played then.
+        RefusedError: the agent does not play, or not as it should.
+        OSError: the system cannot confine the code of others.
+    """
+    folder = check_path("folder", folder).resolve()
+    seed = secrets.randbits(BITS) if seed is None else check_seed(seed)
+    check_workers(n_jobs)
+    check_can_confine()
+    submission = _read(folder)
+    protocol, quick = submission.protocol, submission.quick
+    maker = _maker(folder, submission.agent)
+    runs = protocol.quick_runs if quick else protocol.runs
+    try:
+        suitable = suited(maker, protocol.tasks(quick))
+    except SeatError as error:
+        raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
+    boards = _boards(protocol, maker, suitable)
+    with tempfile.TemporaryDirectory() as temporary:
+        secret = secret_set(protocol, seed, Path(temporary), quick, {name for board in boards for name in board.abilities})
+        try:
+            sets = {protocol: suitable, secret: suited(maker, secret.candidates)}
+            tables = {each: _played(maker, each, tasks, runs, n_jobs, callback) for each, tasks in sets.items()}
+            replayed = _check_again(maker, tables, n_jobs) if maker.compiled else 0
+        except (SeatError, SessionError, ValueError) as error:
+            raise RefusedError(f"{folder.name} is refused: {error}") from None
+        _write_anchors(protocol, secret, runs, n_jobs, callback)
+        judged, hidden = scored(tables[protocol], protocol), scored(tables[secret], secret)
+    submitted = scored(submission.table, protocol)
+    return Judgement(
+        name=folder.name,
+        agent=submission.agent,
+        quick=quick,
+        board=boards[0],
+        told=tuple(maker.told),
+        click_models=maker.click_models,
+        seed=seed,
+        replayed=replayed,
+        submitted=submitted,
+        judged=judged,
+        secret=hidden,
+        protocol=protocol,
+        secret_protocol=secret,
+        claim=_compared(submission, submitted, judged, boards[0]),
+    )
+
+
+# --------------------------------------------------------------------------------------------------- before any work starts
+
+
+def _read(folder: Path) -> Submission:
+    """What a submission says; nothing of it is executed."""
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}; expected a submission, as submissions/TEMPLATE")
+    if not (folder / RESULTS).is_dir():
+        raise ValueError(f"{folder} has no folder {RESULTS}; expected there what clickgym bench --out {RESULTS} wrote")
+    submission = read_submission(folder / RESULTS)
+    if submission.protocol.version == 1:
+        raise ValueError(f"{folder} is of version 1 of the scorecard, which is closed; expected results of version 2")
+    module, colon, _ = parse_spec(submission.agent)[0].partition(":")
+    if colon and not any((folder / path).is_file() for path in (f"{module}.py", f"{module}/__init__.py")):
+        raise ValueError(f"{folder} holds no {module}.py, the module of the agent {submission.agent!r} that its results name")
+    if not colon and module not in PUBLISHED:
+        raise ValueError(f"the results in {folder} name the agent {submission.agent!r}; expected module:Class")
+    return submission
+
+
+def _maker(folder: Path, agent: str) -> SeatMaker:
+    """What makes the agent, in a seat of its own each time."""
+    try:
+        maker = sit_down(agent, folder)
+    except SeatError as error:
+        raise ValueError(f"{folder}: the agent {agent!r} cannot be imported: {error}") from None
+    if maker.learns:
+        raise ValueError(f"{folder}: {agent} brings a loop of its own; only agents that rank and update can be judged")
+    return maker
+
+
+def secret_set(protocol: Protocol, seed: int, data: Path, quick: bool, abilities: Collection[str]) -> Protocol:
+    """The protocol with tasks and runs that derive from a seed which nobody knew.
+
+    Args:
+        protocol: the version.
+        seed: of tasks and runs alike, so that no seed of a run can be told from the name of its task.
+        data: the folder of its anchors.
+        quick: only tasks of ``--quick``.
+        abilities: only their tasks.
+    """
+    tasks = tuple(task for task in task_set(seed, real=False) if task.ability in abilities and (task.quick or not quick))
+    return replace(protocol, make_tasks=lambda: tasks, data=data, frozen="", seed=seed, anchor_seed=seed + 1)
+
+
+def _boards(protocol: Protocol, maker: SeatMaker, tasks: Collection[Task]) -> list[Board]:
+    """Where an agent stands that plays some tasks."""
+    if not tasks:
+        raise ValueError(f"{maker.agent} can play none of the tasks")
+    boards = protocol.boards_of(sources_of(maker), {task.ability for task in tasks})
+    if not boards:
+        raise ValueError(f"{maker.agent} asks to be told {', '.join(maker.told)}, which no board allows")
+    return boards
+
+
+# ----------------------------------------------------------------------------------------------------------- what is played
+
+
+def _played(
+    maker: SeatMaker, protocol: Protocol, tasks: Sequence[Task], runs: int, n_jobs: int, callback: Callback | None
+) -> polars.DataFrame:
+    """What the agent has played of a set: in seats, or, compiled, in one process with the environment, at full speed."""
+    if not maker.compiled:
+        with tempfile.TemporaryDirectory() as folder:
+            return play(protocol, maker.agent, maker, tasks, runs, Path(folder), n_jobs=n_jobs, callback=callback)
+    table = play_in_seat(maker, protocol, maker.agent, tasks, runs, n_jobs)
+    steps = [(task.name, run, step) for task in tasks for run in range(runs) for step in protocol.checkpoints(task.horizon)]
+    due = polars.DataFrame(steps, dict(zip(KEYS, (polars.String, polars.Int64, polars.Int64), strict=True)), orient="row")
+    if table.columns != COLUMNS or not table.select(KEYS).sort(KEYS).equals(due.sort(KEYS)):
+        raise ValueError("its process returned other runs than were asked for")
+    # What is known here is not taken from there.
+    facts = [(task.name, task.ability, task.env, task.instance, task.horizon) for task in tasks]
+    own = polars.DataFrame(facts, ["task", "ability", "env", "instance", "horizon"], orient="row")
+    table = table.select(*KEYS, col("regret", "loss", "seconds").cast(polars.Float64))
+    return table.join(own, on="task", maintain_order="left").with_columns(agent=polars.lit(maker.agent)).select(COLUMNS)
+
+
+def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], n_jobs: int) -> int:
+    """Play a part of the runs again, in seats: how many.
+
+    Raises:
+        ValueError: one of them comes out otherwise.
+    """
+    cells = [
+        (protocol, task, run)
+        for protocol, table in tables.items()
+        for task, run in table.select("task", "run").unique(maintain_order=True).iter_rows()
+    ]
+    size = min(len(cells), max(AT_LEAST, round(SHARE * len(cells))))
+    drawn = secrets.SystemRandom().sample(cells, size)
+    runs: Iterable[polars.DataFrame] = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
+        joblib.delayed(play_again)(protocol, maker.agent, maker, protocol.by_name[task], run) for protocol, task, run in drawn
+    )
+    for (protocol, task, run), again in zip(drawn, runs, strict=True):
+        before = tables[protocol].filter(task=task, run=run).select(again.columns).sort("step")
+        for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
+            if regret != anew:
+                where = f"run {run} of {task!r} differs from session {step:,} on, or before"
+                raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
+        if not before.equals(again):
+            raise ValueError(f"run {run} of {task!r} has another loss than that played without the environment")
+    return size
+
+
+def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int, callback: Callback | None) -> None:
+    """Let `Random` and the best agents of each ability play a secret set, and write its anchors."""
+    tasks = secret.candidates
+    best = {ability: _best(protocol, ability) for ability in {task.ability for task in tasks}}
+    means: dict[tuple[str, int], dict[str, float]] = {}
+    for name in dict.fromkeys(["Random", *(name for ability in protocol.abilities for name in best.get(ability, []))]):
+        agent = lines(protocol)[name].agent
+        own = suited(agent, [task for task in tasks if name in ("Random", *best[task.ability])])
+        with tempfile.TemporaryDirectory() as folder:
+            table = play(
+                secret, name, agent, own, runs, Path(folder), seed=secret.anchor_seed, n_jobs=n_jobs, callback=callback
+            )
+        for task, step, loss in table.group_by("task", "step").agg(col("loss").mean()).iter_rows():
+            means.setdefault((task, step), {})[name] = loss
+    anchors: dict[str, dict[int, tuple[float, float, str]]] = {}
+    for task in tasks:
+        for step in secret.stages(task):
+            losses = means[task.name, step]
+            first = min((name for name in losses if name in best[task.ability]), key=losses.__getitem__)
+            anchors.setdefault(task.name, {})[step] = (losses["Random"], losses[first], first)
+    write_whole(secret.data / "anchors.json", json.dumps(anchors))
+
+
+def _best(protocol: Protocol, ability: str) -> list[str]:
+    """The lines with the highest scores in an ability, of those that may be anchors."""
+    barred = {*NO_ANCHOR, *(() if ability == "safety" else LISTED)}
+    table = reference(protocol).filter(
+        col("ability") == ability, ~col("agent").str.strip_suffix(tuned_name("")).is_in(list(barred))
+    )
+    means = table.group_by("agent", "task").agg(col("score").mean()).group_by("agent").agg(col("score").sum())
+    return means.sort(["score", "agent"], descending=[True, False])["agent"].head(BEST).to_list()
+
+
+def _compared(submission: Submission, submitted: polars.DataFrame, judged: polars.DataFrame, board: Board) -> Claim:
+    """Compare the submitted runs of the test set with those of the judge."""
+    both = judged.join(submitted, on=["task", "run"], how="left", suffix="_submitted")
+    equal = int((both["loss"] == both["loss_submitted"]).fill_null(False).sum())
+    others = differences(submission)
+    if not others:
+        return Claim(equal, both.height, others, math.nan, math.nan, 0.0)
+    pair = next(iter(pairs({"submitted": submitted, "judged": judged}, submission.protocol, board).values()))
+    error = (pair.difference.high - pair.difference.low) / (2 * norm.ppf(0.975))
+    detectable = float(error * (norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER)))
+    return Claim(equal, both.height, others, pair.difference.value, pair.p, detectable)
