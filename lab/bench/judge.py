@@ -380,25 +380,29 @@ def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], 
 
 def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int, callback: Callback | None) -> None:
     """Let `Random` and the best agents of each ability play a secret set, and write its anchors."""
-    tasks = secret.candidates
-    best = {ability: _best(protocol, ability) for ability in {task.ability for task in tasks}}
-    means: dict[tuple[str, int], dict[str, float]] = {}
-    for name in dict.fromkeys(["Random", *(name for ability in protocol.abilities for name in best.get(ability, []))]):
-        agent = lines(protocol)[name].agent
-        own = suited(agent, [task for task in tasks if name in ("Random", *best[task.ability])])
+    best = {ability: _best(protocol, ability) for ability in {task.ability for task in secret.candidates}}
+    frames = []
+    for name in ["Random", *sorted(set().union(*best.values()))]:
+        agent, seed = lines(protocol)[name].agent, secret.anchor_seed
+        tasks = suited(agent, [task for task in secret.candidates if name in ("Random", *best[task.ability])])
         with tempfile.TemporaryDirectory() as folder:
-            table = play(
-                secret, name, agent, own, runs, Path(folder), seed=secret.anchor_seed, n_jobs=n_jobs, callback=callback
-            )
-        for task, step, loss in table.group_by("task", "step").agg(col("loss").mean()).iter_rows():
-            means.setdefault((task, step), {})[name] = loss
-    anchors: dict[str, dict[int, tuple[float, float, str]]] = {}
-    for task in tasks:
-        for step in secret.stages(task):
-            losses = means[task.name, step]
-            first = min((name for name in losses if name in best[task.ability]), key=losses.__getitem__)
-            anchors.setdefault(task.name, {})[step] = (losses["Random"], losses[first], first)
+            frames.append(play(secret, name, agent, tasks, runs, Path(folder), seed=seed, n_jobs=n_jobs, callback=callback))
+    means = polars.concat(frames).group_by("task", "step", "agent").agg(col("loss").mean())
+    losses = {(task, step, agent): loss for task, step, agent, loss in means.iter_rows()}
+    anchors = {
+        task.name: {step: _anchor(task, step, best[task.ability], losses) for step in secret.stages(task)}
+        for task in secret.candidates
+    }
     write_whole(secret.data / "anchors.json", json.dumps(anchors))
+
+
+def _anchor(
+    task: Task, step: int, best: Iterable[str], losses: Mapping[tuple[str, int, str], float]
+) -> tuple[float, float, str]:
+    """The losses of `Random` and of the best of some agents, and who that is."""
+    own = {name: losses[task.name, step, name] for name in best if (task.name, step, name) in losses}
+    first = min(own, key=own.__getitem__)
+    return losses[task.name, step, "Random"], own[first], first
 
 
 def _best(protocol: Protocol, ability: str) -> list[str]:

@@ -307,22 +307,28 @@ def _describe(seat: Connection, agent: str) -> None:
     """Answer what the class of an agent says of itself."""
     maker, given = agent_maker(agent)
     own: Any = maker
-    told = dict(getattr(own, "told", {}))
     parameters = inspect.signature(maker).parameters.items()
     named = [(name, each) for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     about = {
         "name": str(getattr(own, "__name__", type(own).__name__)),
         "parameters": {name: is_required(each) for name, each in named if name not in given},
-        "told": {str(key): str(source) for key, source in told.items() if key not in given},
+        "told": {str(key): str(source) for key, source in getattr(own, "told", {}).items() if key not in given},
         "same_candidates": bool(getattr(own, "same_candidates", False)),
         "learns_from": str(getattr(own, "learns_from", Agent.learns_from)),
-        "takes_candidates": isinstance(own, type) and issubclass(own, Agent) and bool(own.takes_candidates()),
-        "can_replace": not isinstance(own, type) or not issubclass(own, Agent) or bool(own.can_replace()),
-        "compiled": isinstance(own, type) and issubclass(own, CompiledAgent),
-        "learns": isinstance(own, type) and issubclass(own, Learner),
         "click_models": str(getattr(own, "click_models", "any")),
     }
-    seat.send_bytes(GOOD + json.dumps(about).encode())
+    seat.send_bytes(GOOD + json.dumps(about | _abilities(own if isinstance(own, type) else Agent)).encode())
+
+
+def _abilities(kind: type) -> dict[str, bool]:
+    """What agents of a class can do, or how they play."""
+    ranks: Any = kind if issubclass(kind, Agent) else Agent
+    return {
+        "takes_candidates": bool(ranks.takes_candidates()),
+        "can_replace": bool(ranks.can_replace()),
+        "compiled": issubclass(kind, CompiledAgent),
+        "learns": issubclass(kind, Learner),
+    }
 
 
 def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """My agent: one sentence about how it ranks and what it learns from clicks."""
 
 import numpy as np
+
 from clickgym.agents import Agent, Range
 
 

@@ -318,3 +318,12 @@ def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkey
 def refusal_into(own, capsys):
     assert main(["bench", "--judge", str(own), "--out", str(own / "out")]) == 2
     return capsys.readouterr().err
+
+
+def test_what_the_policy_says_of_the_judge():
+    assert (judging.AT_LEAST, judging.SHARE) == (60, 1 / 20)
+    assert round(1 - (1 - 1 / 20) ** judging.AT_LEAST, 2) == 0.95
+    assert judging.BITS == 128
+    assert judging.LEVEL == 0.01
+    policy = (Path(__file__).parents[2] / "docs" / "scorecard_policy.md").read_text(encoding="utf-8")
+    assert VERSION_2.frozen in policy
