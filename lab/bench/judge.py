@@ -16,9 +16,11 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +36,13 @@ from ...core.templates import templates
 from ...runner.callback import Callback
 from ...runner.labels import PUBLISHED, parse_spec
 from ...runner.sweep import check_workers
+from ..shipped import Shipped, write_shipped
 from .confinement import check_can_confine
-from .leaderboard import sources_of
-from .make import LISTED, NO_ANCHOR
-from .play import COLUMNS, play, play_again, suited
+from .leaderboard import about_of, sources_of
+from .make import LISTED, NO_ANCHOR, compact
+from .play import COLUMNS, blocks, play, play_again, suited
 from .protocol import Board, Protocol
-from .reference import lines, machine, reference, tuned_name
+from .reference import PUBLISHED_LINE, lines, machine, processor, reference, tuned_name
 from .score import Estimate, Standing, pairs, scored, standing
 from .seats import SeatError, SeatMaker, play_in_seat, sit_down
 from .task import Task
@@ -105,11 +108,11 @@ class Judgement:
         agent: as it can be typed within the folder.
         quick: whether it is of the tasks of ``--quick`` alone.
         board: where it stands.
-        told: the facts that it is told.
-        click_models: those that it says it is made for.
+        about: what its class says of itself, as in `Line`.
         seed: of the secret set.
         replayed: how many runs were played again; 0 for an agent in plain Python, all of whose runs are played so.
         submitted, judged, secret: rows of `scored`.
+        curves: what was played of the test set, at all steps.
         protocol, secret_protocol: of the two sets.
         claim: whether the submitted runs are those of this agent.
     """
@@ -118,13 +121,13 @@ class Judgement:
     agent: str
     quick: bool
     board: Board
-    told: tuple[str, ...]
-    click_models: str
+    about: Mapping[str, Any]
     seed: int
     replayed: int
     submitted: polars.DataFrame
     judged: polars.DataFrame
     secret: polars.DataFrame
+    curves: polars.DataFrame
     protocol: Protocol
     secret_protocol: Protocol
     claim: Claim
@@ -167,8 +170,7 @@ class Judgement:
             "fingerprint": self.protocol.fingerprint,
             "quick": self.quick,
             "board": self.board.name,
-            "told": list(self.told),
-            "made_for": self.click_models,
+            "about": self.about,
             "seed": str(self.seed),  # more digits than a number of JSON has
             "machine": machine(),
             "replayed": self.replayed,
@@ -181,7 +183,7 @@ class Judgement:
         return templates(Path(__file__).parent).get_template("judgement.md").render(judgement=self)
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``judgement.json``, ``judgement.md``, and the runs, ``judged.parquet`` and ``secret.parquet``.
+        """Write ``judgement.json``, ``judgement.md``, and ``NAME.parquet``, by which the agent is a line of the board.
 
         Args:
             folder: made if need be.
@@ -191,11 +193,26 @@ class Judgement:
         """
         folder = check_path("folder", folder)
         make_folder(folder)
-        write_whole(folder / "judgement.json", json.dumps(self.to_dict(), indent=1) + "\n")
-        write_whole(folder / "judgement.md", self.to_markdown() + "\n")
-        for name, table in (("judged", self.judged), ("secret", self.secret)):
-            table.write_parquet(folder / f"{name}.parquet")
-        return [folder / name for name in ("judgement.json", "judgement.md", "judged.parquet", "secret.parquet")]
+        files = [folder / name for name in ("judgement.json", "judgement.md", f"{self.name}.parquet")]
+        write_whole(files[0], json.dumps(self.to_dict(), indent=1) + "\n")
+        write_whole(files[1], self.to_markdown() + "\n")
+        write_shipped(files[2], self._line())
+        return files
+
+    def _line(self) -> Iterator[Shipped]:
+        """What the board reads, among the data of the version."""
+        tasks = [self.protocol.by_name[name] for name in self.curves["task"].unique(maintain_order=True)]
+        for part, block in blocks(tasks).items():
+            rows = self.curves.filter(col("task").is_in([task.name for task in block])).with_columns(
+                agent=polars.lit(self.name)
+            )
+            made = {"trust": "judged", "about": self.about, "agents": [self.agent], "tuning": {}}
+            made |= {"users": {}, "kernels": {}}
+            made |= {"command": f"clickgym bench --judge {self.name} --seed {self.seed}", "clickgym": version("clickgym")}
+            made |= {"made": datetime.now(UTC).isoformat(timespec="seconds"), "processors": [processor()], "models": {}}
+            made |= {"seed": self.protocol.seed, "horizon": block[0].horizon, "runs": rows["run"].n_unique(), "versions": {}}
+            made |= {"fingerprint": self.protocol.fingerprint, "envs": [], "instances": [], "queries": []}
+            yield Shipped(PUBLISHED_LINE, part, compact(rows, block), made)
 
 
 def _or_none(value: Any) -> Any:
@@ -261,13 +278,13 @@ def judge(
         agent=submission.agent,
         quick=quick,
         board=boards[0],
-        told=tuple(maker.told),
-        click_models=maker.click_models,
+        about=about_of(maker),
         seed=seed,
         replayed=replayed,
         submitted=submitted,
         judged=judged,
         secret=hidden,
+        curves=tables[protocol],
         protocol=protocol,
         secret_protocol=secret,
         claim=_compared(submission, submitted, judged, boards[0]),
@@ -281,6 +298,8 @@ def _read(folder: Path) -> Submission:
     """What a submission says; nothing of it is executed."""
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; expected a submission, as submissions/TEMPLATE")
+    if folder.name in PUBLISHED:
+        raise ValueError(f"{folder} has the name of an agent of the package; choose another")
     if not (folder / RESULTS).is_dir():
         raise ValueError(f"{folder} has no folder {RESULTS}; expected there what clickgym bench --out {RESULTS} wrote")
     submission = read_submission(folder / RESULTS)
@@ -408,6 +427,7 @@ def _anchor(
 def _best(protocol: Protocol, ability: str) -> list[str]:
     """The lines with the highest scores in an ability, of those that may be anchors."""
     barred = {*NO_ANCHOR, *(() if ability == "safety" else LISTED)}
+    barred |= {name for name, line in lines(protocol).items() if line.trust != "ours"}  # their code is not here
     table = reference(protocol).filter(
         col("ability") == ability, ~col("agent").str.strip_suffix(tuned_name("")).is_in(list(barred))
     )

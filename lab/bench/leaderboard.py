@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars
 from polars import col
@@ -15,10 +15,13 @@ from ...core.formats import clock
 from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
 from .protocol import CURRENT, STAGES, Board, Protocol
-from .reference import lines, reference
+from .reference import Line, lines, reference
 from .score import Pair, Standing, pairs, regret_ratio, standing
 
-__all__ = ["TRUST", "Place", "header", "leaderboard", "place_of", "ratio_text", "row_of", "sources_of", "tables_of", "told_of"]
+__all__ = [
+    "TRUST", "Place", "about_of", "header", "leaderboard", "place_of", "ratio_text", "row_of", "sources_of", "tables_of",
+    "told_of",
+]  # fmt: skip
 
 HALF = 0.5
 """In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
@@ -153,18 +156,30 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
         return tables
     of_board = {}
     for name, rows in tables.items():
-        agent = lines(protocol)[name].agent
-        learns = agent.partition(":")[0] in LEARNERS
-        if (quick or not learns) and board in protocol.boards_of(sources_of(agent), rows["ability"].unique().to_list()):
+        line = lines(protocol)[name]
+        learns = line.agent.partition(":")[0] in LEARNERS
+        if (quick or not learns) and board in protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list()):
             of_board[name] = rows
     return of_board
 
 
 def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
     line = lines(protocol)[name]
-    maker = agent_maker(line.agent)[0]
-    models, seconds = getattr(maker, "click_models", "any"), float(rows["seconds"].sum())
-    return place_of(name, result, tuple(told_of(maker)), models, seconds, protocol)._replace(changes=line.changes)
+    about, seconds = _about(line), float(rows["seconds"].sum())
+    place = place_of(name, result, tuple(about["told"]), about["click_models"], seconds, protocol)
+    return place._replace(changes=line.changes, trust=line.trust)
+
+
+def _about(line: Line) -> Mapping[str, Any]:
+    """What the class of a line says of itself: ``sources``, ``told``, ``click_models``."""
+    return line.about or about_of(line.agent)
+
+
+def about_of(agent: AgentLike) -> dict[str, Any]:
+    """What the class of an agent says of itself: ``sources``, the facts that it is ``told``, and its ``click_models``."""
+    maker = agent_maker(agent)[0]
+    models = getattr(maker, "click_models", "any")
+    return {"sources": list(sources_of(agent)), "told": list(told_of(maker)), "click_models": models}
 
 
 def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from .reference import PUBLISHED_LINE, TUNED_LINE, Line, curves_of, lines, proce
 from .task import Task
 from .tuned import BUDGET, tune_line
 
-__all__ = ["digests_of", "main", "make"]
+__all__ = ["compact", "digests_of", "main", "make"]
 
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
@@ -150,9 +150,7 @@ def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:
     table = _play(maker, line.name, line.agent, tasks, runs, folder, protocol.seed)
     for part, block in blocks(tasks).items():
         rows = table.filter(col("task").is_in([task.name for task in block]))
-        yield Shipped(
-            setting, part, _compact(rows, block), _origin(protocol, line, block, runs, read_results(folder / part)[2])
-        )
+        yield Shipped(setting, part, compact(rows, block), _origin(protocol, line, block, runs, read_results(folder / part)[2]))
 
 
 def _play(
@@ -165,8 +163,13 @@ def _play(
     return table
 
 
-def _compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
-    """A table that ships: losses at the stages as they are, those between to three digits, which is what a figure shows."""
+def compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
+    """A table that ships: losses at the stages as they are, those between to three digits, which is what a figure shows.
+
+    Args:
+        rows: as `play` returns them.
+        block: their tasks.
+    """
     stages = VERSION_2.stages(block[0])
     measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
     exact, last = col("step").is_in(stages), col("step") == col("horizon")

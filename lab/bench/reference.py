@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -47,11 +47,15 @@ class Line(NamedTuple):
         name: what results call it.
         agent: what can be typed for it.
         tuning: what came of its tuning; empty where it is as published.
+        trust: who played it: ``ours``, or ``judged``, a submission that the judge played.
+        about: of a submission, whose code is not here: ``sources``, ``told`` and ``click_models``, as its class has them.
     """
 
     name: str
     agent: str
     tuning: dict[str, Any]
+    trust: str = "ours"
+    about: Mapping[str, Any] = {}
 
     @property
     def changes(self) -> str:
@@ -145,7 +149,7 @@ def lines(protocol: Protocol = CURRENT) -> dict[str, Line]:
             made |= {name: Line(name, name, {}) for name in each.made["agents"]}
         else:
             [name], [agent] = each.table["agent"].unique(), each.made["agents"]
-            made[name] = Line(name, agent, each.made["tuning"])
+            made[name] = Line(name, agent, each.made["tuning"], each.made.get("trust", "ours"), each.made.get("about", {}))
     return dict(sorted(made.items()))
 
 

@@ -21,6 +21,7 @@ from clickgym.lab.bench import card as cards
 from clickgym.lab.bench import judge as judging
 from clickgym.lab.bench import make, protocol, seats, verify
 from clickgym.lab.bench.confinement import check_can_confine
+from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.play import play, play_again, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_2
 from clickgym.lab.bench.task_set import task_set
@@ -234,6 +235,20 @@ def test_a_compiled_agent_is_judged(submit, tmp_path, capsys):
     assert again.to_dict() == written
 
 
+def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_path):
+    judgement = judging.judge(submit("Honest"), seed=7, n_jobs=1)
+    data = tmp_path / "data"
+    shutil.copytree(short.data, data)
+    judgement.save(data)
+    whole = replace(short, data=data)
+    places = {place.agent: place for place in leaderboard(whole, judgement.board)}
+    assert {name: place.trust for name, place in places.items()} == {
+        "Random": "ours", "CascadeKLUCB": "ours", "CascadeTS": "ours", "by_Honest": "judged",
+    }  # fmt: skip
+    assert places["by_Honest"].standing.overall == judgement.standings["judged"].overall
+    assert "by_Honest" not in judging._best(whole, "standard")
+
+
 @pytest.mark.parametrize("cheat", ["Peeks", *slow("Stores")])
 def test_a_compiled_agent_that_finds_the_environment_is_refused(submit, target, tmp_path, capsys, cheat):
     own = submit(cheat)
@@ -289,6 +304,8 @@ def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkey
         return capsys.readouterr().err
 
     assert "there is no folder" in refusal(tmp_path / "none")
+    (tmp_path / "TopRank").mkdir()
+    assert "has the name of an agent of the package" in refusal(tmp_path / "TopRank")
     (tmp_path / "empty").mkdir()
     assert "has no folder results" in refusal(tmp_path / "empty")
     (tmp_path / "empty" / "results").mkdir()
