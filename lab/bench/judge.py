@@ -206,7 +206,7 @@ class Judgement:
             rows = self.curves.filter(col("task").is_in([task.name for task in block])).with_columns(
                 agent=polars.lit(self.name)
             )
-            made = {"trust": "judged", "about": self.about, "agents": [self.agent], "tuning": {}}
+            made: dict[str, Any] = {"trust": "judged", "about": self.about, "agents": [self.agent], "tuning": {}}
             made |= {"users": {}, "kernels": {}}
             made |= {"command": f"clickgym bench --judge {self.name} --seed {self.seed}", "clickgym": version("clickgym")}
             made |= {"made": datetime.now(UTC).isoformat(timespec="seconds"), "processors": [processor()], "models": {}}
@@ -263,7 +263,8 @@ def judge(
         raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
     boards = _boards(protocol, maker, suitable)
     with tempfile.TemporaryDirectory() as temporary:
-        secret = secret_set(protocol, seed, Path(temporary), quick, {name for board in boards for name in board.abilities})
+        counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
+        secret = secret_set(protocol, seed, Path(temporary), quick, counted)
         try:
             sets = {protocol: suitable, secret: suited(maker, secret.candidates)}
             tables = {each: _played(maker, each, tasks, runs, n_jobs, callback) for each, tasks in sets.items()}
@@ -418,10 +419,10 @@ def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int,
 def _anchor(
     task: Task, step: int, best: Iterable[str], losses: Mapping[tuple[str, int, str], float]
 ) -> tuple[float, float, str]:
-    """The losses of `Random` and of the best of some agents, and who that is."""
-    own = {name: losses[task.name, step, name] for name in best if (task.name, step, name) in losses}
+    """The losses of `Random` and of the best of some agents, and who that is; where none of them plays, the task is dropped."""
+    own = {name: losses[task.name, step, name] for name in ("Random", *best) if (task.name, step, name) in losses}
     first = min(own, key=own.__getitem__)
-    return losses[task.name, step, "Random"], own[first], first
+    return own["Random"], own[first], first
 
 
 def _best(protocol: Protocol, ability: str) -> list[str]:
