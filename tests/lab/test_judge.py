@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,9 +166,13 @@ def test_a_name_changes_nothing(folder, tmp_path):
 
 def test_no_process_of_an_agent_outlives_its_seat(folder, tmp_path):
     def sleeping():
-        words = ("PPid:\t1", "PPid:\t0")
-        status = [Path(f"/proc/{name}/status") for name in os.listdir("/proc") if name.isdigit()]
-        return {file.parent.name for file in status if file.exists() and any(word in file.read_text() for word in words)}
+        """Seats without a parent."""
+        found = set()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if b"seats import serve" in (folder / "cmdline").read_bytes():
+                    found |= {folder.name} if "PPid:\t1\n" in (folder / "status").read_text() else set()
+        return found
 
     before = sleeping()
     regret(secret(tmp_path), seats.sit_down("cheats:Stays", folder))
@@ -235,6 +239,7 @@ def test_a_compiled_agent_is_judged(submit, tmp_path, capsys):
     assert again.to_dict() == written
 
 
+@pytest.mark.slow
 def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_path):
     judgement = judging.judge(submit("Honest"), seed=7, n_jobs=1)
     data = tmp_path / "data"
