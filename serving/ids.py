@@ -66,7 +66,7 @@ def impression_id(secret: bytes, number: int) -> str:
 
     Example:
         >>> impression_id(b"secret", 7)
-        'AAAAAAAHAG8GpoNG'
+        'AAAAAAAH8WogUghM'
     """
     packed = number.to_bytes(NUMBER, "big")
     return base64.urlsafe_b64encode(packed + _mark(secret, packed)).decode()
