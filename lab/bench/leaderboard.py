@@ -219,6 +219,7 @@ def ratio_text(place: Place) -> str:
     """The plain reading beside a score.
 
     Example:
+        >>> from clickgym.lab.bench.score import Estimate
         >>> ratio_text(Place("A", Standing(Estimate(1.0, 0.9, 1.1), {}, 1), 1.0, (), "any", 1.0, ratio=0.513))
         '0.51 ×'
     """
