@@ -352,8 +352,8 @@ def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> I
 
 
 def is_required(parameter: inspect.Parameter) -> bool:
-    """Whether a call must give it."""
-    return parameter.default is inspect.Parameter.empty
+    """Whether a call must give it; ``*args`` and ``**kwargs`` it need not."""
+    return parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
 
 
 def _size(agent: str, key: str, size: int) -> int:

@@ -24,7 +24,7 @@ from ..core.files import parse_json
 from ..envs.spaces import check_ranking
 from ..offline.stores import LOGGED
 from ..runner.labels import fingerprint, own_label
-from ..runner.make import agent_maker
+from ..runner.make import agent_maker, is_required
 from .confidence import PairedDifference
 from .ids import Id
 
@@ -62,11 +62,7 @@ class Recipe:
             if key in self.hyperparameters:
                 raise ValueError(f"{self.name}: {key} is set by the Ranker; it is no hyper-parameter")
         for key, parameter in parameters.items():
-            required = parameter.default is parameter.empty and parameter.kind not in (
-                parameter.VAR_POSITIONAL,
-                parameter.VAR_KEYWORD,
-            )
-            if required and key not in (*self.hyperparameters, "n_items", "n_positions", "n_features", "seed"):
+            if is_required(parameter) and key not in (*self.hyperparameters, "n_items", "n_positions", "n_features", "seed"):
                 raise ValueError(f"{self.name} needs {key}, which no service knows: agent='{self.name}:{key}=...'")
         self.sees_features = "n_features" in parameters
         sample = self._checked(self.make(2 * n_positions, 1 if self.sees_features else None, np.random.SeedSequence(0)))

@@ -22,6 +22,7 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
 from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.protocol import CURRENT, VERSION_1, Protocol
+from clickgym.lab.bench.reference import agent_of
 from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import stands
@@ -134,7 +135,7 @@ def _standing(name: str) -> list[str]:
             )
             for table in boards_tables(CURRENT)
             for place in table.places
-            if place.agent.partition(",")[0] == name
+            if agent_of(place.agent) == name
         ]
     parts = ["## In the [leaderboard](../leaderboard.md)"] if tables else []
     for words, abilities in tables:
@@ -195,7 +196,7 @@ def board_page(text: str, protocol: Protocol) -> str:
 
 def _agent_address(line: str) -> str:
     """The page of the agent of a line."""
-    name = line.partition(",")[0]
+    name = agent_of(line)
     return f"agents/{name}.html" if name in PUBLISHED else ""
 
 

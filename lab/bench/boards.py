@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import polars
 
-from ...agents import LEARNERS
 from ...core.formats import clock
 from ...core.templates import templates
 from ...runner.labels import PUBLISHED
 from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text
 from .protocol import CURRENT, STAGES, Board, Protocol
-from .reference import lines, reference
+from .reference import agent_of, lines, reference
 from .score import Estimate, standing
 
 __all__ = [
@@ -96,7 +95,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
         )
         for board in protocol.boards
         for places in [leaderboard(protocol, board, None, True)]
-        if any(lines(protocol)[place.agent].agent.partition(":")[0] in LEARNERS for place in places)
+        if any(lines(protocol)[place.agent].learns for place in places)
     ]
 
 
@@ -166,7 +165,7 @@ def source_link(agent: str) -> str:
         >>> source_link("TopRank").startswith(REPOSITORY)
         True
     """
-    name = agent.partition(",")[0]
+    name = agent_of(agent)
     return f"{REPOSITORY}{source_file(name)}" if name in PUBLISHED else ""
 
 

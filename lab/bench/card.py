@@ -28,12 +28,12 @@ from ...runner.make import agent_maker
 from ...runner.progress import Progress
 from ...runner.search import search_space_of
 from ...runner.sweep import check_workers
-from .leaderboard import Place, place_of, sources_of, tables_of, told_of
+from .leaderboard import Place, among, place_of, sources_of, tables_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .paper import card_bibtex, card_latex, card_sentence
 from .play import play, suited
 from .protocol import CURRENT, DEVELOPMENT, STAGES, Board, Protocol, protocol_of
-from .reference import changes_of, lines, machine, reference
+from .reference import agent_of, changes_of, lines, machine, reference
 from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
 from .tuned import tune_line
 
@@ -142,11 +142,10 @@ class Scorecard:
         place = place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
         if self.protocol.version == 1 or self.board is None:
             return place
-        compared = {each.agent: each.pair for each in self.comparisons if each.pair is not None}
+        compared = {(self.agent, each.agent): each.pair for each in self.comparisons if each.pair is not None}
         base = reference(self.protocol).filter(agent=self.board.base)
         return place._replace(
-            number=1 + sum(pair.differ and pair.difference.value < 0 for pair in compared.values()),
-            tied=tuple(name for name, pair in compared.items() if not pair.differ),
+            **among(self.agent, compared),
             ratio=regret_ratio(self.table, base, self.protocol),
             changes=self.changes,
             early={step: place._replace(standing=standing_) for step, standing_ in self._early().items()},
@@ -170,9 +169,7 @@ class Scorecard:
     @cached_property
     def settings(self) -> list[tuple[str, Estimate, str]]:
         """The lines of the reference of the same class, as published and tuned: name, overall score, what tuning changed."""
-        own = {
-            name: line for name, line in lines(self.protocol).items() if name.partition(",")[0] == self.agent.partition(":")[0]
-        }
+        own = {name: line for name, line in lines(self.protocol).items() if agent_of(name) == self.agent.partition(":")[0]}
         tables = tables_of(self.protocol, None, None, self.quick)
         return [
             (name, standing(tables[name], self.protocol, self.board, self.quick).overall, line.changes or "as published")

@@ -22,7 +22,7 @@ from ...runner.reports.figures import COLOURS, regret_figure
 from ...runner.theory.applicable import BoundCurve, applicable_bounds
 from .leaderboard import Place, leaderboard
 from .protocol import CURRENT, VERSION_2, Protocol
-from .reference import baselines, curves_of
+from .reference import baselines, curves_of, first_lines
 from .task import Task
 from .task_set import ABOUT
 
@@ -161,11 +161,7 @@ def _leading(ability: str) -> list[str]:
     board = next(board for board in VERSION_2.boards if ability in board.abilities)
     places = [place for place in leaderboard(VERSION_2, board) if ability in place.standing.abilities]
     places.sort(key=lambda place: -place.standing.abilities[ability].value)
-    names: dict[str, str] = {}
-    for place in places:
-        names.setdefault(place.agent.partition(",")[0], place.agent)
-    chosen = [name for agent, name in names.items() if agent != "Random"][:MOST_CURVES]
-    return [*chosen, "Random"]
+    return [*first_lines((place.agent for place in places), "Random")[:MOST_CURVES], "Random"]
 
 
 def _lower_bounds(ability: str, steps: Sequence[int]) -> Iterator[tuple[tuple[str, str | None], list[BoundCurve]]]:

@@ -20,7 +20,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,10 +38,10 @@ from ...runner.sweep import check_workers
 from ..shipped import Shipped, write_shipped
 from .confinement import check_can_confine
 from .leaderboard import about_of, sources_of
-from .make import LISTED, NO_ANCHOR, compact
+from .make import compact, may_be_anchors, origin_of
 from .play import COLUMNS, blocks, play, play_again, suited
 from .protocol import Board, Protocol
-from .reference import PUBLISHED_LINE, lines, machine, processor, reference, tuned_name
+from .reference import PUBLISHED_LINE, lines, machine, reference
 from .score import Estimate, Standing, pairs, scored, standing
 from .seats import SeatError, SeatMaker, play_in_seat, sit_down
 from .task import Task
@@ -206,12 +205,17 @@ class Judgement:
             rows = self.curves.filter(col("task").is_in([task.name for task in block])).with_columns(
                 agent=polars.lit(self.name)
             )
-            made: dict[str, Any] = {"trust": "judged", "about": self.about, "agents": [self.agent], "tuning": {}}
-            made |= {"users": {}, "kernels": {}}
-            made |= {"command": f"clickgym bench --judge {self.name} --seed {self.seed}", "clickgym": version("clickgym")}
-            made |= {"made": datetime.now(UTC).isoformat(timespec="seconds"), "processors": [processor()], "models": {}}
-            made |= {"seed": self.protocol.seed, "horizon": block[0].horizon, "runs": rows["run"].n_unique(), "versions": {}}
-            made |= {"fingerprint": self.protocol.fingerprint, "envs": [], "instances": [], "queries": []}
+            made = origin_of(
+                self.protocol,
+                self.agent,
+                block,
+                rows["run"].n_unique(),
+                command=f"clickgym bench --judge {self.name} --seed {self.seed}",
+                made=datetime.now(UTC).isoformat(timespec="seconds"),
+                tuning={},
+                trust="judged",
+                about=self.about,
+            )
             yield Shipped(PUBLISHED_LINE, part, compact(rows, block), made)
 
 
@@ -427,11 +431,8 @@ def _anchor(
 
 def _best(protocol: Protocol, ability: str) -> list[str]:
     """The lines with the highest scores in an ability, of those that may be anchors."""
-    barred = {*NO_ANCHOR, *(() if ability == "safety" else LISTED)}
-    barred |= {name for name, line in lines(protocol).items() if line.trust != "ours"}  # their code is not here
-    table = reference(protocol).filter(
-        col("ability") == ability, ~col("agent").str.strip_suffix(tuned_name("")).is_in(list(barred))
-    )
+    not_here = [name for name, line in lines(protocol).items() if line.trust != "ours"]  # their code is not
+    table = may_be_anchors(reference(protocol)).filter(col("ability") == ability, ~col("agent").is_in(not_here))
     means = table.group_by("agent", "task").agg(col("score").mean()).group_by("agent").agg(col("score").sum())
     return means.sort(["score", "agent"], descending=[True, False])["agent"].head(BEST).to_list()
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import polars
 from polars import col
 
-from ...agents import LEARNERS
 from ...core.formats import clock
 from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
@@ -113,14 +112,13 @@ def leaderboard(
     if board is None:
         return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
     places.sort(key=lambda place: -place.standing.overall.value)
-    compared = pairs(tables, protocol, board)
+    compared = pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
     stages = STAGES if stage is None and not quick else ()
     early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
     return [
         place._replace(
-            number=1 + len(_better_than(place.agent, compared)),
-            tied=tuple(name for name in (other.agent for other in places) if _is_tied(place.agent, name, compared)),
+            **among(place.agent, compared),
             ratio=regret_ratio(tables[place.agent], base, protocol),
             early={step: of[place.agent] for step, of in early.items()},
         )
@@ -128,18 +126,24 @@ def leaderboard(
     ]
 
 
-def _better_than(agent: str, compared: Mapping[tuple[str, str], Pair]) -> list[str]:
-    """The lines that are better than one."""
-    ahead = [other for (one, other), pair in compared.items() if one == agent and pair.differ and pair.difference.value < 0]
-    return ahead + [
-        one for (one, other), pair in compared.items() if other == agent and pair.differ and pair.difference.value > 0
-    ]
+def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any]:
+    """Where a line stands among those that it is compared with.
 
+    Args:
+        agent: the line.
+        compared: as `pairs` returns them.
 
-def _is_tied(one: str, other: str, compared: Mapping[tuple[str, str], Pair]) -> bool:
-    """Whether two lines are compared and not told apart."""
-    pair = compared.get((one, other), compared.get((other, one)))
-    return pair is not None and not pair.differ
+    Returns:
+        ``number``, one more than the lines that are better; ``tied``, those that it is not told apart from.
+    """
+    own: dict[str, tuple[Pair, int]] = {}
+    for (one, other), pair in compared.items():
+        if agent == one:
+            own[other] = pair, 1
+        elif agent == other:
+            own[one] = pair, -1
+    better = sum(pair.differ and sign * pair.difference.value < 0 for pair, sign in own.values())
+    return {"number": 1 + better, "tied": tuple(name for name, (pair, _) in own.items() if not pair.differ)}
 
 
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
@@ -157,8 +161,8 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
     of_board = {}
     for name, rows in tables.items():
         line = lines(protocol)[name]
-        learns = line.agent.partition(":")[0] in LEARNERS
-        if (quick or not learns) and board in protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list()):
+        boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
+        if board in boards and (quick or not line.learns):
             of_board[name] = rows
     return of_board
 

@@ -37,7 +37,7 @@ from .reference import PUBLISHED_LINE, TUNED_LINE, Line, curves_of, lines, proce
 from .task import Task
 from .tuned import BUDGET, tune_line
 
-__all__ = ["compact", "digests_of", "main", "make"]
+__all__ = ["compact", "digests_of", "main", "make", "may_be_anchors", "origin_of"]
 
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
@@ -143,14 +143,17 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
 
 def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:
     """The results of a line by blocks of tasks, with what made each."""
-    protocol, learns = maker.protocol, line.agent.partition(":")[0] in LEARNERS
-    tasks = suited(line.agent, [task for task in protocol.candidates if task.quick or not learns])
-    runs = protocol.learners if learns else protocol.runs
+    protocol = maker.protocol
+    tasks = suited(line.agent, [task for task in protocol.candidates if task.quick or not line.learns])
+    runs = protocol.learners if line.learns else protocol.runs
     folder = maker.out / setting / line.agent.partition(":")[0]
     table = _play(maker, line.name, line.agent, tasks, runs, folder, protocol.seed)
     for part, block in blocks(tasks).items():
         rows = table.filter(col("task").is_in([task.name for task in block]))
-        yield Shipped(setting, part, compact(rows, block), _origin(protocol, line, block, runs, read_results(folder / part)[2]))
+        config = read_results(folder / part)[2]
+        facts = {"command": COMMAND, "tuning": line.tuning, "made": config["made"], "versions": config["versions"]}
+        origin = origin_of(protocol, line.agent, block, runs, **facts, **digests_of(line.agent, block))
+        yield Shipped(setting, part, compact(rows, block), origin)
 
 
 def _play(
@@ -210,20 +213,28 @@ def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
     return {key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")}
 
 
-def _origin(protocol: Protocol, line: Line, block: Sequence[Task], runs: int, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What made the results of a block. The parameters of the users are in the fingerprint of the protocol."""
-    made = digests_of(line.agent, block)
-    made |= {"command": COMMAND, "made": config["made"], "clickgym": version("clickgym"), "versions": config["versions"]}
-    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
-    made["processors"] = [processor()]
-    return made | {
-        "agents": [line.agent],
-        "tuning": line.tuning,
+def origin_of(protocol: Protocol, agent: str, block: Sequence[Task], runs: int, **facts: Any) -> dict[str, Any]:
+    """What made the results of a block. The parameters of the users are in the fingerprint of the protocol.
+
+    Args:
+        protocol: the version.
+        agent: as it can be typed.
+        block: the tasks.
+        runs: of each task.
+        **facts: ``command``, ``made`` (when) and ``tuning``; ``users`` and ``kernels`` as `digests_of` has them, and
+            ``versions``, where they are known; and what else is told of the line.
+    """
+    made: dict[str, Any] = {
+        "users": {},
+        "kernels": {},
+        "versions": {},
         "envs": [],
         "instances": [],
         "queries": [],
         "models": {},
     }
+    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
+    return made | {"clickgym": version("clickgym"), "processors": [processor()], "agents": [agent]} | facts
 
 
 # ------------------------------------------------------------------------------------------------------------------ anchors
@@ -255,10 +266,19 @@ def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task
     return {best[task.name, step] for step in protocol.stages(task)}
 
 
+def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
+    """The rows of lines that may be anchors.
+
+    Args:
+        table: with ``agent`` and ``ability``.
+    """
+    agent = col("agent").str.strip_suffix(tuned_name(""))
+    return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | (col("ability") == "safety"))
+
+
 def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
     """Task, stage, and the line with the lowest mean loss."""
-    table = curves_of(protocol).filter(~col("agent").str.strip_suffix(tuned_name("")).is_in(NO_ANCHOR))
-    table = table.filter(~col("agent").str.strip_suffix(tuned_name("")).is_in(LISTED) | (col("ability") == "safety"))
+    table = may_be_anchors(curves_of(protocol))
     stages = polars.DataFrame(
         [(task.name, step) for task in protocol.candidates for step in protocol.stages(task)], ["task", "step"], orient="row"
     )

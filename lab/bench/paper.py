@@ -15,7 +15,7 @@ from ...runner.reports.exports import TEX, latex_text
 from .boards import REPOSITORY
 from .leaderboard import tables_of
 from .protocol import CURRENT, Protocol
-from .reference import lines, made_in
+from .reference import first_lines, lines, made_in
 from .score import Estimate, Standing, standing
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def leading(card: Scorecard) -> list[str]:
     """The lines of the reference that score highest on the board of a card, of each agent the better one, without its own."""
     own = card.agent.partition(":")[0]
     overall = {name: each.overall.value for name, each in _standings(card).items()}
-    names: dict[str, str] = {}
-    for name in sorted(overall, key=lambda name: -overall[name]):
-        names.setdefault(name.partition(",")[0], name)
-    return [name for agent, name in names.items() if agent not in (own, "Oracle")][:MOST]
+    return first_lines(sorted(overall, key=lambda name: -overall[name]), own, "Oracle")[:MOST]
 
 
 def _standings(card: Scorecard, names: Sequence[str] | None = None) -> dict[str, Standing]:

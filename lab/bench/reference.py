@@ -11,6 +11,7 @@ import polars
 from llvmlite import binding
 from polars import col
 
+from ...agents import LEARNERS
 from ...core.checks import check_labels, unknown
 from ...runner.labels import parse_spec
 from ...runner.make import agent_class
@@ -22,8 +23,8 @@ from .protocol import CURRENT, VERSION_2, Protocol
 from .score import scored
 
 __all__ = [
-    "PUBLISHED_LINE", "TUNED_LINE", "Line", "baselines", "changes_of", "curves_of", "lines", "machine", "made_in", "processor",
-    "reference", "tuned_name",
+    "PUBLISHED_LINE", "TUNED_LINE", "Line", "agent_of", "baselines", "changes_of", "curves_of", "first_lines", "lines",
+    "machine", "made_in", "processor", "reference", "tuned_name",
 ]  # fmt: skip
 
 PUBLISHED_LINE, TUNED_LINE = "published", "tuned"
@@ -38,6 +39,33 @@ def tuned_name(agent: str) -> str:
         'CascadeKLUCB, tuned'
     """
     return f"{agent}, tuned"
+
+
+def agent_of(line: str) -> str:
+    """The agent of a line, by what results call it.
+
+    Example:
+        >>> agent_of("CascadeKLUCB, tuned"), agent_of("CascadeKLUCB")
+        ('CascadeKLUCB', 'CascadeKLUCB')
+    """
+    return line.partition(",")[0]
+
+
+def first_lines(names: Iterable[str], *without: str) -> list[str]:
+    """Of lines the first one of each agent, but of some.
+
+    Args:
+        names: of the lines.
+        without: agents.
+
+    Example:
+        >>> first_lines(["TopRank, tuned", "Random", "TopRank"], "Random")
+        ['TopRank, tuned']
+    """
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(agent_of(name), name)
+    return [name for agent, name in first.items() if agent not in without]
 
 
 class Line(NamedTuple):
@@ -56,6 +84,11 @@ class Line(NamedTuple):
     tuning: dict[str, Any]
     trust: str = "ours"
     about: Mapping[str, Any] = {}
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is of generic reinforcement learning."""
+        return self.agent.partition(":")[0] in LEARNERS
 
     @property
     def changes(self) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from scipy.stats import norm, trim_mean
 
 from ...core.statistics import holm
 from .protocol import CURRENT, Board, Protocol
-from .task import Task
+from .task import Task, unshuffled
 
 __all__ = [
     "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
@@ -338,7 +337,7 @@ def query_of(task: str, protocol: Protocol) -> str:
         'yandex-9'
     """
     task_of = protocol.by_name.get(task)
-    return re.sub(r"[:,]shuffle=\d+$", "", task.rpartition(" ")[2]) if task_of is None else task_of.query
+    return unshuffled(task.rpartition(" ")[2]) if task_of is None else task_of.query
 
 
 def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from ...runner.make import make_env
 
-__all__ = ["Task", "shuffled"]
+__all__ = ["Task", "shuffled", "unshuffled"]
 
 CLICK_MODEL = re.compile(r"(?:NonStationary|Contextual)?(\w+)Rank-v0")
 
@@ -70,7 +70,7 @@ class Task(NamedTuple):
             >>> Task("standard", "CMRank-v0", "yandex-9:shuffle=1", 1000, "").query
             'yandex-9'
         """
-        return re.sub(r"[:,]shuffle=\d+$", "", self.instance)
+        return unshuffled(self.instance)
 
     def make(self) -> gym.Env:
         """The environment."""
@@ -85,3 +85,13 @@ def shuffled(instance: str, seed: int) -> str:
         ('yandex-9:shuffle=1', 'uniform:seed=2,shuffle=1')
     """
     return f"{instance}{',' if ':' in instance else ':'}shuffle={seed}"
+
+
+def unshuffled(instance: str) -> str:
+    """An instance without its order of ids.
+
+    Example:
+        >>> unshuffled("yandex-9:shuffle=1"), unshuffled("uniform:seed=2,shuffle=1"), unshuffled("uniform:seed=2")
+        ('yandex-9', 'uniform:seed=2', 'uniform:seed=2')
+    """
+    return re.sub(r"[:,]shuffle=\d+$", "", instance)
