@@ -134,7 +134,7 @@ class Ranker:
         self._update_every = check_count("update_every", update_every)
         self._update_seconds = None if update_seconds is None else check_at_least("update_seconds", update_seconds, 0.0)
         self._memory = check_count("memory", memory)
-        self._production = _checked_production(production)
+        self._production = _checked_production(production, self.n_positions)
         self._share = check_between("production_share", production_share, 0.0, 1.0)
         confidence = check_between("confidence", confidence, 0.0, 1.0)
         check_choice("durable", durable, DURABLE)
@@ -454,11 +454,9 @@ class Ranker:
         given = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
         if given is None:
             return None
-        ids = [each for each in check_ids(f"the list of production for {short(query)}", given) if each in candidates]
+        ids = [each for each in _checked_list(query, given, self.n_positions) if each in candidates]
         if len(ids) < self.n_positions:
-            raise ValueError(
-                f"the list of production for {short(query)} has {len(ids)} candidates; expected at least {self.n_positions}"
-            )
+            raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
         return tuple(ids[: self.n_positions])
 
     def _draw(self, number: int, served: Served, own_list: tuple[Id, ...] | None) -> tuple[int, float | None]:
@@ -663,7 +661,22 @@ class Ranker:
             return read(connection)
 
 
-def _checked_production(production: Any) -> Any:
-    if production is None or isinstance(production, Mapping) or callable(production):
-        return production
-    raise TypeError(f"production is {short(production)}; expected a function of query and candidates, or lists by query")
+def _list_of(query: Id) -> str:
+    return f"the list of production for {short(query)}"
+
+
+def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
+    ids = check_ids(_list_of(query), items)
+    if len(ids) < n_positions:
+        raise ValueError(f"{_list_of(query)} has {len(ids)} items; expected at least {n_positions}")
+    return ids
+
+
+def _checked_production(production: Any, n_positions: int) -> Any:
+    """A function as it is; lists by query checked."""
+    if isinstance(production, Mapping):
+        for query, items in production.items():
+            _checked_list(check_id("a query of production", query), items, n_positions)
+    elif production is not None and not callable(production):
+        raise TypeError(f"production is {short(production)}; expected a function of query and candidates, or lists by query")
+    return production
