@@ -124,7 +124,7 @@ def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
     }
     if kind == "Memory":
         return facts
-    facts |= {"exact": list(exact(model, f"{model.short}Rank-v0")), "default": f"`{model.default_instance}`"}
+    facts["exact"] = list(exact(env_id, environment.form))
     if not kind:
         known = queries(model)
         sizes = [estimation["sessions"] for estimation in known.values()]

@@ -178,22 +178,40 @@ def _scanned(attraction: NDArray[np.float64]) -> NDArray[np.float64]:
     return attraction * np.concatenate([[1.0], np.cumprod(1.0 - attraction)[:-1]])
 
 
-def exact(model: type[ClickModel], env_id: str) -> Iterator[tuple[str, str, str]]:
-    """Each reward of a click model: how its best list is found, and what it earns in the default instance.
+LARGE = {"": "yandex-like:n_items=40,n_positions=10", "Contextual": "linear:n_items=40,n_positions=10,n_pool=60"}
+"""Instances of more lists than are searched."""
+
+
+def exact(env_id: str, form: str) -> Iterator[tuple[str, str, str]]:
+    """Each reward of a click model: how its best list is found, and what it earns in the default instance; of users that change
+    in the first epoch, and nothing where candidates change.
 
     Args:
-        model: the class.
-        env_id: of its environment without changes or features.
+        env_id: of an environment of a click model.
+        form: as of `clickgym.envs.registration.Environment`.
     """
-    large = load_instance("yandex-like:n_items=40,n_positions=10").model(model.short)
-    users = _model(env_id, 0)
-    for reward in model.rewards:
-        try:
-            large.optimal_ranking(reward)
-            how = "directly, for any number of items"
-        except ValueError:  # more lists than it searches
-            how = f"by an exact search, refused for more than {MAX_SEARCH:,} lists"
-        yield reward, how, f"{users.expected_reward(users.optimal_ranking(reward), reward):.4f}"
+    contextual = form == "Contextual"
+    for reward in _env(env_id).model.rewards:
+        model = None if contextual else _model(env_id, 0)
+        best = "" if model is None else f"{model.expected_reward(model.optimal_ranking(reward), reward):.4f}"
+        if not _can_be_made(env_id, reward=reward):
+            way = "refused: choose another reward"
+        elif _can_be_made(
+            env_id if contextual else env_id.removeprefix(form), instance=LARGE[form * contextual], reward=reward
+        ):
+            way = "directly, for any number of items"
+        else:
+            way = f"by an exact search, refused for more than {MAX_SEARCH:,} lists"
+        yield reward, way, best
+
+
+def _can_be_made(env_id: str, **arguments: str) -> bool:
+    """Whether the best list is known: an environment without it is refused."""
+    try:
+        _env(env_id, **arguments)
+    except ValueError:
+        return False
+    return True
 
 
 def queries(model: type[ClickModel]) -> dict[str, Mapping[str, Any]]:
