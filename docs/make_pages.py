@@ -30,7 +30,7 @@ from clickgym.lab.bench.pages import leaderboard_html, teaches
 from clickgym.lab.bench.protocol import CURRENT, VERSION_1, VERSION_2, Board, Protocol
 from clickgym.lab.bench.task import Task
 from clickgym.lab.pages.citing import bibtex, citing_page
-from clickgym.lab.pages.environments import page
+from clickgym.lab.pages.environments import page, pictures
 from clickgym.lab.studies import STUDIES
 from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym.lab.studies.play import page as study_page
@@ -58,6 +58,7 @@ def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
     environments = ENVIRONMENTS | CONTEXTUAL | MEMORY
     texts = {FOLDER / f"{name}.md": f"# {name}\n\n{page(name)}" for name in environments}
+    texts |= {FOLDER / file: picture for name in environments for file, picture in pictures(name).items()}
     rows = [(f"[`{name}`](environments/{name}.md)", environment.about) for name, environment in environments.items()]
     agents, late = [], []
     for need, group in groupby(list_agents().rows, key=lambda row: row["needs"]):
@@ -460,7 +461,7 @@ if __name__ == "__main__":
     PAGES.mkdir(exist_ok=True)
     written = pages()
     drawn = dict(figures())
-    for file in {*FOLDER.glob("*.md"), *PAGES.iterdir()} - {*written, *drawn}:
+    for file in {*FOLDER.iterdir(), *PAGES.iterdir()} - {*written, *drawn}:
         file.unlink()
     for file, text in written.items():
         file.write_text(text, encoding="utf-8")

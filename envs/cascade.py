@@ -47,7 +47,17 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class CascadeModel(ClickModel):
-    """Cascade model (CM): the user scans from the top, clicks the first attractive item and stops.
+    r"""Cascade model (CM): the user scans from the top, clicks the first attractive item and stops.
+
+    Click law:
+        $$χ(R, k) = \prod_{i<k} (1 - α(d_i))$$
+
+        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+
+    User:
+        examine k → click: α(d_k)
+        examine k → examine k + 1: 1 - α(d_k)
+        click → leave: 1
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

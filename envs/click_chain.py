@@ -79,11 +79,28 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 
 
 class ClickChainModel(ClickModel):
-    """Click chain model (CCM): whether a user goes on below a click depends on how relevant the clicked item is.
+    r"""Click chain model (CCM): whether a user goes on below a click depends on how relevant the clicked item is.
 
     The user scans from the top; an examined item i is clicked with probability α(i). Below an item that was not clicked the
     scan goes on with probability τ1. A clicked item is relevant with the same probability α(i), independently of the click; the
     scan goes on with τ3 if it is and with τ2 if not, so after a click with (1 - α(i)) τ2 + α(i) τ3.
+
+    Click law:
+        $$χ(R, k) = \prod_{i<k} ((1 - α(d_i)) τ_1 + α(d_i) ((1 - α(d_i)) τ_2 + α(d_i) τ_3))$$
+
+        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+
+    User:
+        examine k → click: α(d_k)
+        examine k → skip: 1 - α(d_k)
+        click → relevant: α(d_k)
+        click → not relevant: 1 - α(d_k)
+        relevant → examine k + 1: τ_3
+        relevant → leave: 1 - τ_3
+        not relevant → examine k + 1: τ_2
+        not relevant → leave: 1 - τ_2
+        skip → examine k + 1: τ_1
+        skip → leave: 1 - τ_1
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

@@ -315,7 +315,16 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         if self.render_mode is None:
             _warn_of_no_mode("gym.make", self.metadata["render_modes"])
             return None
-        page = ResultPage(
+        page = self.result_page()
+        if self.render_mode == HUMAN:
+            if self._ranking is not None:  # there is nothing to see before the first session
+                show(page, 1 / self.metadata["render_fps"])
+            return None
+        return render(page, self.render_mode)
+
+    def result_page(self) -> ResultPage:
+        """What `render` draws: the last session, and the totals so far."""
+        return ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
             n_items=self.model.n_items,
             n_positions=self.model.n_positions,
@@ -328,11 +337,6 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             reward=self._reward,
             notes=self._notes,
         )
-        if self.render_mode == HUMAN:
-            if self._ranking is not None:  # there is nothing to see before the first session
-                show(page, 1 / self.metadata["render_fps"])
-            return None
-        return render(page, self.render_mode)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """What MaskablePPO of sb3-contrib asks for: lists have no masks, their items one by one do.

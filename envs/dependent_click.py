@@ -56,11 +56,22 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class DependentClickModel(ClickModel):
-    """Dependent click model (DCM): after a click at position k the user leaves satisfied with probability v_k.
+    r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with probability v_k.
 
     The user scans from the top; an examined attractive item is clicked; without a click, or unsatisfied, the scan goes on.
-    So ``χ(R, k) = Π_{i<k} (1 - v_i α(d_i))``. ⚠ Li et al. 2019 (BubbleRank) print ``Π (1 - v_i) α(d_i)``, under which
-    nobody would look below an unattractive item; we take the model of the original papers.
+    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``, under which nobody would look below an
+    unattractive item; we take the model of the original papers.
+
+    Click law:
+        $$χ(R, k) = \prod_{i<k} (1 - v_i α(d_i))$$
+
+        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+
+    User:
+        examine k → click: α(d_k)
+        examine k → examine k + 1: 1 - α(d_k)
+        click → leave satisfied: v_k
+        click → examine k + 1: 1 - v_k
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

@@ -79,10 +79,23 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 
 
 class DynamicBayesianModel(ClickModel):
-    """Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy, which ends the session.
+    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy, which ends the session.
 
     The user scans from the top; an examined attractive item is clicked; a clicked item i satisfies with probability s(i) and
     ends the session; otherwise the user goes on to the next position with probability g.
+
+    Click law:
+        $$χ(R, k) = \prod_{i<k} g (1 - α(d_i) s(d_i))$$
+
+        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+
+    User:
+        examine k → click: α(d_k)
+        examine k → unsatisfied: 1 - α(d_k)
+        click → leave satisfied: s(d_k)
+        click → unsatisfied: 1 - s(d_k)
+        unsatisfied → examine k + 1: g
+        unsatisfied → leave: 1 - g
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

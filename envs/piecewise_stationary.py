@@ -18,10 +18,19 @@ __all__ = ["PiecewiseStationaryModel"]
 
 
 class PiecewiseStationaryModel(ClickModel):
-    """Click models that follow one another: users who change abruptly at given steps.
+    r"""Click models that follow one another: users who change abruptly at given steps.
 
     The methods of a click model take the step at which they are asked; regret is against the optimum of that step's epoch
     (dynamic regret).
+
+    Click law:
+        In session t, counted from 0, the users are those of epoch e(t), the last that has started:
+
+        $$P_t(c \mid R) = P_{e(t)}(c \mid R)$$
+
+        The regret of a list is against the best list of that epoch:
+
+        $$\text{regret}_t = \max_{R'} r_{e(t)}(R') - r_{e(t)}(R_t)$$
 
     Args:
         models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of items and positions.

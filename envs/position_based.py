@@ -46,7 +46,17 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class PositionBasedModel(ClickModel):
-    """Position-based model (PBM): position k is examined with probability χ_k, whatever the list and the other clicks.
+    r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list and the other clicks.
+
+    Click law:
+        $$P(c_k = 1 \mid R) = χ_k α(d_k)$$
+
+    User:
+        position k → examine: χ_k
+        position k → position k + 1: 1 - χ_k
+        examine → click: α(d_k)
+        examine → position k + 1: 1 - α(d_k)
+        click → position k + 1: 1
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

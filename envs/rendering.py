@@ -179,7 +179,7 @@ def _summary(page: ResultPage, separator: str) -> str:
     if page.ranking is None:
         return f"no session yet{separator}{page.n_items} items for {page.n_positions} positions"
     n_clicks = sum(clicked for _, _, clicked in _results(page))
-    parts = [f"session {page.step:,}", f"clicks {n_clicks}", f"reward {page.reward:g}", f"regret {page.regret:,.2f}"]
+    parts = [f"session {page.step:,}", f"clicks {n_clicks}", f"reward {page.reward:g}", f"regret {page.regret:z,.2f}"]
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
     return separator.join([*parts, *page.notes])

@@ -54,11 +54,25 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class TrustBiasModel(ClickModel):
-    """Trust-bias model (TPBM, an affine PBM): users also click what is not relevant, the more the higher it stands.
+    r"""Trust-bias model (TPBM, an affine PBM): users also click what is not relevant, the more the higher it stands.
 
     Position k is examined with probability χ_k, whatever the list and the other clicks. The item there is relevant with
-    probability α(i); an examined relevant item is clicked with probability ε⁺_k and any other examined item with ε⁻_k. So
-    position k is clicked with probability χ_k (ε⁺_k α(i) + ε⁻_k (1 - α(i))). With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    probability α(i); an examined relevant item is clicked with probability ε⁺_k and any other examined item with ε⁻_k. With
+    ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+
+    Click law:
+        $$P(c_k = 1 \mid R) = χ_k (ε^+_k α(d_k) + ε^-_k (1 - α(d_k)))$$
+
+    User:
+        position k → examine: χ_k
+        position k → position k + 1: 1 - χ_k
+        examine → relevant: α(d_k)
+        examine → not relevant: 1 - α(d_k)
+        relevant → click: ε⁺_k
+        relevant → position k + 1: 1 - ε⁺_k
+        not relevant → click: ε⁻_k
+        not relevant → position k + 1: 1 - ε⁻_k
+        click → position k + 1: 1
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an item is relevant.

@@ -63,9 +63,19 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class UserBrowsingModel(ClickModel):
-    """User browsing model (UBM): examination depends on the position and on the position of the last click above it.
+    r"""User browsing model (UBM): examination depends on the position and on the position of the last click above it.
 
-    ``P(c(k) = 1 | last click at k') = γ_{k,k'} α(d_k)``.
+    Click law:
+        $$P(c_k = 1 \mid R, k') = γ_{k,k'} α(d_k)$$
+
+        Here k' is the position of the last click above position k, and 0 if there is none.
+
+    User:
+        position k, last click k' → examine: γ_{k,k'}
+        position k, last click k' → position k + 1, last click k': 1 - γ_{k,k'}
+        examine → click: α(d_k)
+        examine → position k + 1, last click k': 1 - α(d_k)
+        click → position k + 1, last click k: 1
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.

@@ -7,13 +7,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from docstrings import readable
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 project = "clickgym"
 author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "auto"  # what has no outputs
 nb_execution_timeout = 600
@@ -22,10 +24,11 @@ default_role = "py:obj"  # a name in single backticks, as docstrings here have t
 autodoc_typehints = "none"  # the Args say it in words
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True
-napoleon_custom_sections = ["Source", "Warns"]
+napoleon_custom_sections = ["Source", "Warns", "Click law", "User"]
 # Languages of code that have no colours; names that several classes have.
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"clickgym {version}"
 html_static_path = [
@@ -47,5 +50,20 @@ def _turned(app, what, name, thing, options, lines):
     lines[:] = readable(lines)
 
 
+def _formula(translator, node, display):
+    """A formula as MathML, which browsers draw without a script, in the colours of the page."""
+    translator.body.append(convert(node.astext(), display=display))
+    raise SkipNode
+
+
+def _inline(translator, node):
+    _formula(translator, node, "inline")
+
+
+def _block(translator, node):
+    _formula(translator, node, "block")
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _turned, priority=1)
+    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

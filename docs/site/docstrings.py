@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["readable"]
 
@@ -15,7 +15,7 @@ def readable(lines: Sequence[str]) -> list[str]:
         >>> readable(["Source:", "    A. Author. *Title.*", "        Journal 2020.", "", "End, **given."])
         ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.', '']
     """
-    return [_plain(line) for line in _sources(_tables(lines))]
+    return [_plain(line) for line in _sources(_tables(_laws(lines)))]
 
 
 def _plain(line: str) -> str:
@@ -24,7 +24,18 @@ def _plain(line: str) -> str:
     return re.sub(r"(: )([A-Za-z])\.", r"\1\2\\.", line)
 
 
-def _tables(lines: Sequence[str]) -> Iterator[str]:
+def _laws(lines: Sequence[str]) -> Iterator[str]:
+    """Formulas as those of Sphinx, and the moves of a user as a list."""
+    for line in lines:
+        if formula := re.fullmatch(r"( +)\$\$(.+)\$\$", line):
+            yield from ["", f"{formula[1]}.. math:: {formula[2]}", ""]
+        elif re.fullmatch(r" +\S.* → .+: .+", line):
+            yield f"        - {line.strip()}"
+        else:
+            yield line
+
+
+def _tables(lines: Iterable[str]) -> Iterator[str]:
     """Tables of Markdown as those of Sphinx."""
     rows: list[str] = []
     for line in [*lines, ""]:

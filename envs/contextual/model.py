@@ -227,7 +227,14 @@ class ContextualModel(Users, abstract=True):
 
 
 class LinearModel(ContextualModel):
-    """A `ContextualModel` with attraction linear in the features: ``γ = θ*ᵀx``.
+    r"""A `ContextualModel` with attraction linear in the features.
+
+    Click law:
+        In session t candidate j has the features x = [U(i_t), V(j)] and the attraction
+
+        $$α_t(j) = {θ^*}^\top x_{t,j}$$
+
+        and users examine and click as those of the base model do with these attractions.
 
     Args:
         base, items, users, candidates: as in `ContextualModel`.

@@ -31,13 +31,31 @@ TOLERANCE = 1e-13
 
 
 class CascadeMDP(Users):
-    """Users with a memory, who scan a list from the top, click at most once, and come back in a state that depends on it.
+    r"""Users with a memory, who scan a list from the top, click at most once, and come back in a state that depends on it.
 
     By default a session is its user's last with probability 1/H: the user leaves for good, the environment is ``terminated``,
     and another user follows. With ``n_sessions`` each user stays so many sessions; those left are then observed beside the
     state.
 
     ⚠ Exactly K items are shown. The paper allows fewer, which is better in some states, so its optimum may be larger.
+
+    Click law:
+        $$P(\text{click on } d_k \mid s, R) = q(s, d_k) \prod_{i<k} (1 - q(s, d_i))$$
+
+        With γ = 1 - 1/H, ⊥ for no click and r(s, ⊥) = 0, an outcome i of a session, a list and a state are worth
+
+        $$w(s, i) = r(s, i) + γ \sum_{s'} p(s' \mid s, i) V^*(s')$$
+
+        $$Q^*(s, R) = \sum_k P(\text{click on } d_k \mid s, R) w(s, d_k) + \prod_k (1 - q(s, d_k)) w(s, ⊥)$$
+
+        $$V^*(s) = \max_R Q^*(s, R)$$
+
+    User:
+        state s → examine k: 1
+        examine k → click: q(s, d_k)
+        examine k → examine k + 1: 1 - q(s, d_k)
+        click → leave for good: 1/H
+        click → next state s': 1 - 1/H
 
     Args:
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.

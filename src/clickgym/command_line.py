@@ -38,6 +38,10 @@ COMMANDS = {
         "Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.",
     ),
     "run": ("runner.commands.run:run", "Run every agent in every environment, show the progress, and write table and figure."),
+    "watch": (
+        "runner.commands.watch:watch",
+        "Watch an agent learn: the list that it shows, its clicks, the clicks and the regret so far.",
+    ),
     "tune": (
         "runner.commands.tune:tune",
         "Search for the hyper-parameters with which an agent loses least, within a budget of sessions.",
@@ -78,7 +82,7 @@ COMMANDS = {
 """The commands in the order of the help text: the function of each, and the first line of its docstring."""
 
 
-TRUST = ("show", "run", "tune", "study", "bench", "evaluate", "decide", "features", "report")
+TRUST = ("show", "run", "watch", "tune", "study", "bench", "evaluate", "decide", "features", "report")
 """The commands that read files which may name modules."""
 
 

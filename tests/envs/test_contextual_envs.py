@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from contextlib import nullcontext
 
 import gymnasium as gym
@@ -36,7 +35,6 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
-from clickgym.lab.pages.environments import page
 
 L, K = 5, 3
 THETA = [0.3, -0.2, 0.9, 0.1]
@@ -433,17 +431,6 @@ def test_the_checkers_pass_without_a_warning(env_id, recwarn):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(gym.wrappers.FlattenObservation(gym.make(env_id)))
     assert [str(warning.message) for warning in recwarn] == []
-
-
-@by_id
-def test_the_page_of_an_id(env_id):
-    text = page(env_id)
-    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert headings == [
-        "Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End", "Information",
-        "Arguments", "Vectorized environment", "References", "Version History",
-    ]  # fmt: skip
-    assert env_id in text
 
 
 def test_nothing_before_the_first_reset():

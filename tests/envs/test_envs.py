@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import doctest
 import json
 import re
 import warnings
@@ -19,7 +18,6 @@ from gymnasium.utils.env_checker import check_env
 import clickgym
 from clickgym.envs import (
     ENVIRONMENTS,
-    REWARDS,
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
@@ -27,7 +25,6 @@ from clickgym.envs import (
     PositionBasedModel,
     RankedList,
 )
-from clickgym.lab.pages.environments import page
 
 ROOT = Path(__file__).resolve().parents[2]
 L, K = 6, 3
@@ -370,44 +367,6 @@ def test_record_regret_adds_up_what_info_says(env_id):
 
 
 # documentation -----------------------------------------------------
-
-HEADINGS = [
-    "Description",
-    "Action Space",
-    "Observation Space",
-    "Rewards",
-    "Starting State",
-    "Episode End",
-    "Information",
-    "Arguments",
-    "Vectorized environment",
-    "References",
-    "Version History",
-]
-
-
-@by_id
-def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
-    text = page(env_id)
-    title, *parts = re.split(r"^ *## (.+)$", text, flags=re.MULTILINE)
-    assert not title.strip()
-    assert parts[::2] == HEADINGS
-    sections = {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
-    assert all(sections.values())
-    assert not re.search(r"\{[a-z_]+\}", text), "a placeholder was not filled"
-    for heading in ("Observation Space", "Arguments"):
-        assert re.search(r"^ *\|(-+\|)+$", sections[heading], flags=re.MULTILINE), f"no table under {heading}"
-    documented = set(re.findall(r"^ *\| `(\w+)` \|", sections["Arguments"], flags=re.MULTILINE))
-    axes = {"arrival", "bots", "churn", "available"}
-    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"} | axes
-    assert documented == shared | (arguments(env_id).keys() - {"n_positions"})
-    assert f'>>> env = gym.make("{env_id}"' in sections["Arguments"]
-    assert all(f"`{key}`" in sections["Information"] for key in ("expected_reward", "regret", "optimal_reward"))
-    assert all(f"`{reward}`" in sections["Rewards"] for reward in REWARDS)
-    assert re.search(r"^ *- v0:", sections["Version History"], flags=re.MULTILINE)
-    runner = doctest.DocTestRunner()
-    runner.run(doctest.DocTestParser().get_doctest(text, {}, env_id, None, None))
-    assert runner.summarize().failed == 0
 
 
 # Those of the lab: `tests/lab/test_docstrings.py`.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browsing import click, find, look, luminance, shown
+from browsing import click, find, look, luminance, shown, wait
 from rich.console import Console
 from selenium.webdriver.support.ui import Select
 
 from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.studies.play import conclude, read_study
+from clickgym.runner.reports.film import film
+from clickgym.runner.watch import Watching
 
 DOCS = Path(__file__).parents[2] / "docs"
 STUDIES_SHIPPED, BOARD = DOCS / "results", DOCS / "leaderboard_1.html"
@@ -82,3 +84,26 @@ def test_the_leaderboard_is_sorted_from_the_best_down_and_what_was_not_played_is
         best = max(played, key=lambda place: place.standing.abilities[ability].value)
         assert agents_shown(browser)[0] == best.agent
         assert set(agents_shown(browser)[: len(played)]) == {place.agent for place in played}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
+def test_the_animation_of_a_run_plays_and_follows_its_slider(browser, width, scheme, tmp_path):
+    frames = Watching("PBMRank-v0", "CascadeTS", 1000).play()
+    (tmp_path / "film.html").write_text(film(frames, "CascadeTS in PBMRank-v0", 0), encoding="utf-8")
+    look(browser, width, scheme)
+    browser.get_log("browser")
+    browser.get((tmp_path / "film.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert find(browser, "#step").text == "session 1"
+    click(browser, "#play")
+    wait(browser, "return document.getElementById('step').textContent === 'session 3'")
+    click(browser, "#play")
+    assert find(browser, "#play").text == "Play"
+    browser.execute_script(
+        "const slider = document.getElementById('moment'); slider.value = slider.max; slider.dispatchEvent(new Event('input'));"
+    )
+    assert find(browser, "#step").text == "session 1,000"
+    assert shown(browser, ".film .item") == [f"item {item}" for item in frames[-1].page.ranking]
+    assert len(shown(browser, ".film li.clicked")) == sum(frames[-1].page.clicks)
+    assert find(browser, "#total").text == f"{frames[-1].clicks:,}"
+    assert browser.get_log("browser") == []

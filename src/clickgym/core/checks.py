@@ -429,12 +429,12 @@ def generator(seed: Any) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def check_horizon(horizon: Any, least: int = 1) -> int:
+def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least ``least``."""
     whole = _is_integer(horizon) or (isinstance(horizon, float | np.floating) and horizon.is_integer())
     if not whole or not least <= horizon <= MOST_SESSIONS:
         limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
-        raise ValueError(f"horizon is {short(horizon)}; expected an integer of at least {least}{limit}")
+        raise ValueError(f"{name} is {short(horizon)}; expected an integer of at least {least}{limit}")
     return int(horizon)
 
 

@@ -1,0 +1,149 @@
+"""One run as a sequence of moments: the list that an agent shows then, its clicks, and the totals so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents import Agent, CompiledAgent
+from ..core.checks import check_horizon, check_seed
+from ..envs.click_env import ClickEnv
+from ..envs.click_model import ClickModel
+from ..envs.piecewise_stationary import PiecewiseStationaryModel
+from ..envs.registration import endless
+from ..envs.rendering import ResultPage
+from .loop import play_compiled, play_python
+from .make import make_agent, make_env
+from .metrics import Metrics
+from .run import choose_engine
+
+__all__ = ["Frame", "Watching", "moments", "powers_of_ten"]
+
+MOMENTS = 66
+"""So many lie evenly on a logarithmic scale; the first of them fall together."""
+
+
+class Frame(NamedTuple):
+    """A moment of a run.
+
+    Attributes:
+        page: the last session, with the regret so far; with attractions, where items stay the same.
+        clicks: of all sessions so far.
+        speed: sessions per second since the moment before; None at the first.
+    """
+
+    page: ResultPage
+    clicks: int
+    speed: float | None
+
+
+def moments(sessions: int) -> NDArray[np.int64]:
+    """The sessions at which a run is looked at: about 60 that lie evenly on a logarithmic scale, and the powers of ten.
+
+    Args:
+        sessions: of the run.
+
+    Example:
+        >>> steps = moments(100_000)
+        >>> len(steps), steps[:8].tolist(), int(steps[-1])
+        (61, [1, 2, 3, 4, 5, 6, 7, 8], 100000)
+    """
+    evenly = np.geomspace(1, sessions, MOMENTS).round().astype(np.int64)
+    return np.union1d(evenly, powers_of_ten(sessions))
+
+
+def powers_of_ten(most: int) -> list[int]:
+    """Those from 1 up to a number."""
+    return [10**power for power in range(len(str(most)))]
+
+
+class Watching:
+    """A run of an agent in an environment, ready to be played.
+
+    Args:
+        env: what `make_env` takes.
+        agent: what `make_agent` takes, as ``"TopRank:delta=0.1"``.
+        sessions: how many are played.
+        seed: of both; the run is that of `clickgym.run` with the same seed.
+
+    Attributes:
+        env, agent, sessions: as made.
+
+    Raises:
+        ValueError, TypeError: on a bad argument; an agent that brings a loop of its own; an environment of another origin.
+
+    Example:
+        >>> frames = Watching("PBMRank-v0", "TopRank", 100).play()
+        >>> frames[-1].page.step, len(frames[-1].page.ranking)
+        (100, 5)
+    """
+
+    def __init__(self, env: Any, agent: Any, sessions: int = 100_000, *, seed: int = 0) -> None:
+        self.sessions, self.seed = check_horizon(sessions, name="sessions"), check_seed(seed)
+        self.env = make_env(env)
+        if not isinstance(self.env.unwrapped, ClickEnv):
+            raise ValueError(
+                f"{env} is a {type(self.env.unwrapped).__name__}; expected an environment of clickgym, whose users are seen"
+            )
+        made = make_agent(agent, self.env, horizon=self.sessions, seed=self.seed)
+        if not isinstance(made, Agent):
+            raise ValueError(
+                f"{agent} brings a loop of its own; expected an agent that ranks one list after the other, as TopRank"
+            )
+        self.agent = made
+        self._engine = choose_engine(made, self.env, "auto", type(made).__name__, "this pair")
+
+    def play(self, on_frame: Callable[[Frame], object] = lambda frame: None) -> list[Frame]:
+        """Play the run.
+
+        Args:
+            on_frame: called with each moment as it is reached; the clock of `Frame.speed` stands meanwhile.
+
+        Returns:
+            The moments.
+
+        Raises:
+            SessionError: agent or environment failed.
+        """
+        frames: list[Frame] = []
+        with endless(self.env) as env:
+            metrics = Metrics(())
+            meter = metrics.meter(moments(self.sessions), self.agent, env.unwrapped)
+            observation, _ = env.reset(seed=self.seed)
+            began = time.perf_counter()
+
+            def look() -> None:
+                nonlocal began
+                lasted = time.perf_counter() - began
+                before = frames[-1].page.step if frames else 0
+                speed = (meter.step - before) / max(lasted, 1e-9) if frames else None  # the first session compiles
+                frames.append(Frame(_page(env), int(meter.totals[2]), speed))
+                on_frame(frames[-1])
+                began = time.perf_counter()
+
+            meter.on_checkpoint = look
+            if self._engine == "compiled":
+                assert isinstance(self.agent, CompiledAgent)
+                play_compiled(self.agent, env, meter, metrics)
+            else:
+                play_python(self.agent, env, meter, metrics, observation)
+        return frames
+
+
+def _page(env: gym.Env) -> ResultPage:
+    """The last session of an environment, with the attractions of its list where these belong to an item."""
+    click_env = env.unwrapped
+    assert isinstance(click_env, ClickEnv)
+    page, model = click_env.result_page(), click_env.model
+    if isinstance(model, PiecewiseStationaryModel):
+        model = model.at(page.step - 1)
+    changes = click_env.axes is not None and click_env.axes.changes_items
+    if not isinstance(model, ClickModel) or "attraction" not in model.shapes or changes or page.ranking is None:
+        return page
+    return replace(page, attraction=tuple(model.attraction[list(page.ranking)].tolist()))

@@ -1,0 +1,126 @@
+"""``clickgym watch``: the run is that of `clickgym.run`, and what is shown of it is what happened."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import Agent
+from clickgym.command_line import main
+from clickgym.envs import load_instance
+from clickgym.runner.commands import watch as command
+from clickgym.runner.watch import Watching, moments
+
+
+class InTurn(Agent):
+    """A plain Python agent: each session shows the items from another one on."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_items, self.n_positions, self.first = n_items, n_positions, 0
+
+    def rank(self, observation):
+        return (self.first + np.arange(self.n_positions)) % self.n_items
+
+    def update(self, observation, ranking, clicks, reward):
+        self.first += 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "env"),
+    [
+        ("CascadeTS", "PBMRank-v0"),
+        (InTurn, "PBMRank-v0"),
+        (InTurn, "CMRank-v0:bots=random:share=0.2"),
+        (InTurn, "CascadeMDPRank-v0"),
+    ],
+)
+def test_what_is_watched_is_the_run_of_the_same_seed(agent, env):
+    called = []
+    frames = Watching(env, agent, 1000, seed=3).play(called.append)
+    steps = moments(1000)
+    result = clickgym.run(agent, env, 1000, seed=3, checkpoints=steps)
+    assert called == frames
+    assert [frame.page.step for frame in frames] == steps.tolist()
+    np.testing.assert_allclose([frame.page.regret for frame in frames], result.regret, rtol=1e-9)
+    assert [frame.clicks for frame in frames] == result.clicks.tolist()
+    assert frames[0].speed is None
+    assert all(frame.speed > 0 for frame in frames[1:])
+
+
+def test_the_first_sessions_follow_one_another_and_the_last_is_there():
+    for sessions in (1, 7, 1234, 10**6):
+        steps = moments(sessions)
+        assert steps[0] == 1
+        assert steps[-1] == sessions
+        assert (np.diff(steps) > 0).all()
+        assert len(steps) < 75
+    assert set(range(1, 6)) | {10, 100, 1000, 10**6} <= set(steps.tolist())
+
+
+def test_attractions_are_those_of_the_items_shown_in_that_session():
+    before, after = ({"model": "CM", "attraction": values, "n_positions": 2} for values in ([0.1, 0.2, 0.3], [0.7, 0.8, 0.9]))
+    env = ("NonStationaryCMRank-v0", {"models": [before, after], "starts": [0, 10]})
+    shown = {frame.page.step: frame.page for frame in Watching(env, "CascadeTS", 20).play()}
+    for step, users in ((10, before), (11, after)):
+        assert shown[step].attraction == tuple(users["attraction"][item] for item in shown[step].ranking)
+    for other in ("CMRank-v0:churn=0.1", "ContextualCMRank-v0", "CascadeMDPRank-v0"):
+        assert Watching(other, InTurn, 5).play()[-1].page.attraction is None
+
+
+def test_in_a_pipe_a_few_moments_are_printed(capsys):
+    assert main(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "150"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"session ([\d,]+) ", out) == ["1", "10", "100", "150"]
+    assert out.count("clicks so far") == 4
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_on_a_terminal_every_moment_is_drawn_in_its_place(width, monkeypatch, capsys):
+    monkeypatch.setattr(command, "SECONDS", 0.0)
+    for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, str(value))
+    assert main(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "200"]) == 0
+    out = capsys.readouterr().out
+    assert [int(step) for step in dict.fromkeys(re.findall(r"session (\d+) of 200\n", out))] == moments(200).tolist()
+    last = re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", out.rpartition("CascadeTS in PBMRank-v0")[2])
+    end = clickgym.run("CascadeTS", "PBMRank-v0", 200, seed=0)
+    assert f"clicks so far {end.clicks[-1]}" in last
+    assert f"regret so far {end.regret[-1]:.1f}" in last
+    assert max(map(len, last.splitlines())) <= width
+    assert "…" not in last
+
+
+def test_the_page_holds_the_moments_and_loads_nothing(tmp_path, capsys):
+    file = tmp_path / "film.html"
+    assert main(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "1e4", "--out", str(file)]) == 0
+    page = file.read_text(encoding="utf-8")
+    assert len(page) < 200_000
+    assert not re.search(r"(src|href)=.?https?:", page)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, flags=re.DOTALL)[1])
+    assert [frame["step"] for frame in data["frames"]] == moments(10_000).tolist()
+    end = clickgym.run("CascadeTS", "PBMRank-v0", 10_000, seed=0)
+    assert data["frames"][-1]["total"] == end.clicks[-1]
+    assert data["frames"][-1]["regret"] == round(end.regret[-1], 2)
+    attraction = load_instance("yandex-9982").model("PBM").attraction
+    last = data["frames"][-1]
+    assert last["attraction"] == [round(attraction[item], 3) for item in last["ranking"]]
+    assert capsys.readouterr().out.endswith(f"Written: {file}\n")
+
+
+def test_a_failing_agent_writes_no_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "from clickgym.agents import Random",
+        "class Broken(Random):",
+        "    def rank(self, observation):",
+        "        return [0]",
+    ]
+    (tmp_path / "broken.py").write_text("\n".join(lines))
+    assert main(["watch", "PBMRank-v0", "--agent", "broken:Broken", "--sessions", "100", "--out", "film.html"]) == 1
+    assert "step 1" in capsys.readouterr().err
+    assert not (tmp_path / "film.html").exists()
