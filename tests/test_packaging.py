@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PACKAGES = ("src", "envs", "agents", "runner", "offline", "lab")
+PACKAGES = ("src", "envs", "agents", "runner", "offline", "serving", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
     "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile",
@@ -72,7 +72,7 @@ def test_every_package_is_listed():
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    suffixes = (".py", ".json", ".html", ".css", ".js", ".md", ".parquet", ".tex", ".toml")
+    suffixes = (".bib", ".css", ".html", ".js", ".json", ".md", ".parquet", ".py", ".tex", ".toml")
     assert shipped == {"clickgym/py.typed"}.union(*map(files_in_package, suffixes))
 
 
