@@ -149,15 +149,19 @@ class CascadeVI(StateAgent):
             for session t = 1, 2, …:
                 if t = 1, or t exceeds 1.01 times the session of the last plan, make a new plan:
                     ℓ = log t + 3 log log t
-                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ};  1 if N(s, i) = 0
+                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ};  1 if N = 0
                     until V stands still, for each state s:
                         for each outcome o (a click on an item, or none), seen n(s, o) times:
                             β = min(1, bonus sqrt(ℓ / n(s, o)));  1 if n(s, o) = 0
-                            w(o) = r(s, o) + γ ((1 − β) Σ_s' moves(s, o, s') V(s') / n(s, o) + β max V)
-                        R(s) = the list R of K items that makes this largest (exactly, by dynamic programming):
-                        V(s) = Σ_k Π_{j<k} (1 − q(s, R_j)) q(s, R_k) w(R_k) + Π_k (1 − q(s, R_k)) w(none)
+                            w(o) = r(s, o) + γ ((1 − β) V(s, o) + β max V),
+                                V(s, o) = the mean of V over the states that followed
+                        P_k(R) = Π_{j<k} (1 − q(s, R_j)) is the chance that position k is examined
+                        v(R) = Σ_k P_k(R) q(s, R_k) w(R_k) + P_{K+1}(R) w(none)
+                        R(s) = the list of K items with the largest v (dynamic programming)
+                        V(s) = v(R(s))
                 observe the state s and show R(s)
-                observe the first click: clicks(s, i) += 1 for its item, N(s, i) += 1 for each item down to it
+                observe the first click;  N(s, i) += 1 for each item i down to it, or for all K
+                clicks(s, i) += 1 for the clicked item i
                 if the user stays: observe the next state s', moves(s, o, s') += 1
 
     Args:

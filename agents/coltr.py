@@ -149,12 +149,12 @@ class COLTR(ContextualAgent):
             for session t = 1, 2, …:
                 draw the list from the top: the next candidate is a with probability
                     e^{wᵀx_a} / Σ_b e^{wᵀx_b}, b over those left
-                observe the clicks;  risk_k = 1 for each unclicked position k above the last click, else 0
-                without any risk, learn nothing
+                observe the clicks;  without an unclicked position above a click, learn nothing
+                risk_k = 1 for each unclicked position k above the last click, else 0
                 for c = 0, 1, …, n_candidates:
-                    w_0 = w;  for c > 0: draw u_c uniformly from the unit sphere, w_c = w + unit u_c
+                    w_c = w + unit u_c, u_c drawn uniformly from the unit sphere; but w_0 = w
                     for each position k:
-                        ρ_k = the probability of drawing its candidate there under w_c, divided by that under w
+                        ρ_k = the chance of its candidate there under w_c, divided by that under w
                     R_c = Σ_k ρ_k risk_k / Σ_k ρ_k
                     V_c = sqrt(Σ_k ρ_k² (risk_k − R_c)² / (Σ_k ρ_k)² / K)
                 C = the c > 0 with R_c + variance_weight V_c < R_0 + variance_weight V_0

@@ -295,13 +295,13 @@ class DBGD(_DuelingAgent):
                 draw u uniformly from the unit sphere
                 ranker 0 sorts the candidates by wᵀx, ranker 1 by (w + δu)ᵀx        (δ: unit)
                 leaving="team":
-                    where both agree from the top on, show their candidates, which belong to nobody
-                    then in rounds: each ranker, in random order, places and owns its best candidate left
+                    as long as both agree from the top on, candidates belong to nobody
+                    then in rounds each ranker, in random order, places and owns its best one left
                 leaving="probabilistic":
-                    for each position: draw a ranker, then a candidate left, with probability ∝ rank^−tau
-                    a click there belongs to each ranker in proportion to its probability of the candidate
+                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    a click there belongs to each ranker in proportion to its own p
                 observe the clicks;  N_0, N_1 = the clicks that belong to each ranker
-                if P(N_1 > N_0) > P(N_1 < N_0):                          (team: simply N_1 > N_0)
+                if P(N_1 > N_0) > P(N_1 < N_0):        (team: simply N_1 > N_0)
                     w += η δ u;  η is multiplied by decay
 
     Args:
@@ -374,13 +374,13 @@ class MGD(_DuelingAgent):
             w = 0
             for session t = 1, 2, …:
                 draw u_1 … u_n uniformly from the unit sphere
-                ranker 0 sorts the candidates by wᵀx, ranker r = 1 … n by (w + δu_r)ᵀx        (δ: unit)
+                ranker 0 sorts the candidates by wᵀx, ranker r by (w + δu_r)ᵀx        (δ: unit)
                 leaving="team":
-                    where all agree from the top on, show their candidates, which belong to nobody
-                    then in rounds: each ranker, in random order, places and owns its best candidate left
+                    as long as all agree from the top on, candidates belong to nobody
+                    then in rounds each ranker, in random order, places and owns its best one left
                 leaving="probabilistic":
-                    for each position: draw a ranker, then a candidate left, with probability ∝ rank^−tau
-                    a click there belongs to each ranker in proportion to its probability of the candidate
+                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    a click there belongs to each ranker in proportion to its own p
                 observe the clicks;  N_0 … N_n = the clicks that belong to each ranker
                 W = the rankers r with P(N_r > N_0) > P(N_r < N_0)
                 if W is not empty:

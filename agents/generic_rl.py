@@ -366,17 +366,17 @@ class PPO(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of the policy π and of the value V
+            put the items in a random order;  draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) from π(·|o), and show the list that it stands for
+                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
-                Â = r − V(o) for each session (the discount is 0 where sessions are independent)
+                Â = r − V(o) for each session (discount 0: sessions are independent)
                 n_epochs times, for each random batch of batch_size of these sessions:
                     Â is brought to mean 0 and deviation 1 in the batch
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
-                    ascend mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²   by a step of Adam
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
     Over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are of random lists' total
     regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper,
@@ -427,14 +427,14 @@ class A2C(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of the policy π and of the value V
+            put the items in a random order;  draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) from π(·|o), and show the list that it stands for
+                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
                     observe the clicks and the reward r
-                Â = r − V(o) for each of them (the discount is 0 where sessions are independent)
-                ascend mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²   by one step of RMSProp
+                Â = r − V(o) for each of them (discount 0: sessions are independent)
+                one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
                 forget the sessions
 
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous methods for deep reinforcement
@@ -477,15 +477,15 @@ class RecurrentPPO(StableBaselines):
             draw the weights of two LSTMs h and h', of the policy π and of the value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
-                    observe o, the clicks of the stream's last session;  the states h and h' take o in
-                    draw the code a = (a_1 … a_K) from π(·|h), and show the list that it stands for
-                    observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h)) and the first states
-                Â = r − V(h') for each session (the discount is 0 where sessions are independent)
+                    observe o, the clicks of the stream's last session;  h and h' take it in
+                    draw the code a = (a_1 … a_K) from π(·|h);  show the list that it stands for
+                    observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h))
+                Â = r − V(h') for each session (discount 0: sessions are independent)
                 n_epochs times, for each batch of about batch_size sessions, in whole sequences:
                     Â is brought to mean 0 and deviation 1 in the batch
                     run h and h' over the sequences anew
                     ρ = π(a|h) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
-                    ascend mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(h'))²   by a step of Adam
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(h'))²
 
     Source: as for `PPO`, with a recurrent network.
     """
@@ -524,18 +524,19 @@ class MaskablePPO(StableBaselines):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of the policy π and of the value V
+            put the items in a random order;  draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
-                    observe o: the clicks of the stream's last session, and the items placed so far
-                    draw an item i from π(·|o), restricted to the items that are not placed;  place it
+                    observe o: the clicks of the last session, and the items placed so far
+                    draw an item i from π(·|o), restricted to items not yet placed;  place it
+                    keep (o, i, π_old = π(i|o))
                     if the list has K items: show it, observe the clicks and the reward r
                 R = the reward r of the list to which the choice belongs (the discount is 1)
                 Â = the advantages R − V(o), smoothed over the later choices of the list (GAE)
                 n_epochs times, for each random batch of batch_size of these choices:
                     Â is brought to mean 0 and deviation 1 in the batch
-                    ρ = π(i|o) / its value when i was drawn,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
-                    ascend mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²   by a step of Adam
+                    ρ = π(i|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
 
     Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*, FLAIRS 2022; implemented as
     for `StableBaselines`.
@@ -572,18 +573,19 @@ class DQN(StableBaselines):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of Q;  Q' = Q;  the memory is empty
+            put the items in a random order;  draw the weights of Q;  Q' = Q;  empty memory
             repeat until the horizon, in all n_envs streams at once:
                 observe o: the clicks of the stream's last session, and the items placed so far
                 with probability ε: choose a random item;  else the item i of largest Q(o, i)
-                place it; if it is on the list already, place the next item in the order that is not
-                if the list has K items: show it, observe the clicks and the reward r; else r = 0
+                place it; if it is on the list already, the next item in the order that is not
+                if the list has K items: show it, observe the clicks and the reward r;  else r = 0
                 put (o, i, the rewards of n_steps choices, the o after them) into the memory
-                every train_freq choices, once learning_starts choices are there: gradient_steps times
-                    draw batch_size entries;  y = their rewards, plus max_j Q'(o after, j) unless the list ended
+                every train_freq choices, after the first learning_starts: gradient_steps times
+                    draw batch_size entries
+                    y = their rewards, plus max_j Q'(o after, j) unless the list ended
                     descend the Huber loss of Q(o, i) − y by a step of Adam
                 every target_update_interval choices: Q' = Q
-                ε falls from 1 to exploration_final_eps in the first exploration_fraction of the choices
+                ε falls to exploration_final_eps in the first exploration_fraction of the choices
 
     ``actions="lists"`` has an output for each list instead (30,240 where L = 10 and K = 5), and learns nothing of one from
     another: after 20,000 sessions it had 61 % of random lists' regret, where items had 24 % and took a tenth of the time.
@@ -663,12 +665,12 @@ class SAC(StableBaselines):
             draw the weights of the actor π and of the critics Q_1 and Q_2
             repeat until the horizon, in all n_envs streams at once:
                 observe o, the clicks of the stream's last session
-                draw scores a in (−1, 1)^L from π(·|o);  in the first learning_starts sessions at random
+                draw scores a in (−1, 1)^L from π(·|o);  in the first learning_starts at random
                 show the K items of largest score, in decreasing order
                 observe the clicks and the reward r;  put (o, a, r) into the memory
                 after each step of the streams, gradient_steps times:
                     draw batch_size entries
-                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: sessions are independent)
+                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
                     draw fresh scores ã from π(·|o)
                     ascend min(Q_1(o, ã), Q_2(o, ã)) − ent_coef log π(ã|o) in the weights of π
 
@@ -707,12 +709,12 @@ class TD3(StableBaselines):
             draw the weights of the actor μ and of the critics Q_1 and Q_2
             repeat until the horizon, in all n_envs streams at once:
                 observe o, the clicks of the stream's last session
-                a = μ(o) + N(0, noise²), cut to [−1, 1];  in the first learning_starts sessions at random
+                a = μ(o) + N(0, noise²), cut to [−1, 1];  in the first learning_starts at random
                 show the K items of largest score, in decreasing order
                 observe the clicks and the reward r;  put (o, a, r) into the memory
                 after each step of the streams, gradient_steps times:
                     draw batch_size entries
-                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: sessions are independent)
+                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
                     every second time: ascend Q_1(o, μ(o)) in the weights of μ
 
     Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic methods*, ICML 2018; implemented

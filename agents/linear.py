@@ -362,7 +362,7 @@ class UBMLinUCB(_LinUCB):
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
                     p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     k' = the position of the last click above k; 0 if there is none
@@ -446,7 +446,7 @@ class C2UCB(_LinUCB):
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
                     p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     A += x xᵀ
@@ -500,7 +500,7 @@ class CMLinUCB(_LinUCB):
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
                     p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the first click; K if there is none
                 for k = 1 … e, with x the features of the candidate shown there:
@@ -558,7 +558,7 @@ class DCMLinUCB(_LinUCB):
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
                     p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the last click; K if there is none
                 for k = 1 … e, with x the features of the candidate shown there:
@@ -614,7 +614,7 @@ class PBMLinUCB(_LinUCB):
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
                     p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     A += κ_k² x xᵀ
@@ -687,7 +687,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
                     show K random candidates in random order
                 otherwise:
                     θ = A⁻¹ b
-                    show the candidate with the k-th largest θᵀx_a at position k, ties at random
+                    show the K candidates with the largest θᵀx_a, largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     A += x xᵀ
@@ -750,7 +750,7 @@ class LinearTS(_RidgeAgent):
                 observe the features x_a of the L candidates
                 θ = A⁻¹ b
                 draw one θ̃ from the normal distribution N(θ, α² A⁻¹)
-                show the candidate with the k-th largest θ̃ᵀx_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest θ̃ᵀx_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     A += x xᵀ

@@ -74,9 +74,9 @@ class CascadeLinTS(_Sampling):
                     draw one θ from N(θ̄, (λ v_t √K)² M⁻¹)
                 otherwise (CascadeLinTS):
                     draw one θ from N(θ̄, M⁻¹)
-                show the candidate with the k-th largest x_aᵀθ at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest x_aᵀθ, the largest on top; ties at random
                 observe the clicks c_1 … c_K
-                e = the position of the last click (feedback="first_click": of the first); K without a click
+                e = the position of the last click (or first, as feedback says); K without a click
                 for k = 1 … e, with x the features of the candidate shown there:
                     M += σ⁻² x xᵀ
                     B += c_k x
@@ -158,7 +158,7 @@ class PBMLinTS(_Sampling):
                 observe the features x_a of the L candidates
                 draw one θ from N(A⁻¹b, scale² A⁻¹)
                 for j = 1 … K:
-                    show the candidate with the j-th largest x_aᵀθ at position k_j; ties at random
+                    show the candidate with the j-th largest x_aᵀθ at k_j; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
                     A += κ_k² x xᵀ

@@ -127,19 +127,19 @@ class CascadeWOFUL(ContextualAgent):
     Algorithm:
         ::
 
-            A = I,  b = 0,  H = I,  h = 0        (A, b: the plain regression; H, h: the weighted one)
+            A = H = I,  b = h = 0        (A, b: the plain regression; H, h: the weighted one)
             for session t = 1, 2, …:
                 β_t = bonus (½ sqrt(d log(1 + Kt/d) + 2 log(tK)) + 1)
                 β'_t = bonus (sqrt(d log(1 + K²t/d) + 2 log(tK)) + 1)
                 observe the features x_a of the L candidates
                 for each candidate a:
                     p_a = x_aᵀ H⁻¹h + β'_t sqrt(x_aᵀ H⁻¹ x_a)
-                show the candidate with the k-th largest p_a at position k, for k = 1 … K; ties at random
+                show the K candidates with the largest p_a, the largest on top; ties at random
                 for each shown candidate, with features x:
                     U(x) = clip(xᵀ A⁻¹b + β_t sqrt(xᵀ A⁻¹ x), 0, 1)
                     ω(x) = 1 / max(U(x), 1/K)
                 observe the clicks c_1 … c_K
-                e = the position of the last click (feedback="first_click": of the first); K without a click
+                e = the position of the last click (or first, as feedback says); K without a click
                 for k = 1 … e, with x the features of the candidate shown there:
                     A += x xᵀ;       b += c_k x
                     H += ω(x) x xᵀ;  h += ω(x) c_k x

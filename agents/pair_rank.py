@@ -332,11 +332,11 @@ class PairRank(ContextualAgent):
                 for each two candidates i and j:
                     δ = x_i − x_j;  i is certainly before j if σ(wᵀδ) − alpha sqrt(δᵀA⁻¹δ) > ½
                 if i is certainly before j and j before k, then i is certainly before k
-                blocks = candidates connected by uncertain pairs; the blocks have one certain order
+                blocks = candidates connected by uncertain pairs; their order is certain
                 show the blocks in this order, cut at K, each shuffled
                     (inside="certain": as far as certain pairs allow)
-                observe the clicks;  P = the clicked ones,  N = the unclicked ones above the last click
-                match P and N one to one at random, without the surplus (disjoint=False: each with each)
+                observe the clicks;  P = the clicked,  N = the unclicked above the last click
+                match P and N one to one at random (disjoint=False: each with each)
                 for each match (p, n):
                     δ = x_p − x_n;  A += δδᵀ;  keep the pair δ
                 if there are new pairs, at least 1 + growth times as many as at the last fit:

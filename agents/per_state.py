@@ -47,7 +47,7 @@ class PerState(StateAgent):
         ::
 
             for each state s = 1 … S:
-                B_s = a new agent of the given class, with its own seed and the same hyper-parameters
+                B_s = a new agent of the class, with its own seed and the given hyper-parameters
                 if the class takes a horizon: B_s gets T, that of all sessions together
             for session t = 1, 2, …:
                 observe the state s of the user

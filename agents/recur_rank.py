@@ -443,19 +443,19 @@ class RecurRank(ContextualAgent):
 
             one part: positions 1 … K, all L candidates in random order, phase ℓ = 1
             for each session:
-                for each part, with positions k … k+m−1, candidates a_1 … a_n (n ≥ m) and phase ℓ:
+                for each part: positions k … k+m−1, candidates a_1 … a_n (n ≥ m), phase ℓ:
                     at the start of its phase:
-                        r = the rank of the candidates' features
-                        π = a G-optimal design: weights of candidates for which max_a aᵀV(π)⁺a is least (it is r)
-                        T(a) = ⌈scale n_ℓ π(a)⌉ for each a,  n_ℓ = 4^ℓ r log(2 n K ℓ(ℓ+1) √T);  no samples yet
-                    show at position k the candidate that lacks most of its T(a) samples, ties at random
+                        r = the rank of the candidates' features;  forget all samples
+                        π = a G-optimal design: weights with the least max_a aᵀV(π)⁺a, which is r
+                        n_ℓ = 4^ℓ r log(2 n K ℓ(ℓ+1) √T);  T(a) = ⌈scale n_ℓ π(a)⌉ for each a
+                    show at position k the candidate that lacks most samples of its T(a)
                     show below it the first m−1 other candidates, in the order of the part
-                observe the clicks; the click c at the first position of each part is a sample (a, c)
+                observe the clicks; at the first position of each part (a, c) is a sample
                 for each part whose candidates all have their T(a) samples:
-                    V = Σ a aᵀ and θ = V⁺ Σ c a over the samples of the phase;  sort the candidates by θᵀa
+                    V = Σ a aᵀ,  θ = V⁺ Σ c a over its samples;  sort the candidates by θᵀa
                     drop every candidate a below the m-th with θᵀ(a_m − a) ≥ 2^{1−ℓ}
                     cut between a_j and a_{j+1} for every j < m with θᵀ(a_j − a_{j+1}) ≥ 2^{1−ℓ}
-                    each piece is a part in phase ℓ + 1; the last one keeps all candidates that are left
+                    each piece is a part in phase ℓ + 1; the last one keeps all further candidates
 
     Args:
         n_items: L, candidates in each session.
