@@ -132,10 +132,37 @@ def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
 class CascadeVI(StateAgent):
     """CascadeVI: learns attraction and transitions, and plans the best lists of each state for the users it may hope for.
 
-    Attraction is hoped to be the upper KL-UCB bound of its estimate. After a click on an item, or after none, the next state is
-    hoped to be the best one with the probability ``min(1, bonus sqrt((log t + 3 log log t) / n))``, n the number of times
-    that it was seen what follows, and else as it was seen. With both, value iteration with the exact best lists of each state
-    (`clickgym.envs.scan`) gives the lists that are shown until the next plan.
+    Idea:
+        A list can do more than earn a click now: it can lead the user to a state in which later lists earn more, or in which
+        the user loses interest. CascadeVI learns, for each state of the user, how attractive each item is and which state
+        follows a click on it, or no click. It is optimistic about both: attraction is taken at its upper confidence bound, and
+        part of the probability of the next state, the larger the fewer observations there are, goes to the best state. With
+        these optimistic values, value iteration finds the list of each state that is best for the whole life of the user,
+        including the order, which a myopic agent would not care about. Optimism makes it try what it does not know, and fades
+        with the data. It must see the state, is told how long users stay and what clicks earn, and its table of transitions, S
+        times L + 1 times S, becomes hard to fill if there are many states or items.
+
+    Algorithm:
+        ::
+
+            N = clicks = moves = 0,  V = 0,  γ = 1 − 1/H
+            for session t = 1, 2, …:
+                if t = 1, or t exceeds 1.01 times the session of the last plan, make a new plan:
+                    ℓ = log t + 3 log log t
+                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ};  1 if N = 0
+                    until V stands still, for each state s:
+                        for each outcome o (a click on an item, or none), seen n(s, o) times:
+                            β = min(1, bonus sqrt(ℓ / n(s, o)));  1 if n(s, o) = 0
+                            w(o) = r(s, o) + γ ((1 − β) V(s, o) + β max V),
+                                V(s, o) = the mean of V over the states that followed
+                        P_k(R) = Π_{j<k} (1 − q(s, R_j)) is the chance that position k is examined
+                        v(R) = Σ_k P_k(R) q(s, R_k) w(R_k) + P_{K+1}(R) w(none)
+                        R(s) = the list of K items with the largest v (dynamic programming)
+                        V(s) = v(R(s))
+                observe the state s and show R(s)
+                observe the first click;  N(s, i) += 1 for each item i down to it, or for all K
+                clicks(s, i) += 1 for the clicked item i
+                if the user stays: observe the next state s', moves(s, o, s') += 1
 
     Args:
         n_items: L.

@@ -132,11 +132,34 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 class COLTR(ContextualAgent):
     """COLTR: lists drawn by a linear score, which moves to where the same clicks would have cost less.
 
-    Lists are drawn as by `PDGD`. An unclicked position above the last click has the risk 1, every other one 0. For models
-    ``w_c = w + unit u_c`` in random directions, ρ_k is how much likelier than under w the candidate of position k is to be
-    drawn there; ``R_c = Σ ρ_k risk_k / Σ ρ_k`` estimates the risk of their lists, with the deviation
-    ``V_c = sqrt(Σ ρ_k² (risk_k - R_c)² / (Σ ρ_k)² / K)``. Those of a smaller ``R + variance_weight V`` than that of w move it
-    by the mean of their directions: ``w += learning_rate unit mean u_c``.
+    Idea:
+        A dueling method such as `MGD` must give every ranker that it tries a share of the list shown. COLTR need not: it shows
+        lists of one linear ranker, drawn at random as by `PDGD`, and asks afterwards how other rankers would have fared with
+        the same clicks. An unclicked position above the last click is a risk: the user saw the candidate and did not want it.
+        For each of many rankers a step away in random directions, importance weights turn the observed risk into an estimate of
+        the risk of that ranker's own lists, with a penalty for uncertain estimates. The ranker in use moves by the mean
+        direction of those that would have had less risk. One session thus judges as many rankers as wanted without showing
+        their lists, but every estimate rests on the clicks of one list; what lies far from the shown lists is judged badly, and
+        sessions without a click or without a risk teach nothing.
+
+    Algorithm:
+        ::
+
+            w = 0
+            for session t = 1, 2, …:
+                draw the list from the top: the next candidate is a with probability
+                    e^{wᵀx_a} / Σ_b e^{wᵀx_b}, b over those left
+                observe the clicks;  without an unclicked position above a click, learn nothing
+                risk_k = 1 for each unclicked position k above the last click, else 0
+                for c = 0, 1, …, n_candidates:
+                    w_c = w + unit u_c, u_c drawn uniformly from the unit sphere; but w_0 = w
+                    for each position k:
+                        ρ_k = the chance of its candidate there under w_c, divided by that under w
+                    R_c = Σ_k ρ_k risk_k / Σ_k ρ_k
+                    V_c = sqrt(Σ_k ρ_k² (risk_k − R_c)² / (Σ_k ρ_k)² / K)
+                C = the c > 0 with R_c + variance_weight V_c < R_0 + variance_weight V_0
+                if C is not empty:
+                    w += η unit mean_{c∈C} u_c        (η: learning_rate)
 
     Args:
         n_items: L, candidates in each session.

@@ -278,8 +278,31 @@ class _DuelingAgent(ContextualAgent):
 class DBGD(_DuelingAgent):
     """DBGD: dueling bandit gradient descent, by lists of the present ranker and of one in a random direction from it.
 
-    With u uniform on the unit sphere, the rankers w and ``w + unit u`` each order the candidates by their scores. The list
-    shown is made of both orders; if more of the clicks are the second one's, ``w += learning_rate unit u``.
+    Idea:
+        The number of clicks on a list says little about the ranker that made it, but two rankers can be compared by clicks on
+        one list that both of them made. DBGD keeps one linear ranker. In every session it tries a second one, a step away in a
+        random direction, and makes one list of the orders of both; each click counts for the ranker that placed the candidate.
+        If the second ranker wins, the weights move a small step towards it: on average these steps follow the gradient of
+        quality, which is never computed. It needs neither a click model nor examination probabilities, because both rankers
+        share the positions fairly. With many features a single random direction rarely points the right way, so that it learns
+        slowly and noisily, and the constant step keeps it moving around the best ranker.
+
+    Algorithm:
+        ::
+
+            w = 0
+            for session t = 1, 2, …:
+                draw u uniformly from the unit sphere
+                ranker 0 sorts the candidates by wᵀx, ranker 1 by (w + δu)ᵀx        (δ: unit)
+                leaving="team":
+                    as long as both agree from the top on, candidates belong to nobody
+                    then in rounds each ranker, in random order, places and owns its best one left
+                leaving="probabilistic":
+                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    a click there belongs to each ranker in proportion to its own p
+                observe the clicks;  N_0, N_1 = the clicks that belong to each ranker
+                if P(N_1 > N_0) > P(N_1 < N_0):        (team: simply N_1 > N_0)
+                    w += η δ u;  η is multiplied by decay
 
     Args:
         n_items: L, candidates in each session.
@@ -336,8 +359,32 @@ class DBGD(_DuelingAgent):
 class MGD(_DuelingAgent):
     """MGD: multileave gradient descent, `DBGD` with many rankers in one list.
 
-    Each of the rankers ``w + unit u_r``, u_r uniform on the unit sphere, has its share in the list. Those that win against w
-    move it by the mean of their directions: ``w += learning_rate unit mean u_r``.
+    Idea:
+        `DBGD` tries one random direction a session, most of which lead nowhere. MGD tries many at once: it keeps one linear
+        ranker and, in every session, makes n rankers a step away from it in random directions, all of which share one list with
+        it. Each click counts for the rankers that placed the candidate high. The rankers that win against the present one move
+        it by the mean of their directions, so that one session of clicks compares n directions and the mean cancels part of the
+        noise. The paper finds that it learns faster than `DBGD`. But a list of K positions and few clicks must serve all
+        rankers, a team draft leaves rankers without a position if there are more rankers than positions, and computation grows
+        with n.
+
+    Algorithm:
+        ::
+
+            w = 0
+            for session t = 1, 2, …:
+                draw u_1 … u_n uniformly from the unit sphere
+                ranker 0 sorts the candidates by wᵀx, ranker r by (w + δu_r)ᵀx        (δ: unit)
+                leaving="team":
+                    as long as all agree from the top on, candidates belong to nobody
+                    then in rounds each ranker, in random order, places and owns its best one left
+                leaving="probabilistic":
+                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    a click there belongs to each ranker in proportion to its own p
+                observe the clicks;  N_0 … N_n = the clicks that belong to each ranker
+                W = the rankers r with P(N_r > N_0) > P(N_r < N_0)
+                if W is not empty:
+                    w += η δ mean_{r∈W} u_r;  η is multiplied by decay
 
     Args:
         n_items: L, candidates in each session.

@@ -353,12 +353,36 @@ _EXPLORATION = "the library's: exploration costs regret"
 class PPO(_CanTrainBefore):
     """Proximal policy optimisation (stable-baselines3) on the stream of sessions.
 
-    A list is a Lehmer code over the items in a random order: one number per position, drawn independently given the last
-    clicks. It may settle on a list that is not the best: over three models, the regret of its last tenth was 2 % to 13 % of
-    random lists'. The percentages are of random lists' total regret in 10⁵ sessions, over three random position-based models
-    (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper, and hardly worse, is one gradient step on one session of each of
-    many streams (``n_envs=256, n_steps=1, batch_size=256, n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the
-    defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0`` to ``2``).
+    Idea:
+        Proximal policy optimisation is a general method of reinforcement learning: a list is an action, the clicks are its
+        reward, and nothing else is known of users or positions. A neural network gives the probabilities of actions, another
+        output estimates the reward to expect. A list is a Lehmer code over the items in a random order: for each position one
+        number, drawn independently, says which of the items left stands there. After every few sessions of many parallel
+        streams, actions that earned more than expected become more likely; the change is clipped, so that the same sessions can
+        be used for several gradient steps without leaving the region where they say something. It works with any reward and any
+        click model, but it needs many more sessions than a bandit algorithm, and as positions are drawn independently it may
+        settle on a list that is not the best.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  draw the weights of policy π and value V
+            repeat until the horizon:
+                n_steps times, in each of n_envs streams:
+                    observe o, the clicks of the stream's last session
+                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
+                    observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
+                Â = r − V(o) for each session (discount 0: sessions are independent)
+                n_epochs times, for each random batch of batch_size of these sessions:
+                    Â is brought to mean 0 and deviation 1 in the batch
+                    ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
+
+    Over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are of random lists' total
+    regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper,
+    and hardly worse, is one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256,
+    n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0``
+    to ``2``).
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
     for `StableBaselines`.
@@ -391,7 +415,27 @@ class PPO(_CanTrainBefore):
 class A2C(_CanTrainBefore):
     """Advantage actor-critic (stable-baselines3) on the stream of sessions.
 
-    Lists as for `PPO`. One gradient step follows every step of the streams, and no session is used twice.
+    Idea:
+        Advantage actor-critic is the plainest policy gradient with a learned baseline: a list is an action, the clicks are its
+        reward, and nothing else is known of users or positions. A neural network gives the probabilities of lists, which are
+        coded as for `PPO`, and another output estimates the reward to expect. After every step of many parallel streams, one
+        gradient step makes lists that earned more than expected more likely, and no session is used twice. The gradient is
+        right on average because the lists were drawn by the very policy that is changed, so that nothing has to be clipped.
+        Each session is used once and gradients are noisy: it needs many sessions, and it may settle on a list that is not the
+        best because a probability that has gone to 0 does not come back.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  draw the weights of policy π and value V
+            repeat until the horizon:
+                n_steps times, in each of n_envs streams:
+                    observe o, the clicks of the stream's last session
+                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
+                    observe the clicks and the reward r
+                Â = r − V(o) for each of them (discount 0: sessions are independent)
+                one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
+                forget the sessions
 
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous methods for deep reinforcement
     learning*, ICML 2016, in its synchronous form; implemented as for `StableBaselines`.
@@ -418,8 +462,30 @@ _AS_PPO = {name: setting._replace(why="as for PPO, and not tried otherwise") for
 class RecurrentPPO(StableBaselines):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
-    Sessions of different users are independent, and the state of users with a memory is observed, so that there is little for
-    it to remember; it is here to be compared.
+    Idea:
+        This is `PPO` for a world that the last observation does not describe. The policy and the value each read the whole
+        stream of sessions through a recurrent network (an LSTM), whose state carries clicks of earlier sessions along. Lists
+        are coded, and the weights are changed, as by `PPO`; the gradient also runs back through the sessions of a rollout. Here
+        there is little to remember: sessions of different users are independent, and the state of users with a memory is
+        observed. It is here to be compared, and shows what a memory costs where none is needed: more time per session, and more
+        weights to learn.
+
+    Algorithm:
+        ::
+
+            put the items in a random order
+            draw the weights of two LSTMs h and h', of the policy π and of the value V
+            repeat until the horizon:
+                n_steps times, in each of n_envs streams:
+                    observe o, the clicks of the stream's last session;  h and h' take it in
+                    draw the code a = (a_1 … a_K) from π(·|h);  show the list that it stands for
+                    observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h))
+                Â = r − V(h') for each session (discount 0: sessions are independent)
+                n_epochs times, for each batch of about batch_size sessions, in whole sequences:
+                    Â is brought to mean 0 and deviation 1 in the batch
+                    run h and h' over the sequences anew
+                    ρ = π(a|h) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(h'))²
 
     Source: as for `PPO`, with a recurrent network.
     """
@@ -447,8 +513,30 @@ class RecurrentPPO(StableBaselines):
 class MaskablePPO(StableBaselines):
     """`PPO` over one item per step (sb3-contrib), with the items that are on the list already masked.
 
-    It chooses an item in the light of those above it, and has the lowest regret of all that are here. A session takes K passes
-    through the network; an update still follows every few hundred sessions.
+    Idea:
+        A list can be chosen item by item, from the top down, so that each choice takes into account what stands above it.
+        MaskablePPO is `PPO` with such choices: an episode is one list, the policy sees the items placed so far, and items that
+        are on the list already have probability 0, so that every sequence of choices is a valid list and no choice is wasted.
+        The reward comes with the last item and counts fully for all choices of the list. As each position depends on those
+        above, it does not settle as easily as `PPO` on a list that is not the best. A session takes K passes through the
+        network, and it still needs many more sessions than a bandit algorithm.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  draw the weights of policy π and value V
+            repeat until the horizon:
+                n_steps times, in each of n_envs streams:
+                    observe o: the clicks of the last session, and the items placed so far
+                    draw an item i from π(·|o), restricted to items not yet placed;  place it
+                    keep (o, i, π_old = π(i|o))
+                    if the list has K items: show it, observe the clicks and the reward r
+                R = the reward r of the list to which the choice belongs (the discount is 1)
+                Â = the advantages R − V(o), smoothed over the later choices of the list (GAE)
+                n_epochs times, for each random batch of batch_size of these choices:
+                    Â is brought to mean 0 and deviation 1 in the batch
+                    ρ = π(i|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
+                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
 
     Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*, FLAIRS 2022; implemented as
     for `StableBaselines`.
@@ -473,10 +561,34 @@ class MaskablePPO(StableBaselines):
 class DQN(StableBaselines):
     """Deep Q-learning (stable-baselines3) on the stream of sessions.
 
-    A list is chosen item by item. The library knows no masks here: a choice that is on the list already is taken for the next
-    item, in a random order of them, that is not. ``actions="lists"`` has an output for each list instead (30,240 where L = 10
-    and K = 5), and learns nothing of one from another: after 20,000 sessions it had 61 % of random lists' regret, where items
-    had 24 % and took a tenth of the time.
+    Idea:
+        Deep Q-learning estimates what each action is worth and takes the best one. Here a list is chosen item by item: a neural
+        network estimates, for each item, the reward of the list if that item comes next, and the best item is placed; in a
+        share ε of the choices, which falls over time, a random one. All choices go into a memory, from which random batches are
+        drawn to fit the network again and again, so that every session is used many times. Targets come from an older copy of
+        the network, which keeps the fit from chasing itself. The library knows no masks: a choice that is on the list already
+        is taken for the next item, in a random order, that is not. What it learns is a value for each choice, not a ranking,
+        and its random choices cost regret for as long as it runs.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  draw the weights of Q;  Q' = Q;  empty memory
+            repeat until the horizon, in all n_envs streams at once:
+                observe o: the clicks of the stream's last session, and the items placed so far
+                with probability ε: choose a random item;  else the item i of largest Q(o, i)
+                place it; if it is on the list already, the next item in the order that is not
+                if the list has K items: show it, observe the clicks and the reward r;  else r = 0
+                put (o, i, the rewards of n_steps choices, the o after them) into the memory
+                every train_freq choices, after the first learning_starts: gradient_steps times
+                    draw batch_size entries
+                    y = their rewards, plus max_j Q'(o after, j) unless the list ended
+                    descend the Huber loss of Q(o, i) − y by a step of Adam
+                every target_update_interval choices: Q' = Q
+                ε falls to exploration_final_eps in the first exploration_fraction of the choices
+
+    ``actions="lists"`` has an output for each list instead (30,240 where L = 10 and K = 5), and learns nothing of one from
+    another: after 20,000 sessions it had 61 % of random lists' regret, where items had 24 % and took a tenth of the time.
 
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015; implemented as for
     `StableBaselines`.
@@ -537,7 +649,30 @@ _SCORING_SEARCHED: dict[str, Any] = _SEARCHED | {"gradient_steps": (1, 2, 4), "b
 class SAC(StableBaselines):
     """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
 
-    A gradient step after each session, as the library has it with one stream, would take hours for 10⁵ sessions.
+    Idea:
+        Soft actor-critic is made for actions that are real numbers. Here the action is one score for each item, and the list is
+        the items by decreasing score. Two neural networks, the critics, estimate the reward of scores; a third, the actor,
+        draws scores that the more pessimistic critic rates highly, and is rewarded for staying random, which is how it
+        explores. All sessions go into a memory and are used many times. It suits rankings because similar scores make similar
+        lists, but the reward changes in steps where two scores cross, which critics must smooth over. A gradient step after
+        each session, as the library has it with one stream, would take hours for 10⁵ sessions; a few steps for all streams
+        together cost regret instead.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  the memory is empty
+            draw the weights of the actor π and of the critics Q_1 and Q_2
+            repeat until the horizon, in all n_envs streams at once:
+                observe o, the clicks of the stream's last session
+                draw scores a in (−1, 1)^L from π(·|o);  in the first learning_starts at random
+                show the K items of largest score, in decreasing order
+                observe the clicks and the reward r;  put (o, a, r) into the memory
+                after each step of the streams, gradient_steps times:
+                    draw batch_size entries
+                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
+                    draw fresh scores ã from π(·|o)
+                    ascend min(Q_1(o, ã), Q_2(o, ã)) − ent_coef log π(ã|o) in the weights of π
 
     Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep reinforcement learning with a
     stochastic actor*, ICML 2018; implemented as for `StableBaselines`.
@@ -557,6 +692,30 @@ class SAC(StableBaselines):
 
 class TD3(StableBaselines):
     """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item.
+
+    Idea:
+        Twin delayed deterministic policy gradient is made for actions that are real numbers. Here the action is one score for
+        each item, and the list is the items by decreasing score. The actor is a neural network that gives one vector of scores,
+        without randomness; it explores by Gaussian noise on the scores. Two critics estimate the reward of scores from a memory
+        of all sessions, and the actor follows the gradient of the first critic, every second step only, so that the critics are
+        ahead of it. The paper's remedies against overestimated values of later states have little to do here, because sessions
+        are independent and the discount is 0. The noise stays for good and costs regret, and noise that changes no order of
+        scores explores nothing.
+
+    Algorithm:
+        ::
+
+            put the items in a random order;  the memory is empty
+            draw the weights of the actor μ and of the critics Q_1 and Q_2
+            repeat until the horizon, in all n_envs streams at once:
+                observe o, the clicks of the stream's last session
+                a = μ(o) + N(0, noise²), cut to [−1, 1];  in the first learning_starts at random
+                show the K items of largest score, in decreasing order
+                observe the clicks and the reward r;  put (o, a, r) into the memory
+                after each step of the streams, gradient_steps times:
+                    draw batch_size entries
+                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
+                    every second time: ascend Q_1(o, μ(o)) in the weights of μ
 
     Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic methods*, ICML 2018; implemented
     as for `StableBaselines`.

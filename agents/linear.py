@@ -342,7 +342,32 @@ def _check_order(weights: NDArray[np.float64]) -> None:
 class UBMLinUCB(_LinUCB):
     """UBM-LinUCB: LinUCB whose samples are weighted by how likely the user browsing model's user examined them.
 
-    A sample at position k weighs ``w_{k,k'}``, k' the last click above k: ``A += w² x xᵀ``, ``b += w c x``.
+    Idea:
+        A candidate without a click may be unattractive, or the user may not have examined it. In the user browsing model the
+        probability of examination depends on the position k and on the position k' of the last click above it, and UBM-LinUCB
+        is given these probabilities w. It keeps one ridge regression, which explains the click at position k by ``w_{k,k'}``
+        times a linear function of the candidate's features, and shows the candidates with the largest upper confidence bounds,
+        the largest on top. A position that is rarely examined changes the estimate little, so that a missing click there is
+        weak evidence; and because all candidates share the regression, a click also teaches something about candidates that
+        have never been shown. The agent fails if the probabilities w are wrong or if attraction is not linear in the features,
+        and the theory's confidence bound, its default, is so wide that it explores for very long.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}²
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    k' = the position of the last click above k; 0 if there is none
+                    A += w_{k,k'}² x xᵀ
+                    b += w_{k,k'} c_k x
 
     Args:
         n_items: L, candidates in each session.
@@ -403,6 +428,30 @@ class UBMLinUCB(_LinUCB):
 class C2UCB(_LinUCB):
     """C²UCB: LinUCB that takes every shown candidate as examined.
 
+    Idea:
+        Many candidates come with features, and a list of several must be chosen at once. C²UCB keeps one ridge regression of
+        clicks on features and shows the candidates with the largest upper confidence bounds. It takes every shown candidate as
+        examined: all K positions are samples of the regression with equal weight, and a missing click counts as a rejection
+        wherever it occurs. This uses everything that a session shows, and it is correct if users read whole lists. If users
+        examine lower positions less often, candidates shown there look less attractive than they are, and the order of the list
+        feeds the estimate that made it.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0,  φ' = K
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    A += x xᵀ
+                    b += c_k x
+
     Args:
         n_items: L, candidates in each session.
         n_positions: K.
@@ -432,6 +481,31 @@ class C2UCB(_LinUCB):
 
 class CMLinUCB(_LinUCB):
     """CM-LinUCB: LinUCB for the cascade model, whose samples are the positions down to the first click (all without one).
+
+    Idea:
+        In the cascade model a user reads from the top and leaves at the first click, so that nothing below the click was
+        examined. CM-LinUCB keeps one ridge regression of clicks on features and shows the candidates with the largest upper
+        confidence bounds. Its samples are the candidates that the user examined: those above the first click, which were
+        rejected, and the clicked one; without a click, all K. In the cascade model these samples are unbiased, and the features
+        let each of them teach something about all candidates. If users click more than once, the clicks below the first one are
+        lost; if they leave without having read the whole list, candidates that nobody examined count as rejected.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0,  φ' = K
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                e = the position of the first click; K if there is none
+                for k = 1 … e, with x the features of the candidate shown there:
+                    A += x xᵀ
+                    b += c_k x
 
     Args:
         n_items: L, candidates in each session.
@@ -465,6 +539,32 @@ class CMLinUCB(_LinUCB):
 class DCMLinUCB(_LinUCB):
     """DCM-LinUCB: LinUCB for the dependent click model, with the positions down to the last click as samples (all without one).
 
+    Idea:
+        In the dependent click model a user reads from the top and after each click either leaves or reads on. Everything down
+        to the last click was certainly examined, while below it nobody can tell whether the user left or read on without a
+        click. DCM-LinUCB keeps one ridge regression of clicks on features, shows the candidates with the largest upper
+        confidence bounds, and takes the candidates down to the last click as samples; without a click, all K, for a user
+        without a click does not leave. It uses several clicks of a session, which `CMLinUCB` cannot. If users often read on
+        after their last click, the candidates that they rejected there are not counted, so that those on low positions are
+        overestimated.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0,  φ' = K
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                e = the position of the last click; K if there is none
+                for k = 1 … e, with x the features of the candidate shown there:
+                    A += x xᵀ
+                    b += c_k x
+
     Args:
         n_items: L, candidates in each session.
         n_positions: K.
@@ -495,6 +595,30 @@ class DCMLinUCB(_LinUCB):
 
 class PBMLinUCB(_LinUCB):
     """PBM-LinUCB: LinUCB whose samples are weighted by the position-based model's examination probabilities.
+
+    Idea:
+        In the position-based model a user examines position k with a fixed probability κ_k, whatever was clicked above.
+        PBM-LinUCB is given these probabilities and keeps one ridge regression, which explains the click at position k by κ_k
+        times a linear function of the candidate's features. It shows the candidates with the largest upper confidence bounds,
+        the largest on top. A sample from a rarely examined position gets a small weight, and nothing is divided by κ_k, so that
+        the estimate stays stable. The agent fails if κ is wrong, if examination depends on clicks (`UBMLinUCB` is for such
+        users), or if κ increases with the position, for then the best candidate does not belong on top.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0,  φ' = Σ_k κ_k²
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
+                for each candidate a:
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    A += κ_k² x xᵀ
+                    b += κ_k c_k x
 
     Args:
         n_items: L, candidates in each session.
@@ -546,6 +670,29 @@ class PBMLinUCB(_LinUCB):
 class LinearEpsilonGreedy(_RidgeAgent):
     """With probability ε a uniformly random list, else the candidates of largest ``θᵀx``, by the ridge regression of `C2UCB`.
 
+    Idea:
+        This is the simplest way to explore with features. The agent keeps the ridge regression of `C2UCB`, in which every shown
+        candidate is a sample. In most sessions it shows the candidates of largest estimated attraction; in a share ε of the
+        sessions it shows random candidates, so that no candidate is forgotten. It works if few random lists are enough to tell
+        the features apart, and it is a baseline that any better agent should beat. Its regret grows linearly, because it never
+        stops to show random lists, and it also explores where nothing is left to learn.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                with probability ε:
+                    show K random candidates in random order
+                otherwise:
+                    θ = A⁻¹ b
+                    show the K candidates with the largest θᵀx_a, largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    A += x xᵀ
+                    b += c_k x
+
     Args:
         n_items: L, candidates in each session.
         n_positions: K.
@@ -587,7 +734,27 @@ class LinearEpsilonGreedy(_RidgeAgent):
 class LinearTS(_RidgeAgent):
     """Linear Thompson sampling: the candidates of largest ``θ̃ᵀx``, θ̃ drawn from ``N(θ, α² A⁻¹)`` in every session.
 
-    Every shown candidate is taken as examined, as in `C2UCB`.
+    Idea:
+        Thompson sampling explores by acting on a random guess that agrees with the data so far. The agent keeps the ridge
+        regression of `C2UCB`, takes it as a normal posterior of the unknown weights of the features, and draws one vector of
+        weights from it in every session. It shows the candidates that would be the best ones if the draw were the truth; the
+        more samples there are in a direction of the features, the less the draws vary in it. Randomness replaces the upper
+        confidence bound; with the default ``alpha`` it explores far less than LinUCB does with the bound of the theory. Every
+        shown candidate is taken as examined, so that position bias misleads it as it misleads `C2UCB`.
+
+    Algorithm:
+        ::
+
+            A = λI,  b = 0
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ = A⁻¹ b
+                draw one θ̃ from the normal distribution N(θ, α² A⁻¹)
+                show the K candidates with the largest θ̃ᵀx_a, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    A += x xᵀ
+                    b += c_k x
 
     Args:
         n_items: L, candidates in each session.

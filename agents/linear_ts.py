@@ -53,11 +53,33 @@ class _Sampling(ContextualAgent):
 class CascadeLinTS(_Sampling):
     """CascadeLinTS: linear Thompson sampling that takes only the candidates down to the last (or first) click as examined.
 
-    With ``M = I + σ⁻² Σ x xᵀ`` and ``B = Σ c x`` over the examined candidates, θ is drawn from ``N(σ⁻² M⁻¹B, M⁻¹)`` in every
-    session, once for all candidates. `LinearTS` differs in that all K shown candidates are samples.
+    Idea:
+        In the cascade model a user reads from the top and leaves at the click, so that only the candidates down to it were
+        examined. CascadeLinTS keeps a Bayesian linear regression of clicks on features, in which only examined candidates are
+        samples. In every session it draws one weight vector θ from the posterior for all candidates together, and shows those
+        of largest ``xᵀθ``. Unlike `LinearTS` it does not count what nobody examined as rejected. With ``inflation`` it is
+        LinTS-Cascade: the same mean with a wider posterior, for which the paper proves a regret bound and which explores more.
+        Like all agents of the cascade model it is misled if users leave without a click before the end of the list, or if
+        attraction is not linear in the features.
 
-    With `inflation` it is LinTS-Cascade: the same mean, and the deviation ``λ v_t √K M^{-1/2}`` with
-    ``v_t = 3R sqrt(d log(t + 1))``, which its regret bound needs.
+    Algorithm:
+        ::
+
+            M = I,  B = 0
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                θ̄ = σ⁻² M⁻¹ B
+                if inflation λ is given (LinTS-Cascade):
+                    v_t = 3R sqrt(d log(t + 1)),  R = 1/2
+                    draw one θ from N(θ̄, (λ v_t √K)² M⁻¹)
+                otherwise (CascadeLinTS):
+                    draw one θ from N(θ̄, M⁻¹)
+                show the K candidates with the largest x_aᵀθ, the largest on top; ties at random
+                observe the clicks c_1 … c_K
+                e = the position of the last click (or first, as feedback says); K without a click
+                for k = 1 … e, with x the features of the candidate shown there:
+                    M += σ⁻² x xᵀ
+                    B += c_k x
 
     Args:
         n_items: L, candidates in each session.
@@ -119,8 +141,28 @@ class CascadeLinTS(_Sampling):
 class PBMLinTS(_Sampling):
     """PBMLinTS: linear Thompson sampling for the position-based model with known examination probabilities.
 
-    With ``A = I + Σ κ_k² x xᵀ`` and ``b = Σ κ_k c x`` over all shown candidates, θ is drawn from ``N(A⁻¹b, scale² A⁻¹)`` in
-    every session; the candidate of the k-th largest ``xᵀθ`` stands on the position with the k-th largest κ.
+    Idea:
+        In the position-based model position k is examined with a fixed probability κ_k, and PBMLinTS is given these
+        probabilities. It keeps a Bayesian linear regression that explains the click at position k by κ_k times a linear
+        function of the candidate's features. In every session it draws one weight vector θ from the posterior and gives the
+        best positions, those of largest κ, to the candidates of largest ``xᵀθ``. The weights κ take the position bias out of
+        the estimate, and the draws explore less and less as the posterior narrows. It needs the true κ, which do not depend on
+        clicks, and an attraction that is linear in the features.
+
+    Algorithm:
+        ::
+
+            A = I,  b = 0
+            k_1 … k_K = the positions by decreasing κ; of equal κ the upper position comes first
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                draw one θ from N(A⁻¹b, scale² A⁻¹)
+                for j = 1 … K:
+                    show the candidate with the j-th largest x_aᵀθ at k_j; ties at random
+                observe the clicks c_1 … c_K
+                for k = 1 … K, with x the features of the candidate shown there:
+                    A += κ_k² x xᵀ
+                    b += κ_k c_k x
 
     Args:
         n_items: L, candidates in each session.

@@ -114,13 +114,35 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 class CascadeWOFUL(ContextualAgent):
     """CascadeWOFUL: LinUCB for the cascade model, with samples weighted by how rare their clicks can be at most.
 
-    A click that happens with probability U or less has a variance of at most U, so that a sample may weigh 1/U. There are
-    two regressions over the examined candidates. The plain one, ``A = I + Σ x xᵀ``, ``b = Σ c x``, bounds click probabilities
-    by ``U(x) = clip(xᵀA⁻¹b + β_t ‖x‖_{A⁻¹}, 0, 1)``. By the weighted one, ``H = I + Σ ω x xᵀ``, ``h = Σ ω c x``, those of
-    largest ``xᵀH⁻¹h + β'_t ‖x‖_{H⁻¹}`` are shown. A weight, ``ω = 1 / max(U(x), 1/K)``, is that of the moment when the list was
-    shown.
+    Idea:
+        On long lists most candidates are clicked rarely, and rare events vary little: a click that happens with probability U
+        has a variance of at most U, so that a sample of a rarely clicked candidate is more exact. CascadeWOFUL uses this in the
+        cascade model with linear attraction. It keeps two ridge regressions over the examined candidates: a plain one, which
+        bounds how likely each click is, and one in which a sample weighs the more, the smaller that bound is. It shows the
+        candidates with the largest upper confidence bounds by the weighted regression. A weight is fixed when the list is
+        shown, so that the click cannot influence it and the estimate stays unbiased. It gains where clicks are rare; the radii
+        of the theory, its default, explore for very long, and it shares the cascade agents' need for users who read the list to
+        the end if nothing attracts them.
 
-    ``β_t = bonus (½ sqrt(d log(1 + Kt/d) + 2 log(tK)) + 1)``, ``β'_t = bonus (sqrt(d log(1 + K²t/d) + 2 log(tK)) + 1)``.
+    Algorithm:
+        ::
+
+            A = H = I,  b = h = 0        (A, b: the plain regression; H, h: the weighted one)
+            for session t = 1, 2, …:
+                β_t = bonus (½ sqrt(d log(1 + Kt/d) + 2 log(tK)) + 1)
+                β'_t = bonus (sqrt(d log(1 + K²t/d) + 2 log(tK)) + 1)
+                observe the features x_a of the L candidates
+                for each candidate a:
+                    p_a = x_aᵀ H⁻¹h + β'_t sqrt(x_aᵀ H⁻¹ x_a)
+                show the K candidates with the largest p_a, the largest on top; ties at random
+                for each shown candidate, with features x:
+                    U(x) = clip(xᵀ A⁻¹b + β_t sqrt(xᵀ A⁻¹ x), 0, 1)
+                    ω(x) = 1 / max(U(x), 1/K)
+                observe the clicks c_1 … c_K
+                e = the position of the last click (or first, as feedback says); K without a click
+                for k = 1 … e, with x the features of the candidate shown there:
+                    A += x xᵀ;       b += c_k x
+                    H += ω(x) x xᵀ;  h += ω(x) c_k x
 
     Args:
         n_items: L, candidates in each session.

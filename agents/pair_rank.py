@@ -313,11 +313,35 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
 class PairRank(ContextualAgent):
     """PairRank: candidates in blocks, whose order is certain by what pairs of clicked and unclicked ones have taught.
 
-    A pair of candidates is ordered by ``σ(wᵀ(x_i - x_j))``, less ``alpha sqrt((x_i - x_j)ᵀ A⁻¹ (x_i - x_j))``: if that is above
-    ½, i certainly precedes j, and so does what certainly precedes i. Candidates that are connected by uncertain pairs are a
-    block, which is shown in random order; the blocks have one order. A clicked candidate is preferred to an unclicked one
-    above the last click, with ``δ = x_clicked - x_unclicked``: ``A = l2 I + Σ δδᵀ``, and w minimises
-    ``mean log(1 + e^{-wᵀδ}) + l2 ‖w‖²`` over all pairs of all sessions.
+    Idea:
+        To rank is to decide pairs of candidates, and PairRank explores only pairs that are not decided yet. It keeps a logistic
+        model of which of two candidates is preferred, with linear features, and the confidence width of that model for each
+        pair. Candidates whose order is certain stand in that order; candidates that are connected by uncertain pairs form a
+        block, which is shown in random order. From the clicks it takes pairs of a clicked candidate and an unclicked one above
+        the last click, and fits the model to all pairs so far. Random order inside a block gives both candidates of an
+        uncertain pair the same chance of each position, which removes the position bias between them, and exploration ends
+        block by block. It stores all pairs and fits the model again and again, so that long runs become slow, and it is misled
+        if an unclicked candidate above a click was not examined.
+
+    Algorithm:
+        ::
+
+            A = l2 I,  w = 0,  no pairs
+            for session t = 1, 2, …:
+                observe the features x_i of the L candidates
+                for each two candidates i and j:
+                    δ = x_i − x_j;  i is certainly before j if σ(wᵀδ) − alpha sqrt(δᵀA⁻¹δ) > ½
+                if i is certainly before j and j before k, then i is certainly before k
+                blocks = candidates connected by uncertain pairs; their order is certain
+                show the blocks in this order, cut at K, each shuffled
+                    (inside="certain": as far as certain pairs allow)
+                observe the clicks;  P = the clicked,  N = the unclicked above the last click
+                match P and N one to one at random (disjoint=False: each with each)
+                for each match (p, n):
+                    δ = x_p − x_n;  A += δδᵀ;  keep the pair δ
+                if there are new pairs, at least 1 + growth times as many as at the last fit:
+                    w = argmin mean_δ log(1 + e^{−wᵀδ}) + l2 ‖w‖²
+                        (loss="sum": the sum over the pairs, and ½ l2 ‖w‖²)
 
     Args:
         n_items: L, candidates in each session.

@@ -120,10 +120,32 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 class PDGD(ContextualAgent):
     """PDGD: lists drawn by a linear score, which learns from each pair of a clicked and an unclicked candidate.
 
-    The list is drawn without replacement with probabilities proportional to ``e^f``, ``f(x) = wᵀx`` (Plackett and Luce). Each
-    clicked candidate d is preferred to each unclicked e that stands above the last click or right below it; ``w`` goes up the
-    gradient of ``e^{f(d)} / (e^{f(d)} + e^{f(e)})``, weighted by the probability that the list has d and e exchanged rather
-    than as shown, which takes away the bias of the positions.
+    Idea:
+        A ranker that scores candidates by their features is to learn from clicks while it is in use, although the clicks depend
+        on the positions that it gave the candidates itself. PDGD keeps the weights of a linear score and draws every list at
+        random, so that candidates with higher scores are more likely to stand high (the Plackett-Luce model). A click says that
+        the candidate is preferred to the unclicked ones above it and to the one right below the last click. For each such pair
+        PDGD moves the weights so that the preferred candidate is scored higher, by a step that is the larger, the likelier the
+        list with the two exchanged would have been; this makes up for the fact that a candidate on top is clicked more often.
+        It needs no click model and keeps learning with a constant step, but it has no bound on its regret, and a list that is
+        drawn at random never settles completely.
+
+    Algorithm:
+        ::
+
+            w = 0
+            for session t = 1, 2, …:
+                f(x_a) = wᵀx_a for each of the L candidates
+                draw the list R from the top: the next candidate is a with probability
+                    e^{f(x_a)} / Σ_b e^{f(x_b)}, b over those left
+                observe the clicks; without any, learn nothing
+                consider the positions down to one below the last click
+                ∇ = 0
+                for each clicked d and each unclicked e on these positions:
+                    R' = R with d and e exchanged
+                    ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing the list)
+                    ∇ += ω e^{f(d)} e^{f(e)} / (e^{f(d)} + e^{f(e)})² (x_d − x_e)
+                w += η ∇
 
     Args:
         n_items: L, candidates in each session.

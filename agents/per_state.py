@@ -35,6 +35,26 @@ def _update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
 class PerState(StateAgent):
     """An agent of its own in each state of the users: each sees the sessions in its state and no others.
 
+    Idea:
+        The users of some environments have a state that the agent sees and that changes what attracts them. PerState turns any
+        bandit algorithm into one that uses the state: it keeps one copy of the algorithm for each state, asks the copy of the
+        present state for the list, and lets only that copy learn from the clicks. Each copy faces a problem as its paper has
+        it, as long as clicks in a state do not depend on anything else. It is the natural baseline beside agents that plan,
+        such as `CascadeVI`: it maximises the clicks of the present session and does not know that a list also decides which
+        state comes next. With S states it learns up to S times as slowly as one copy would, because the copies share nothing.
+
+    Algorithm:
+        ::
+
+            for each state s = 1 … S:
+                B_s = a new agent of the class, with its own seed and the given hyper-parameters
+                if the class takes a horizon: B_s gets T, that of all sessions together
+            for session t = 1, 2, …:
+                observe the state s of the user
+                show the list that B_s chooses
+                observe the clicks c_1 … c_K
+                B_s learns from its list and the clicks; the others stay as they are
+
     Args:
         n_items: L.
         n_positions: K.

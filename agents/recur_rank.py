@@ -428,12 +428,34 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 class RecurRank(ContextualAgent):
     """RecurRank: phases of a G-optimal design on the first position of each part of the list, and cuts at sure differences.
 
-    At first one part has all candidates and all positions. In phase ℓ of a part a design π says how often each candidate has to
-    be seen on its first position, where alone clicks count; the others stand below it in the part's order. Then least squares
-    estimate the attraction ``θᵀa``, the part is sorted, candidates are dropped that are ``2^{1-ℓ}`` or more below the last one
-    that has a position, the part is cut at every such gap, and each piece begins the next phase with fresh samples.
+    Idea:
+        Clicks at different positions cannot be compared as long as nobody knows how users examine lists. RecurRank therefore
+        cuts the list into parts and learns only from the first position of each part, where the candidates of the part take
+        turns: whatever that position does to clicks, it does to all of them alike. Attraction is linear in the features, and
+        the candidates are the same in every session, so that an experimental design needs to show only a few well-chosen
+        candidates, and least squares estimates the attraction of all others. After each phase a part drops the candidates that
+        are surely too bad for it, and splits wherever one candidate is surely better than the next; the phases become four
+        times as long and the tolerated error half as large. It needs no examination probabilities and holds for many click
+        models. It forgets the samples of earlier phases, needs the horizon, and refuses candidates that change.
 
-    The candidates must be the same in every session, in any order: a candidate is known by its features.
+    Algorithm:
+        ::
+
+            one part: positions 1 … K, all L candidates in random order, phase ℓ = 1
+            for each session:
+                for each part: positions k … k+m−1, candidates a_1 … a_n (n ≥ m), phase ℓ:
+                    at the start of its phase:
+                        r = the rank of the candidates' features;  forget all samples
+                        π = a G-optimal design: weights with the least max_a aᵀV(π)⁺a, which is r
+                        n_ℓ = 4^ℓ r log(2 n K ℓ(ℓ+1) √T);  T(a) = ⌈scale n_ℓ π(a)⌉ for each a
+                    show at position k the candidate that lacks most samples of its T(a)
+                    show below it the first m−1 other candidates, in the order of the part
+                observe the clicks; at the first position of each part (a, c) is a sample
+                for each part whose candidates all have their T(a) samples:
+                    V = Σ a aᵀ,  θ = V⁺ Σ c a over its samples;  sort the candidates by θᵀa
+                    drop every candidate a below the m-th with θᵀ(a_m − a) ≥ 2^{1−ℓ}
+                    cut between a_j and a_{j+1} for every j < m with θᵀ(a_j − a_{j+1}) ≥ 2^{1−ℓ}
+                    each piece is a part in phase ℓ + 1; the last one keeps all further candidates
 
     Args:
         n_items: L, candidates in each session.

@@ -132,6 +132,18 @@ def test_the_page_on_models_and_agents_of_ones_own_runs(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_what_users_of_other_libraries_are_shown_runs_and_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], {})  # which writes the log
+    assert (tmp_path / "log.csv").exists()
+    tasks = re.findall(r"In clickgym:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.DOTALL)
+    assert len(tasks) == page.count("**Task.**") == 6
+    for code, shown in tasks:
+        exec(code, {})
+        assert capsys.readouterr().out == shown
+
+
 @needs_rl
 def test_ppo_against_batchrank(tmp_path):
     out = example("ppo_against_batchrank.py", "--horizon", "600", "--figure", "ppo.png", cwd=tmp_path)
