@@ -17,6 +17,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # build.py names the folder
 nb_execution_timeout = 600
+nb_merge_streams = True
 nb_execution_raise_on_error = True
 default_role = "py:obj"  # a name in single backticks, as docstrings here have them
 autodoc_typehints = "none"  # the Args say it in words
