@@ -126,6 +126,7 @@ def test_a_lesson_begins_with_what_it_teaches_and_needs(file):
     assert first.startswith(f"# {file.stem[0]}. ")
     assert "**At the end you can**" in first
     assert "**You need**" in first
+    assert "[glossary](../../docs/glossary.md)" in first
     assert 20 <= int(re.search(r"\*\*Time:\*\* about (\d+) minutes", first)[1]) <= 40
     assert text_of(file).count("\n## In short\n") == 1
 
