@@ -72,10 +72,10 @@ site: $(INSTALLED)  ## the website, into build/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
 	$(BIN)/python docs/site/build.py
 
-notebooks: $(INSTALLED)  ## the notebooks of examples/, executed; pages with their outputs in build/notebooks
+notebooks: $(INSTALLED)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
-	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb
-	$(BIN)/python -m pytest -q tests/lab/test_notebooks.py
+	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
+	$(BIN)/python -m pytest -q -m "not slow" tests/lab/test_notebooks.py
 
 # Where the time of the tests goes is measured by benchmarks/tests.py, which plays them all.
 bench: $(INSTALLED)  ## the measurements of benchmarks/README.md

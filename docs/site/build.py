@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 import shutil
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 import clickgym
-from clickgym import agents, envs, offline
+from clickgym import agents, envs, offline, runner, serving
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
@@ -26,7 +27,7 @@ from clickgym.lab.bench.reference import agent_of
 from clickgym.lab.studies import STUDIES
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import stands
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner.labels import PUBLISHED, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -38,14 +39,24 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
     "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
     "tutorials/04_service.ipynb": "examples/04_service.ipynb",
+    "course/1_clicks_lie.ipynb": "examples/course/1_clicks_lie.ipynb",
+    "course/2_explore_or_not.ipynb": "examples/course/2_explore_or_not.ipynb",
+    "course/3_the_cascade.ipynb": "examples/course/3_the_cascade.ipynb",
+    "course/4_what_you_are_told.ipynb": "examples/course/4_what_you_are_told.ipynb",
+    "course/5_users_that_change.ipynb": "examples/course/5_users_that_change.ipynb",
+    "course/6_from_a_log_to_a_service.ipynb": "examples/course/6_from_a_log_to_a_service.ipynb",
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
 }
 
 
-BESIDE = ("service.py", "service_users.py")
-"""Of examples/: what notebooks call as they are executed."""
+BESIDE = {
+    "tutorials/service.py": "examples/service.py",
+    "tutorials/service_users.py": "examples/service_users.py",
+    "course/checks.py": "examples/course/checks.py",
+}
+"""What notebooks call as they are executed, by its place in the site."""
 
 
 def collect(source: Path) -> None:
@@ -62,15 +73,27 @@ def collect(source: Path) -> None:
         target = source / place
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            target.write_text(relinked(path, place, places), encoding="utf-8")
+            target.write_text(relinked(path.read_text(encoding="utf-8"), path, place, places), encoding="utf-8")
+        elif path.suffix == ".ipynb":
+            book = json.loads(path.read_text(encoding="utf-8"))
+            for cell in book["cells"]:
+                if cell["cell_type"] == "markdown":
+                    cell["source"] = relinked("".join(cell["source"]), path, place, places)
+            target.write_text(json.dumps(book), encoding="utf-8")
         else:
             shutil.copy(path, target)
-    for name in BESIDE:
-        shutil.copy(ROOT / "examples" / name, source / "tutorials" / name)
+    for place, path in BESIDE.items():
+        shutil.copy(ROOT / path, source / place)
 
 
-def relinked(path: Path, place: str, places: Mapping[str, str]) -> str:
-    """A page with links that lead to other pages of the site, or to the repository.
+def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> str:
+    """A text with links that lead to other pages of the site, or to the repository.
+
+    Args:
+        text: in Markdown.
+        path: of its file.
+        place: of its page in the site.
+        places: of all pages in the site, by their path in the repository.
 
     Raises:
         ValueError: a link leads nowhere.
@@ -87,7 +110,7 @@ def relinked(path: Path, place: str, places: Mapping[str, str]) -> str:
             raise ValueError(f"{path}: the link {link} leads nowhere")
         return f"{found[1]}{REPOSITORY}{there}{anchor})"
 
-    return re.sub(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)", turn, path.read_text(encoding="utf-8"))
+    return re.sub(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)", turn, text)
 
 
 # ------------------------------------------------------------------------------------------------- pages made from the package
@@ -232,6 +255,22 @@ def write(source: Path) -> None:
             page.write_text(board_page(page.read_text(encoding="utf-8"), protocol), encoding="utf-8")
 
 
+def notebook_cache() -> Path:
+    """The folder of the outputs of notebooks, so that only those are executed that were edited.
+
+    Sphinx compares the cells of a notebook. What they import has a digest, which names the folder; outputs of other versions
+    are removed.
+    """
+    folders = [*envs.__path__, *agents.__path__, *offline.__path__, *runner.__path__, *serving.__path__, *clickgym.__path__]
+    files = [path for folder in folders for path in sorted(Path(folder).rglob("*")) if path.suffix in (".py", ".json")]
+    files += [ROOT / path for path in BESIDE.values()]
+    folder = ROOT / "build" / "notebook-cache" / digest(b"".join(path.read_bytes() for path in files))
+    for other in folder.parent.glob("*"):
+        if other != folder:
+            shutil.rmtree(other)
+    return folder
+
+
 def toctree(entries: list[str], *, hidden: bool) -> str:
     """A table of contents."""
     return "\n".join(["```{toctree}", *([":hidden:"] if hidden else []), "", *entries, "```", ""])
@@ -250,7 +289,8 @@ def main() -> int:
     write(source)
     from sphinx.cmd.build import main as sphinx  # only the build needs it, not the tests of what is collected
 
-    return sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), str(source), str(out)])
+    kept = f"-Dnb_execution_cache_path={notebook_cache()}"
+    return sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), kept, str(source), str(out)])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ version = release = version_of("clickgym")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-nb_execution_mode = "auto"  # what has no outputs
+nb_execution_mode = "cache"  # build.py names the folder
 nb_execution_timeout = 600
+nb_merge_streams = True
 nb_execution_raise_on_error = True
 default_role = "py:obj"  # a name in single backticks, as docstrings here have them
 autodoc_typehints = "none"  # the Args say it in words

@@ -1,11 +1,13 @@
-"""The notebooks of examples/: they run, at a small size, and hold no outputs."""
+"""The notebooks of examples/: they run, at a small size, and hold no outputs; and those of its course teach what they say."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,10 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SIZES = {"SESSIONS": "3000", "HORIZON": "300", "RUNS": "2"}
 
+COURSE = sorted((FOLDER / "course").glob("*.ipynb"))
+
 by_notebook = pytest.mark.parametrize("file", NOTEBOOKS, ids=[file.stem for file in NOTEBOOKS])
+by_lesson = pytest.mark.parametrize("file", COURSE, ids=[file.stem for file in COURSE])
 
 
 def small(source):
@@ -78,3 +83,263 @@ def test_it_runs_as_a_notebook_and_shows_tables_and_figures(file, beside, tmp_pa
     assert {"text/html", "image/png"} <= shown
     assert not [output for output in outputs if output.get("name") == "stderr"]
     assert any("sessions" in output.get("data", {}).get("text/plain", "") for output in outputs)  # the bar of a sweep
+
+
+# ------------------------------------------------------------------------------------------------------------- the course
+
+FOLDED = {"jupyter": {"source_hidden": True}}
+METADATA = {
+    "": {},
+    "exercise": {"tags": ["exercise"]},
+    "check": {**FOLDED, "tags": ["check", "hide-input"]},
+    "solution": {**FOLDED, "tags": ["solution", "hide-cell"]},
+}
+"""By the role of a cell: what the website and Jupyter fold away."""
+
+
+def role(cell):
+    return next(iter(cell["metadata"].get("tags", [])), "")
+
+
+def text_of(file):
+    return "\n\n".join("".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "markdown")
+
+
+def test_the_course_has_six_notebooks():
+    assert [file.stem for file in COURSE] == [
+        "1_clicks_lie", "2_explore_or_not", "3_the_cascade",
+        "4_what_you_are_told", "5_users_that_change", "6_from_a_log_to_a_service",
+    ]  # fmt: skip
+
+
+@by_lesson
+def test_a_lesson_is_stored_without_outputs_and_folds_checks_and_solutions(file):
+    for cell in cells_of(file):
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+        assert cell["metadata"] == METADATA[role(cell)]
+
+
+@by_lesson
+def test_a_lesson_begins_with_what_it_teaches_and_needs(file):
+    first = "".join(cells_of(file)[0]["source"])
+    assert first.startswith(f"# {file.stem[0]}. ")
+    assert "**At the end you can**" in first
+    assert "**You need**" in first
+    assert "[glossary](../../docs/glossary.md)" in first
+    assert 20 <= int(re.search(r"\*\*Time:\*\* about (\d+) minutes", first)[1]) <= 40
+    assert text_of(file).count("\n## In short\n") == 1
+
+
+@by_lesson
+def test_each_exercise_has_a_check_and_a_solution(file):
+    cells = cells_of(file)
+    order = [role(cell) for cell in cells if role(cell)]
+    n = len(order) // 3
+    assert 3 <= n <= 5
+    assert order == ["exercise", "check", "solution"] * n
+    assert re.findall(r"^### Exercise (\d)$", text_of(file), flags=re.MULTILINE) == [str(i + 1) for i in range(n)]
+    for kind in ("check", "solution"):
+        for i, cell in enumerate((cell for cell in cells if role(cell) == kind), 1):
+            source = "".join(cell["source"])
+            assert f"check_{i}(" in source
+            assert kind == "check" or source.startswith(f"# Solution of exercise {i}\n")
+
+
+@by_lesson
+def test_a_lesson_imports_public_packages_only(file):
+    code = "\n".join("".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "code")
+    modules = {
+        first or second for first, second in re.findall(r"^(?:from ([\w.]+) import|import ([\w.]+))", code, re.MULTILINE)
+    }
+    assert {name for name in modules if name.startswith("clickgym.")} <= {
+        "clickgym.agents",
+        "clickgym.envs",
+        "clickgym.offline",
+    }
+    assert {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) <= {
+        "checks", "clickgym", "gymnasium", "matplotlib", "numpy", "polars"
+    }  # fmt: skip
+
+
+@by_lesson
+def test_the_links_of_a_lesson_lead_to_files(file):
+    links = re.findall(r"\]\((?!https:)([^)#]+)", text_of(file))
+    assert links
+    assert not [link for link in links if not (file.parent / link).exists()]
+
+
+def test_a_check_says_what_is_right(capsys):
+    spec = importlib.util.spec_from_file_location("course_checks", FOLDER / "course" / "checks.py")
+    checks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checks)
+    check = checks.Check(lambda answer: answer + 1 == 3, "Half of four.")
+    for answer in (..., 1, "two", 2):
+        check(answer)
+    empty, wrong, error, right = capsys.readouterr().out.splitlines()
+    assert empty.startswith("No answer yet")
+    assert wrong == "Not right yet. Hint: Half of four."
+    assert error.startswith("Not right yet (TypeError: ")
+    assert error.endswith("Hint: Half of four.")
+    assert right == "Right."
+
+
+REGRET = """
+def regret_of(results, agent, step=None, env=None):
+    frame = results.frame
+    frame = frame.filter((frame["agent"] == agent) & (frame["step"] == (step or frame["step"].max())))
+    return (frame if env is None else frame.filter(frame["env"] == env))["regret"].mean()
+"""
+CLAIMS = {
+    "1_clicks_lie": {
+        "By click-through rate, B is second and D is fourth. In truth B is the most attractive item and D is the second.": (
+            "order(ctr) == 'A B C D E' and order(attraction).startswith('B D')"
+        ),
+        "Each loop ends with the list with which it began.": (
+            "all(list(rank_by_ctr(start)) == start for start in ([0, 1, 2, 3, 4], [0, 3, 1, 2, 4], [1, 3, 0, 2, 4]))"
+        ),
+        "The left side is 0.33, so A stays.": "np.isclose(examination[1] * attraction[1], 0.33) and 0.33 < attraction[0]",
+        "The rates are too small, but all by nearly the same factor, the mean of the examination probabilities.": (
+            "np.allclose(random_ctr / attraction, examination.mean(), atol=0.02)"
+        ),
+        "The correction gives the right order from the list that misled us before": "order(correction) == order(attraction)",
+        "While they are shown, they lose more clicks than the biased list.": "by_random > by_list",
+    },
+    "2_explore_or_not": {
+        "A run whose curve becomes flat has found the best item.": "0 < n_stuck < RUNS",
+        "A value between the two loses less than both.": "set(epsilons.table()['agent'][:2]) == {'ε = 0.02', 'ε = 0.1'}",
+        "The worse the item, the fewer sessions it gets.": "(np.diff(n) > 0).all()",
+        "The upper ends of the bars are nearly at the same height": (
+            "np.ptp(np.bincount(log.items[:, 0], log.clicks[:, 0]) / n + np.sqrt(1.5 * np.log(10_000) / n)) < 0.01"
+        ),
+        "Their cumulative regret grows more and more slowly.": (
+            "all(regret_of(everything, each) < 2 * regret_of(everything, each, 10_000)"
+            " for each in ('CascadeUCB1', 'CascadeKLUCB', 'CascadeTS'))"
+        ),
+    },
+    "3_the_cascade": {
+        "The other two agents have lost several times as much at the horizon": (
+            "min(regret_of(in_cascade, each) for each in ('EpsilonGreedy', 'Random'))"
+            " > 3 * max(regret_of(in_cascade, each) for each in ('CascadeKLUCB', 'CascadeTS'))"
+        ),
+        "The estimate of the item at position 1 is right, since that position is always examined. The others are too small.": (
+            "abs(cascade_estimates(wrong_log)[0] - 0.7) < 0.02"
+            " and (cascade_estimates(wrong_log) < attraction[wrong] - 0.1)[1:].all()"
+        ),
+        "Item 0 attracts with probability 0.9 and looks worse than item 2, which attracts with probability 0.7.": (
+            "cascade_estimates(wrong_log)[2] < cascade_estimates(wrong_log)[0]"
+        ),
+        "Several lists are confirmed by their own clicks.": (
+            "all((np.diff(cascade_estimates(each)) < 0).all() for each in (best_log, wrong_log))"
+        ),
+        "Others stay with a wrong order, and their regret grows in a straight line.": (
+            "all(0 < (late_regret(in_pbm, each) > 0.02).sum() < RUNS for each in ('CascadeTS', 'CascadeKLUCB'))"
+        ),
+        "`TopRank` loses the most at the beginning.": (
+            "max(agents, key=lambda each: regret_of(in_pbm, each, 1_000)) == 'TopRank'"
+        ),
+        "At the horizon it has lost less than the cascade agents": (
+            "regret_of(in_pbm, 'TopRank') < min(regret_of(in_pbm, each) for each in ('CascadeTS', 'CascadeKLUCB'))"
+        ),
+        "None of the runs of these two loses that much in the second half.": (
+            "all((late_regret(in_pbm, each) <= 0.02).all() for each in ('TopRank', 'PBMHB'))"
+        ),
+        "The cascade model is excluded, and `PBM` and `UBM` are equally good up to chance.": (
+            "scores['CM'] == -np.inf and abs(scores['PBM'] - scores['UBM']) < 0.005 and scores['DCM'] < scores['PBM'] - 0.05"
+        ),
+    },
+    "4_what_you_are_told": {
+        "`PBMHB` is told nothing and loses little more than `PBMTS`.": (
+            "1 < mean_regret(knowledge)['PBMHB'] / mean_regret(knowledge)['PBMTS'] < 1.2"
+        ),
+        "`PBMUCB` is told them and loses more than `PBMHB`.": "regret_of(knowledge, 'PBMUCB') > regret_of(knowledge, 'PBMHB')",
+        "`CascadeTS` loses most.": "knowledge.table()['agent'][-1] == 'CascadeTS'",
+        "The truth gives the least regret.": "min(of_power, key=of_power.get) == 'γ = 1.0'",
+        "all other points are above the line of `PBMHB`": (
+            "all(regret > mean_regret(knowledge)['PBMHB'] for power, regret in of_power.items() if power != 'γ = 1.0')"
+        ),
+        "Here even γ = 0 costs little, and γ = 4 costs several times the regret.": (
+            "mean_regret(on_real)['γ = 0.0'] < 1.1 * mean_regret(on_real)['γ = 1.0']"
+            " and mean_regret(on_real)['γ = 4.0'] > 3 * mean_regret(on_real)['γ = 1.0']"
+        ),
+        "In the first 50 sessions `BubbleRank` loses less than the two agents that begin with nothing.": (
+            "regret_after(start, 'BubbleRank', 50) < min(regret_after(start, each, 50) for each in ('CascadeTS', 'TopRank'))"
+        ),
+        "At the horizon it has lost more than both": (
+            "regret_of(start, 'BubbleRank') > max(regret_of(start, each) for each in ('CascadeTS', 'TopRank'))"
+        ),
+        "It has lost less than the production list in the end.": "regret_of(start, 'BubbleRank') < regret_of(start, 'Fixed')",
+        "A factor of 100 in either direction changes the regret by less than a third.": (
+            "all(2 / 3 < regret / mean_regret(wrong_horizon)['told 20,000'] < 4 / 3"
+            " for regret in mean_regret(wrong_horizon).values())"
+        ),
+    },
+    "5_users_that_change": {
+        "Where users never change, both agents lose a small part of that.": (
+            "all(regret_of(forgetless, each, env='still') < 0.1 * regret_of(forgetless, each, env='moving')"
+            " for each in ('CascadeTS', 'CascadeKLUCB'))"
+        ),
+        "`CascadeTS` loses more than `CascadeKLUCB` when users change, and less when they do not.": (
+            "regret_of(forgetless, 'CascadeTS', env='moving') > regret_of(forgetless, 'CascadeKLUCB', env='moving')"
+            " and regret_of(forgetless, 'CascadeTS', env='still') < regret_of(forgetless, 'CascadeKLUCB', env='still')"
+        ),
+        "The best window is shorter than an epoch and long enough to be precise.": (
+            "50 < int(tried.table()['agent'][0].removeprefix('τ = ')) < EPOCH"
+        ),
+        "detection loses least, and the window with its default length loses less than the agent that never forgets. "
+        "Discounting with its default does not": (
+            "all_ways.table()['agent'].to_list()[:4] == ['GLRCascadeKLUCB', 'CascadeSWUCB', 'CascadeKLUCB', 'CascadeDUCB']"
+        ),
+        "before users who never change it loses less than twice as much as `CascadeKLUCB`.": "1 < ratio < 2",
+        "The window loses more than that": (
+            "regret_of(all_ways, 'CascadeSWUCB', env='still') > 2 * regret_of(all_ways, 'CascadeKLUCB', env='still')"
+        ),
+    },
+    "6_from_a_log_to_a_service": {
+        "The cascade model is excluded, since some users click twice. `PBM` and `UBM` predict best": (
+            "scores['CM'] == -np.inf and min(scores['PBM'], scores['UBM']) > scores['DCM']"
+        ),
+        'Three of the intervals contain the truth. That of `"dcm"` does not': (
+            "[low <= truth.expected_reward(proposed) <= high for low, high in ("
+            "evaluate(fitted.test, FixedPolicy(proposed), each, logging=logging if each == 'item-position' else None).interval"
+            " for each in ('pbm', 'ubm', 'dcm', 'item-position'))] == [True, True, False, True]"
+        ),
+        "its regret is among the small ones here": (
+            "max(regret_of(results, 'PBMHB'), regret_of(results, 'CascadeTS')) < 0.5 * regret_of(results, 'TopRank')"
+        ),
+        "`PBMHB` loses less, the more of the log it has learned from.": (
+            "warm['PBMHB', 0] > warm['PBMHB', 1_000] > warm['PBMHB', SESSIONS]"
+        ),
+        "`CascadeKLUCB` loses more after the whole log than without any log.": (
+            "warm['CascadeKLUCB', SESSIONS] > warm['CascadeKLUCB', 0]"
+        ),
+    },
+}
+"""Sentences of the course that state an order or a figure, with what must hold after the notebook has run."""
+
+
+@pytest.mark.slow
+@by_lesson
+def test_a_lesson_runs_and_what_it_says_holds(file, monkeypatch):
+    """The checks refuse the empty answers and take the solutions; each claim is evaluated by the notebook's own kernel."""
+    nbclient = pytest.importorskip("nbclient", reason='needs pip install "clickgym[notebooks]"')
+    nbformat = pytest.importorskip("nbformat", reason='needs pip install "clickgym[notebooks]"')
+    pytest.importorskip("ipykernel", reason='needs pip install "clickgym[notebooks]"')
+    book = nbformat.read(file, as_version=4)
+    claims = CLAIMS[file.stem]
+    words = " ".join(text_of(file).split())
+    assert not [sentence for sentence in claims if sentence not in words]
+    book.cells += [nbformat.v4.new_code_cell(source) for source in (REGRET, *(f"bool({claim})" for claim in claims.values()))]
+    nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(file.parent)}}).execute()
+    values = [cell.outputs[0]["data"]["text/plain"] for cell in book.cells[-len(claims) :]]
+    assert not [sentence for sentence, value in zip(claims, values, strict=True) if value != "True"]
+    printed = {"check": [], "solution": []}
+    for cell in book.cells:
+        if role(cell) in printed:
+            text = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
+            printed[role(cell)].append("Right." in text.splitlines())
+    assert not any(printed["check"])
+    assert all(printed["solution"])
+    outputs = [output for cell in book.cells for output in cell.get("outputs", ())]
+    assert Counter(kind for output in outputs for kind in output.get("data", ()))["image/png"] >= 2
+    assert not [output for output in outputs if output.get("name") == "stderr"]

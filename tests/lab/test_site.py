@@ -68,6 +68,21 @@ def test_every_public_name_is_in_the_interface(source):
             assert name == "__version__" or type(thing).__name__ == "module" or re.search(rf"\b{name}\b", page), name
 
 
+def test_outputs_of_notebooks_are_kept_until_what_they_import_changes(tmp_path, monkeypatch):
+    build = module("build")
+    for path in build.BESIDE.values():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("pass\n", encoding="utf-8")
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    first = build.notebook_cache()
+    first.mkdir(parents=True)
+    assert build.notebook_cache() == first
+    assert first.is_dir()
+    (tmp_path / "examples" / "course" / "checks.py").write_text("changed\n", encoding="utf-8")
+    assert build.notebook_cache() != first
+    assert not first.exists()
+
+
 def test_docstrings_are_turned():
     found = doctest.testmod(module("docstrings"))
     assert found.attempted
