@@ -52,6 +52,25 @@ def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
 class Fixed(CompiledAgent):
     """Always the same list: the *Baseline* of Li et al. 2019, the production list.
 
+    Idea:
+        Fixed stands for a system that does not learn online: it shows the production list in every session. It keeps that list
+        and nothing else. The list is the initial ranking of the instance, unless another one is given. Clicks change nothing,
+        so that neither bots nor late clicks can harm it. Its regret grows by the same amount in every session, which is 0 only
+        if the production list is optimal. Compare a learner with it to see after how many sessions learning has paid for its
+        exploration.
+
+    Algorithm:
+        ::
+
+            input: the production list R_0, a list of K items
+            R ← R_0
+            for t = 1, 2, ..., T:
+                show R
+                observe the clicks c_t(1), ..., c_t(K)
+                for k = 1, ..., K:
+                    ignore c_t(k)
+                the expected regret grows by r(R*) - r(R_0), R* the best list
+
     Args:
         n_items: L.
         n_positions: K.
@@ -92,6 +111,24 @@ class Fixed(CompiledAgent):
 class Oracle(Fixed):
     """Always the optimal list, which it is told: for tests and plots. ``make_agent`` fills it in.
 
+    Idea:
+        Oracle is given the best list before the first session and shows it in every session. It computes nothing: the
+        environment finds the best list from the true parameters of its click model. It does not learn, and its regret is 0 as
+        long as users do not change. In an environment that changes it keeps the best list of the first session, which then
+        loses like any other list. Take it to check an environment and to draw what can be reached; no system has what it knows.
+
+    Algorithm:
+        ::
+
+            input: R* = argmax_R r(R), the best list under the true parameters at the first session
+            R ← R*
+            for t = 1, 2, ..., T:
+                show R
+                observe the clicks c_t(1), ..., c_t(K)
+                for k = 1, ..., K:
+                    ignore c_t(k)
+                the expected regret grows by 0, as long as R* stays the best list
+
     Args:
         n_items, n_positions, ranking, seed: as in `Fixed`.
 
@@ -116,6 +153,24 @@ def rank_random_available(state, rng, available, ranking):  # type: ignore[no-un
 
 class Random(CompiledAgent):
     """A uniformly random list every time.
+
+    Idea:
+        Random shows a list that is drawn uniformly from all lists of K distinct items. It keeps nothing and learns nothing from
+        clicks. Every item comes to every position equally often, so that its clicks make a log without any bias of a production
+        list. Its regret grows linearly, and is the unit of many tables here: other agents are said to lose so many percent of
+        what random lists lose. Take it to collect data and as the lower end of a comparison, never to serve users.
+
+    Algorithm:
+        ::
+
+            for t = 1, 2, ..., T:
+                A ← {1, ..., L}
+                for k = 1, ..., K:
+                    draw an item d uniformly from A
+                    R_t(k) ← d
+                    A ← A without d
+                show R_t
+                observe the clicks and ignore them
 
     Args:
         n_items: L.
@@ -189,6 +244,30 @@ def replace_greedy(state, rng, item):  # type: ignore[no-untyped-def]
 
 class EpsilonGreedy(CompiledAgent):
     """With probability ε a uniformly random list, else the items by clicks per display, never-shown items first.
+
+    Idea:
+        EpsilonGreedy treats each item as an arm of a bandit whose reward is the click. It counts clicks and displays of each
+        item, at whatever position. In most sessions it shows the K items with the highest rates of clicks per display; with
+        probability ε it shows a uniformly random list instead. The random lists keep all estimates alive, so that a good item
+        with an unlucky start is found in the end. Exploration never stops, so that regret grows linearly, by about ε times that
+        of random lists. A display at a low position counts like one at the top, and therefore the rates confuse attraction with
+        position.
+
+    Algorithm:
+        ::
+
+            S(i) ← 0 and N(i) ← 0 for each item i
+            for t = 1, 2, ...:
+                draw u uniformly from [0, 1]
+                if u < ε:
+                    R_t ← K distinct items, uniformly at random
+                else:
+                    ŵ(i) ← S(i) / N(i) for each item i, and ∞ where N(i) = 0
+                    R_t ← the K items of largest ŵ, in decreasing order, ties at random
+                show R_t and observe the clicks c(1), ..., c(K)
+                for k = 1, ..., K:
+                    S(R_t(k)) ← S(R_t(k)) + c(k)
+                    N(R_t(k)) ← N(R_t(k)) + 1
 
     Args:
         n_items: L.

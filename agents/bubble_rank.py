@@ -166,8 +166,34 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 class BubbleRank(CompiledAgent):
     """BubbleRank: improve a given list safely, by exchanging neighbours at random until one is surely better.
 
-    With K = L any item is shown at most one position from its place in the base list, and the base list only gets better, so
-    the lists shown stay nearly as good as the initial one. With K < L a challenger may come from anywhere below the list.
+    Idea:
+        BubbleRank improves a production list without ever showing one that is much worse: it is made for systems in which bad
+        lists are not allowed while learning. It keeps a base list, first the production list, and for each pair of neighbours
+        how often exactly one of both was clicked, n, and the clicks on the one minus those on the other, s. In each session
+        every second pair of neighbours is exchanged with probability 1/2, unless it is decided; so both items of a pair meet
+        both positions, and position bias cancels. Once s is large enough, the better item moves up in the base list for good,
+        like a bubble. With K = L any item is shown at most one position from its place in the base list, which only gets
+        better; with K < L a challenger for the last position may come from anywhere below. Good items rise one position at a
+        time, so that its regret is high if the production list is bad.
+
+    Algorithm:
+        ::
+
+            R ← R_0, the base list; s(i, j) ← 0 and n(i, j) ← 0 for each pair; δ = T^{-4}
+            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ))
+            for t = 1, 2, ..., T:
+                R_t ← R; h ← 1 if t is odd, else 2
+                for k = h, h + 2, ... below K:
+                    unless R(k) beats R(k + 1): exchange R_t(k) and R_t(k + 1) with probability 1/2
+                if K < L and position K is in no pair:
+                    j ← a random item below that R(K) does not beat; R_t(K) ← j with probability 1/2
+                show R_t and observe the clicks, 0 for an item that is not shown
+                for each pair i, j that could be exchanged and has c(i) ≠ c(j):
+                    s(i, j) ← s(i, j) + c(i) - c(j); s(j, i) ← -s(i, j)
+                    n(i, j) ← n(i, j) + 1; n(j, i) ← n(i, j)
+                for k = 1, ..., K - 1:
+                    if R(k + 1) beats R(k): exchange them in R
+                if the challenger j beats R(K): exchange them in R
 
     Args:
         n_items: L.

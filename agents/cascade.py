@@ -106,6 +106,29 @@ def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
 class CascadeUCB1(CascadeAgent):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
+    Idea:
+        In the cascade model a user scans the list from the top, clicks the first item that attracts, and leaves. So the items
+        above the click were examined and did not attract, and of those below it the session tells nothing. CascadeUCB1 keeps of
+        each item e how often it was examined, N, and the share ŵ of these sessions with a click. It shows the K items with the
+        largest upper confidence bounds of UCB1, which tries items as long as they may belong into the list. Each session tests
+        several items at once and free of position bias, so that regret grows with log t in the cascade model. Its intervals are
+        too wide for rare clicks, where `CascadeKLUCB` explores less; and where users skip positions, as in a PBM, an item that
+        nobody saw counts as one that did not attract.
+
+    Algorithm:
+        ::
+
+            N(e) ← 0 and ŵ(e) ← 0 for each item e; C = 0, or the corruption
+            for t = 1, 2, ...:
+                for each item e:
+                    U_t(e) ← ŵ(e) + sqrt(1.5 log t / N(e)) + C / N(e), and ∞ where N(e) = 0
+                A_t ← the K items of largest U_t, in decreasing order, ties at random
+                show A_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
+                    N(A_t(k)) ← N(A_t(k)) + 1
+
     Args:
         n_items: L.
         n_positions: K.
@@ -228,9 +251,30 @@ def replace_ucbv(state, rng, item):  # type: ignore[no-untyped-def]
 class CascadeUCBV(CascadeAgent):
     """CascadeUCB-V: `CascadeUCB1` with confidence intervals that follow the variance of the clicks.
 
-    Shows the K items of largest ``ŵ + sqrt(4 v log t / N) + 6 log t / N`` with ``v = ŵ (1 - ŵ)``, in decreasing order. The
-    interval of an item becomes narrower than that of `CascadeUCB1` once N exceeds 24 log t if it is never clicked, 713 log t if
-    every second user clicks it; until then it is wider.
+    Idea:
+        CascadeUCB-V is `CascadeUCB1` with confidence intervals that follow the variance of the clicks. It keeps the same
+        counts: how often each item was examined, and the share ŵ of clicks. A rare click has a small variance v = ŵ (1 - ŵ), so
+        that Bernstein's inequality gives an interval that shrinks with 1/N rather than with 1/sqrt(N); the paper shows that the
+        hardest cascades are those with rare clicks, and that this index is optimal for them up to logarithms. It shows the K
+        items of largest index. The published constants are large: the interval of an item becomes narrower than that of
+        `CascadeUCB1` once N exceeds 24 log t if it is never clicked, 713 log t if every second user clicks it; until then it is
+        wider. With fewer sessions it explores too long, unless `variance` and `bias` are tuned, and outside of the cascade
+        model it errs as `CascadeUCB1` does.
+
+    Algorithm:
+        ::
+
+            N(e) ← 0 and ŵ(e) ← 0 for each item e; C = 0, or the corruption
+            for t = 1, 2, ...:
+                for each item e:
+                    v(e) ← ŵ(e) (1 - ŵ(e))
+                    U_t(e) ← ŵ(e) + sqrt(4 v(e) log t / N(e)) + (6 log t + C) / N(e), and ∞ where N(e) = 0
+                A_t ← the K items of largest U_t, in decreasing order, ties at random
+                show A_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
+                    N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
         n_items: L.
@@ -357,7 +401,27 @@ def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
 class CascadeTS(CascadeAgent):
     """CascadeTS: draw each item's attraction from its Beta posterior and show the K largest in decreasing order.
 
-    The prior is Beta(1, 1), and every item has a draw of its own; `TSCascade` draws one Gaussian number for all items.
+    Idea:
+        CascadeTS is Thompson sampling for the cascade model. It keeps a Beta posterior of each item's attraction, which begins
+        as the uniform law. In each session it draws one attraction from each posterior and shows the K items of largest draws,
+        so that an item is tried about as often as it is likely to belong into the list. Positions down to the last click count
+        as examined, and all positions without a click. Draws that follow what is known explore less than bounds that hold with
+        high probability, and the regret in the cascade model still grows with log t only. It takes what stands low in a PBM for
+        less attractive than it is, and after false clicks at the start it needs many sessions to believe otherwise.
+
+    Algorithm:
+        ::
+
+            S(i) ← 0 and F(i) ← 0 for each item i
+            for t = 1, 2, ...:
+                for each item i:
+                    draw θ(i) from Beta(1 + S(i), 1 + F(i))
+                R_t ← the K items of largest θ, in decreasing order
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    S(R_t(k)) ← S(R_t(k)) + c(k)
+                    F(R_t(k)) ← F(R_t(k)) + 1 - c(k)
 
     Args:
         n_items: L.
@@ -460,9 +524,30 @@ def replace_one_draw(state, rng, item):  # type: ignore[no-untyped-def]
 class TSCascade(CascadeAgent):
     """TS-Cascade: Thompson sampling with one Gaussian draw for all items of a session.
 
-    With ``Z ~ N(0, 1)`` and ``v = ŵ (1 - ŵ)`` it shows the K items of largest
-    ``ŵ + Z max(sqrt(v log(t + 1) / (N + 1)), log(t + 1) / (N + 1))``, in decreasing order; ŵ is 0 where N is 0. Every item is
-    above its mean in such a session, or every item below. `CascadeTS` draws for each item from its Beta posterior.
+    Idea:
+        TS-Cascade is Thompson sampling for the cascade model with Gaussian draws in place of Beta posteriors. It keeps of each
+        item how often it was examined, N, and the share ŵ of clicks. In each session it draws a single standard normal number Z
+        for all items and moves each mean by Z times a width, which follows the empirical variance of the item's clicks; then it
+        shows the K largest. So either all items stand above their means or all stand below, which lets the paper bound the
+        regret without strong assumptions. Where Z is negative, items that are hardly known rank last, so that it explores in
+        about half of the sessions only. As `CascadeTS`, which draws for each item, it errs where users skip positions.
+
+    Algorithm:
+        ::
+
+            N(i) ← 0 and ŵ(i) ← 0 for each item i
+            for t = 1, 2, ...:
+                draw Z from N(0, 1)
+                for each item i:
+                    v ← ŵ(i) (1 - ŵ(i))
+                    σ(i) ← max(sqrt(v log(t + 1) / (N(i) + 1)), log(t + 1) / (N(i) + 1))
+                    θ(i) ← ŵ(i) + Z σ(i)
+                S_t ← the K items of largest θ, in decreasing order, ties at random
+                show S_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    ŵ(S_t(k)) ← (N(S_t(k)) ŵ(S_t(k)) + c(k)) / (N(S_t(k)) + 1)
+                    N(S_t(k)) ← N(S_t(k)) + 1
 
     Args:
         n_items: L.

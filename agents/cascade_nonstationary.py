@@ -143,7 +143,30 @@ def replace_discounted(state, rng, item):  # type: ignore[no-untyped-def]
 class CascadeDUCB(CascadeAgent):
     """CascadeDUCB: a cascade UCB agent whose counts fade by a factor γ at every step, for users who change.
 
-    Shows the K items of largest ``X/N + 2 sqrt(ε ln N_t(γ) / N)``, ``N_t(γ) = (1-γ^t)/(1-γ)``, in decreasing order.
+    Idea:
+        CascadeDUCB is a cascade agent for users who change abruptly and without notice. It keeps the counts of `CascadeUCB1`,
+        examinations N and clicks X of each item, but multiplies all of them by γ < 1 in every session, so that old sessions
+        fade. It shows the K items of largest discounted mean plus a bonus, which grows again while an item is not examined; so
+        every item is tried once in a while, and a change is noticed. The memory of about 1 / (1 - γ) sessions is a compromise:
+        longer, and it follows a change late; shorter, and its estimates stay rough. It never stops exploring, and so it loses
+        much more than `CascadeKLUCB` where users stay as they are. Like all cascade agents it takes positions that users skip
+        for items that do not attract.
+
+    Algorithm:
+        ::
+
+            X(a) ← 0 and N(a) ← 0 for each item a; γ = 1 - 1 / (4 sqrt(T))
+            for t = 1, 2, ..., T:
+                n_t ← (1 - γ^t) / (1 - γ)
+                for each item a:
+                    U(a) ← X(a) / N(a) + 2 sqrt(ε log n_t / N(a)), and ∞ where N(a) = 0
+                R_t ← the K items of largest U, in decreasing order, ties at random
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                X(a) ← γ X(a) and N(a) ← γ N(a) for each item a
+                for k = 1, ..., k':
+                    X(R_t(k)) ← X(R_t(k)) + c(k)
+                    N(R_t(k)) ← N(R_t(k)) + 1
 
     Args:
         n_items: L.
@@ -358,7 +381,28 @@ def replace_window(state, rng, item):  # type: ignore[no-untyped-def]
 class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts the last τ sessions only, for users who change.
 
-    Shows the K items of largest ``X/N + sqrt(ε ln(min(t, τ)) / N)``, in decreasing order. A session costs O(K), not O(τ).
+    Idea:
+        CascadeSWUCB is a cascade agent for users who change abruptly and without notice. It counts examinations N and clicks X
+        of each item over the last τ sessions only, and forgets all older ones at once. It shows the K items of largest mean in
+        this window plus a bonus; an item that was not examined in the window comes first. After a change the window is free of
+        old clicks within τ sessions, so that it finds the new order sooner than `CascadeDUCB`, whose old clicks fade slowly. It
+        tries every item again in each window, and so it loses much more than `CascadeKLUCB` where users stay as they are. If
+        clicks arrive later than the window is long, they are lost, and it shows almost random lists.
+
+    Algorithm:
+        ::
+
+            τ = ⌈2 sqrt(T log T)⌉
+            for t = 1, 2, ..., T:
+                X(a) ← the clicks on item a in the sessions t - τ, ..., t - 1, for each item a
+                N(a) ← how often a was examined in these sessions
+                for each item a:
+                    U(a) ← X(a) / N(a) + sqrt(ε log(min(t, τ)) / N(a)), and ∞ where N(a) = 0
+                R_t ← the K items of largest U, in decreasing order, ties at random
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    keep that R_t(k) was examined in session t, and its click c(k)
 
     Args:
         n_items: L.
@@ -379,6 +423,8 @@ class CascadeSWUCB(CascadeAgent):
         1. ⚠ Line 19 counts the items that were shown in the window, lines 21-24 those examined. A shown item that nobody looked
            at would count as unattractive; examined ones are counted throughout.
         2. ⚠ An item with ``N = 0`` ranks before every other; ties are broken uniformly at random (see `CascadeDUCB`).
+
+    A session costs O(K), not O(τ).
 
     Example:
         >>> CascadeSWUCB(4, 2, horizon=1000, seed=0).state.tau

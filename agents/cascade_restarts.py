@@ -332,8 +332,35 @@ class _RestartingAgent(CascadeAgent):
 class GLRCascadeUCB(_RestartingAgent):
     """GLR-CascadeUCB: `CascadeUCB1` that forgets everything once the clicks on some item tell that users have changed.
 
-    An item has changed if its generalised likelihood ratio reaches ``log(3 n^{3/2} / δ)``. So that a change in an item that is
-    not shown is noticed, each item stands on top of the list once in every ``⌊L/p⌋`` sessions.
+    Idea:
+        GLR-CascadeUCB is `CascadeUCB1` with a detector of changes. It keeps all clicks on each item since the last restart, in
+        a compact form, and tests after every session whether they look like two stretches with different means: the generalised
+        likelihood ratio. Once the statistic of some item reaches a threshold, the agent takes it that the users have changed,
+        and forgets everything. So that a change of an item that is not shown is noticed, too, each item stands on top of the
+        list once in ⌊L/p⌋ sessions. Between changes it learns from all sessions since the last one, and not only from the
+        latest as agents that forget at a fixed pace. The forced sessions cost regret for ever, small changes are noticed late,
+        and the index of UCB1 explores more than that of `GLRCascadeKLUCB`.
+
+    Algorithm:
+        ::
+
+            τ ← 0; p = min(1, sqrt(n_segments L log T / T)); δ = 1 / T
+            N(e) ← 0 and ŵ(e) ← 0 for each item e
+            for t = 1, 2, ..., T:
+                U(e) ← ŵ(e) + sqrt(1.5 log(t - τ) / N(e)) for each item e, and ∞ where N(e) = 0
+                R_t ← the K items of largest U, in decreasing order, ties at random
+                j ← (t - τ - 1) mod ⌊L / p⌋
+                if j < L:
+                    move the (j + 1)-th item of a fixed random order to the top of R_t
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
+                for each item e with new observations:
+                    m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e
+                    GLR(e) ← max_s s KL(m_s, m) + (n - s) KL(m'_s, m)
+                if GLR(e) ≥ log(3 n^{3/2} / δ) for one of them:
+                    τ ← t; forget the observations, N and ŵ of all items
 
     Args:
         n_items: L.
@@ -395,6 +422,37 @@ class GLRCascadeUCB(_RestartingAgent):
 
 class GLRCascadeKLUCB(_RestartingAgent):
     """GLR-CascadeKLUCB: `CascadeKLUCB` that forgets everything once the clicks on some item tell that users have changed.
+
+    Idea:
+        GLR-CascadeKLUCB is `CascadeKLUCB` with a detector of changes. It keeps all clicks on each item since the last restart,
+        in a compact form, and tests after every session whether they look like two stretches with different means: the
+        generalised likelihood ratio. Once the statistic of some item reaches a threshold it forgets everything and learns anew;
+        until then it shows the K items of largest KL-UCB index over all sessions since the restart. Each item stands on top of
+        the list once in ⌊L/p⌋ sessions, so that changes of items that are not shown are noticed. The test is made for abrupt
+        changes; to it the end of an attack by bots is one, too, while slow drift and false clicks all the time are none. The
+        forced sessions cost regret for ever.
+
+    Algorithm:
+        ::
+
+            τ ← 0; p = min(1, sqrt(n_segments L log T / T)); δ = 1 / T
+            N(e) ← 0 and ŵ(e) ← 0 for each item e
+            for t = 1, 2, ..., T:
+                b ← max(log(t - τ) + 3 log log(t - τ), 0)
+                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b} for each item e, and ∞ where N(e) = 0
+                R_t ← the K items of largest U, in decreasing order, ties at random
+                j ← (t - τ - 1) mod ⌊L / p⌋
+                if j < L:
+                    move the (j + 1)-th item of a fixed random order to the top of R_t
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
+                for each item e with new observations:
+                    m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e
+                    GLR(e) ← max_s s KL(m_s, m) + (n - s) KL(m'_s, m)
+                if GLR(e) ≥ log(3 n^{3/2} / δ) for one of them:
+                    τ ← t; forget the observations, N and ŵ of all items
 
     Args:
         n_items, n_positions, horizon, n_segments, delta, exploration, n_vertices, feedback, seed: as in `GLRCascadeUCB`.

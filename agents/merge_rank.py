@@ -163,11 +163,35 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 class MergeRank(CompiledAgent):
     """MergeRank: batches of items, shuffled in every session, dropped from and cut as soon as their items can be told apart.
 
-    It stands behind the figures of the BatchRank paper, whose printed algorithm is `BatchRank`. All items stand in one order,
-    first as a single batch; each session shuffles every batch, shows the first K items and counts all of them. Once every item
-    of a batch has ``log(L T) / δ²`` observations, they are sorted by their KL lower bounds; items certainly worse than the one
-    on the last place shown are dropped; and the batch is cut wherever all above are certainly better than all below. If
-    anything was dropped or cut, the batch's counts and δ start again; otherwise δ is halved.
+    Idea:
+        MergeRank is what the released code of the BatchRank paper does; it stands behind that paper's figures, while the
+        printed algorithm is `BatchRank`. All items stand in one order that is cut into batches, first a single one of all L
+        items. In each session every batch is shuffled, the first K items of the order are shown, and all of them are counted.
+        Once every item of a batch has log(L T) / δ² observations, the batch is sorted by the KL lower bounds; items that are
+        surely worse than the one on the last place shown are dropped, and the batch is cut wherever all above are surely better
+        than all below. Shuffling removes position bias as in BatchRank, and a first test after 4 log(L T) observations makes it
+        faster. It still compares within batches only and never takes a decision back, so that change, or bots in the first
+        sessions, leave it with a wrong order.
+
+    Algorithm:
+        ::
+
+            items ← all L items in one batch b; δ_b ← 1/2; C(i) ← 0 and N(i) ← 0 for each item i
+            for t = 1, ..., T:
+                shuffle the items of each batch
+                show the first K items of the order and observe the clicks
+                for each item i that was shown and is not alone in its batch:
+                    C(i) ← C(i) + the click on i; N(i) ← N(i) + 1
+                for each batch b of several items in which N(i) ≥ log(L T) / δ_b² for all i:
+                    L(i), U(i) ← the least and largest q with N(i) KL(C(i) / N(i), q) ≤ log(L T)
+                    sort b by L, in decreasing order
+                    if b reaches below position K:
+                        drop the items below K with U under the L of the item at K
+                    cut b at every place where the least L above exceeds the largest U below
+                    if something was dropped or cut:
+                        C(i) ← 0 and N(i) ← 0 for all i of b; δ ← 1/2 for each piece
+                    else:
+                        δ_b ← δ_b / 2
 
     Args:
         n_items: L.
@@ -181,7 +205,9 @@ class MergeRank(CompiledAgent):
     Source: Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to rank in stochastic click models*, ICML 2017:
     the code that its authors released in January 2017 (``RealMergeRankAlgorithm``); described anew, no code was taken.
 
-    Differences from the printed algorithm (`BatchRank`):
+    Deviations from the paper:
+        What the released code does otherwise than the printed algorithm, `BatchRank`:
+
         1. ⚠ The items of a batch are shown uniformly at random, not the least observed first, and every one shown is counted.
         2. ⚠ The confidence is ``log(L T)`` with each item's own count, not ``log T + 3 log log T`` with that of the stage.
         3. ⚠ A first test after ``4 log(L T)`` observations, not ``16 log T``; where nothing is found, counts are kept.

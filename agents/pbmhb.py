@@ -164,9 +164,32 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 class PBMHB(CompiledAgent):
     """PB-MHB: attractions and examination drawn from their posterior by Metropolis-Hastings, and the list best for the draw.
 
-    A session goes on from the last draw, ``n_sweeps`` times through θ_1 .. θ_L, κ_2 .. κ_K: a step from the normal law of
-    standard deviation ``c / sqrt(t)`` around the parameter, cut off at 0 and 1, is accepted by the likelihood
-    ``Π (θ_i κ_k)^S (1 - θ_i κ_k)^F``. The item of the k-th largest θ goes to the position of the k-th largest κ.
+    Idea:
+        PB-MHB is Thompson sampling for the position-based model when nobody knows which positions users examine: it learns the
+        attractions θ and the examination κ together. It keeps how often each item was clicked and not clicked at each position,
+        S and F. In each session one pass of Metropolis-Hastings moves its last sample of all parameters towards the posterior,
+        with small normal steps that are accepted by their likelihood. The item of the k-th largest θ goes to the position of
+        the k-th largest κ. A click at one position teaches about the item at all others; `GRAB`, which keeps a number for each
+        pair, must learn each by itself. It goes through all L K counts in every session, which takes time with many items; by
+        default it takes the first position for the best, and its regret is linear where that is wrong.
+
+    Algorithm:
+        ::
+
+            S(i, k) ← 0 and F(i, k) ← 0 for each item i and position k
+            θ_1, ..., θ_L and κ_2, ..., κ_K ← uniform draws; κ_1 ← 1 (unless fix_first=False)
+            for t = 1, 2, ...:
+                σ ← c / sqrt(t)
+                for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K (n_sweeps times):
+                    draw x' from the normal law N(x, σ²), cut off at 0 and 1
+                    Λ ← the ratio, with x' to with x, of Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)}
+                    r ← the mass of N(x, σ²) on [0, 1] / the mass of N(x', σ²) on [0, 1]
+                    with probability min(1, Λ r): x ← x'
+                R_t ← the item of the j-th largest θ on the position of the j-th largest κ, for j = 1, ..., K
+                show R_t and observe the clicks c(1), ..., c(K)
+                for k = 1, ..., K:
+                    S(R_t(k), k) ← S(R_t(k), k) + c(k)
+                    F(R_t(k), k) ← F(R_t(k), k) + 1 - c(k)
 
     Args:
         n_items: L.

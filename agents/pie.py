@@ -64,10 +64,30 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 class PIE(CascadeAgent):
     """Parsimonious item exploration, PIE(L): show the K leaders by mean, and explore at the last position only.
 
-    With probability ½ that position tries an item that might still belong there.
+    Idea:
+        PIE(L) learns in the cascade model and explores at a single position of the list. It keeps of each item how often it was
+        examined, N, and the share θ̂ of clicks. The K items of largest θ̂ are its leaders, which it shows in this order. An
+        item outside is promising if its KL-UCB index reaches the θ̂ of the last leader; with probability 1/2 one of these, at
+        random, takes the last position. At the end of the list an experiment costs least, for most users never come so far, and
+        the paper shows that this is enough to match the lower bound of the cascade model for long runs. The last position is
+        also where it learns most slowly, so that it loses much in short runs; and the horizon must be known.
 
-    An item outside the leaders is tried if its KL-UCB index ``sup{q : N KL(θ̂, q) ≤ f(T)}`` reaches the mean of the last leader,
-    with ``f(T) = log T + 4 log log T``.
+    Algorithm:
+        ::
+
+            N(i) ← 0 and θ(i) ← ∞, the mean, for each item i; f(T) = log T + 4 log log T
+            for t = 1, 2, ..., T:
+                (i_1, ..., i_K) ← the leaders: the K items of largest θ, in decreasing order, ties at random
+                U(i) ← sup{q : N(i) KL(θ(i), q) ≤ f(T)} for each item i that is no leader
+                B ← the items i that are no leader and have U(i) ≥ θ(i_K)
+                R_t ← (i_1, ..., i_K)
+                if B is not empty, with probability 1/2:
+                    R_t(K) ← an item of B, uniformly at random
+                show R_t and observe the clicks c(1), ..., c(K)
+                k' ← the position of the last click (first_click: of the first), and K without a click
+                for k = 1, ..., k':
+                    N(R_t(k)) ← N(R_t(k)) + 1
+                    θ(R_t(k)) ← the clicks on R_t(k) so far / N(R_t(k))
 
     Args:
         n_items: L.

@@ -215,8 +215,28 @@ def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
 class PBMTS(CompiledAgent):
     """PBM-TS: draw each θ from its exact posterior, and show the K largest in the order of κ.
 
-    The posterior is ``∏_l θ^{S_l} (1 - κ_l θ)^{N_l - S_l}`` times a uniform prior. Draws are exact up to rounding: rejection
-    sampling under an exponential hat, the log density being concave.
+    Idea:
+        PBM-TS is Thompson sampling for the position-based model with known examination κ. It keeps of each item its clicks S,
+        and at each position l how often it was shown there without a click, F_l. In each session it draws an attraction θ from
+        the exact posterior of each item, by rejection under an exponential hat, since the log density is concave. It shows the
+        K items of largest draws, the largest on the position that is examined most. The posterior weighs a missing click by κ:
+        little at the end of the list, where few users look, so that nothing is biased by position. The paper has no bound for
+        it; a draw from this posterior takes more time than one from a Beta law, and a wrong κ misleads it.
+
+    Algorithm:
+        ::
+
+            S_k ← 0 and F_{k,l} ← 0 for each item k and position l
+            for t = 1, 2, ...:
+                for each item k:
+                    draw θ_k from the law on [0, 1] with density ∝ θ^{S_k} Π_l (1 - κ_l θ)^{F_{k,l}}
+                order the items by θ, in decreasing order
+                for j = 1, ..., K:
+                    put the j-th item on the position of the j-th largest κ
+                show this list A(t) and observe the clicks Z_1, ..., Z_K
+                for l = 1, ..., K:
+                    S_{A_l(t)} ← S_{A_l(t)} + Z_l
+                    F_{A_l(t),l} ← F_{A_l(t),l} + 1 - Z_l
 
     Args:
         n_items: L.
@@ -328,6 +348,30 @@ def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 class BCMPTS(CompiledAgent):
     """BC-MPTS: Thompson sampling on bias-corrected counts, ``Beta(1 + S, 1 + max(0, Ñ - S))``: the benchmark of PBM-TS.
+
+    Idea:
+        BC-MPTS is Thompson sampling for several plays at once, with counts that are corrected for the bias of positions. It
+        keeps of each item its clicks S and its displays weighted by the known examination κ, Ñ: a display where few users look
+        counts for little. In each session it draws from Beta(1 + S, 1 + max(0, Ñ - S)) for each item and shows the K largest
+        draws, the largest on the position that is examined most. A Beta law of corrected counts is no true posterior of the
+        position-based model, but a good approximation where attractions are small. It takes less time than `PBMTS`, which draws
+        from the exact posterior. Where attractions are large the approximation is poor; and like `PBMTS` it is misled by a
+        wrong κ.
+
+    Algorithm:
+        ::
+
+            S_k ← 0 and Ñ_k ← 0 for each item k
+            for t = 1, 2, ...:
+                for each item k:
+                    draw θ_k from Beta(1 + S_k, 1 + max(0, Ñ_k - S_k))
+                order the items by θ, in decreasing order
+                for j = 1, ..., K:
+                    put the j-th item on the position of the j-th largest κ
+                show this list A(t) and observe the clicks Z_1, ..., Z_K
+                for l = 1, ..., K:
+                    S_{A_l(t)} ← S_{A_l(t)} + Z_l
+                    Ñ_{A_l(t)} ← Ñ_{A_l(t)} + κ_l
 
     Args:
         n_items, n_positions, examination, seed: as in `PBMTS`.

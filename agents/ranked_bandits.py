@@ -179,8 +179,28 @@ def replace_exp3(state, rng, item):  # type: ignore[no-untyped-def]
 class RankedExp3(CompiledAgent):
     """RankedExp3: position k is an Exp3 bandit over all items, rewarded if its own choice was shown and clicked.
 
-    A choice that already stands above is replaced by a random item that does not. Each bandit draws from
-    ``p = (1-γ) w/Σw + γ/L`` and multiplies the weight of its choice by ``exp(γ (reward/p) / L)``.
+    Idea:
+        Ranked bandits make one bandit of each position: the bandit of position k chooses one of all L items, and is rewarded if
+        its item is clicked. RankedExp3 takes Exp3 for it, which assumes nothing about how clicks come about, not even that
+        users stay the same. Each bandit keeps a weight for each item and draws items in proportion to the weights, with a share
+        γ of uniform exploration; a choice that already stands above is replaced by a random item and earns nothing. The first
+        bandit learns what most users click, the second what is clicked beside that, and so on, so that lists become diverse.
+        The price for assuming nothing is slow learning: each position learns L numbers from its own clicks alone, and lower
+        positions only once the upper ones have settled.
+
+    Algorithm:
+        ::
+
+            w_k(i) ← 1 for each position k and item i; γ = min(1, sqrt(L log L / ((e - 1) T)))
+            for t = 1, 2, ..., T:
+                for k = 1, ..., K:
+                    p_k(i) ← (1 - γ) w_k(i) / Σ_j w_k(j) + γ / L for each item i
+                    draw the choice b_k of bandit k from p_k
+                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
+                show R_t and observe the clicks c(1), ..., c(K)
+                for k = 1, ..., K:
+                    f ← c(k) if R_t(k) = b_k, else 0
+                    w_k(b_k) ← w_k(b_k) exp(γ (f / p_k(b_k)) / L)
 
     Args:
         n_items: L.
@@ -303,6 +323,30 @@ def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
 
 class RankedUCB1(CompiledAgent):
     """RankedUCB1: `RankedExp3` with UCB1 bandits, which choose the largest ``mean + sqrt(2 log t / pulls)``.
+
+    Idea:
+        RankedUCB1 makes one bandit of each position, as `RankedExp3` does, and takes UCB1 for it. The bandit of position k
+        keeps, for each of the L items, how often it has chosen that item, N_k, and the share of these choices that were
+        clicked. It chooses the item of largest upper confidence bound; a choice that already stands above is replaced by a
+        random item and counts as a failure. UCB1 assumes that the clicks on an item at a position do not change, which is
+        nearly true once the positions above have settled. It needs no click model and no horizon. It learns slowly, because
+        nothing that is learned at one position is used at another; and since a choice that is taken above counts as a failure,
+        the lower bandits must first learn what those above them show.
+
+    Algorithm:
+        ::
+
+            S_k(i) ← 0 and N_k(i) ← 0 for each position k and item i
+            for t = 1, 2, ...:
+                for k = 1, ..., K:
+                    U_k(i) ← S_k(i) / N_k(i) + sqrt(2 log t / N_k(i)) for each item i, and ∞ where N_k(i) = 0
+                    b_k ← the item of largest U_k, ties at random
+                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
+                show R_t and observe the clicks c(1), ..., c(K)
+                for k = 1, ..., K:
+                    f ← c(k) if R_t(k) = b_k, else 0
+                    S_k(b_k) ← S_k(b_k) + f
+                    N_k(b_k) ← N_k(b_k) + 1
 
     Args:
         n_items: L.
@@ -442,6 +486,31 @@ def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
 
 class RankedKLUCB(CompiledAgent):
     """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log log t) / pulls)``.
+
+    Idea:
+        RankedKL-UCB makes one bandit of each position, as `RankedExp3` does, and takes KL-UCB for it. The bandit of position k
+        keeps, for each of the L items, how often it has chosen that item, N_k, and the share of these choices that were
+        clicked. It chooses the item with the largest rate that its counts do not rule out, measured by the Kullback-Leibler
+        divergence; a choice that already stands above is replaced by a random item and counts as a failure. For rare clicks
+        these intervals are narrower than those of `RankedUCB1`, so that it explores less. It was a benchmark of the
+        position-based model, because it needs to know nothing of the examination. It still learns L numbers at each position
+        from that position's clicks alone, which takes K times as many sessions as sharing them.
+
+    Algorithm:
+        ::
+
+            S_k(i) ← 0 and N_k(i) ← 0 for each position k and item i
+            for t = 1, 2, ...:
+                b ← max(log t + 3 log log t, 0)
+                for k = 1, ..., K:
+                    U_k(i) ← max{q : N_k(i) KL(S_k(i) / N_k(i), q) ≤ b} for all items i, ∞ where N_k(i) = 0
+                    b_k ← the item of largest U_k, ties at random
+                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
+                show R_t and observe the clicks c(1), ..., c(K)
+                for k = 1, ..., K:
+                    f ← c(k) if R_t(k) = b_k, else 0
+                    S_k(b_k) ← S_k(b_k) + f
+                    N_k(b_k) ← N_k(b_k) + 1
 
     Args:
         n_items: L.

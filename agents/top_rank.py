@@ -152,6 +152,33 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 class TopRank(CompiledAgent):
     """TopRank: rank by blocks of items not yet told apart, each in random order, and sort within a block by click duels.
 
+    Idea:
+        TopRank learns an order of the items by comparing their clicks in pairs, in a wide class of click models, which contains
+        the cascade and the position-based model. It keeps, for each pair of items in one block, the number of sessions in which
+        the one was clicked and the other was not, minus the opposite; once the difference is large enough, the better item
+        beats the other for ever. The items that no other beats form the first block, those that only the first block beats the
+        second, and so on; the list shows the blocks in this order, each shuffled. In a shuffled block both items of a pair meet
+        the same positions, so that position bias cancels. It compares items of one block only and never takes a relation back,
+        so that the list stays wrong if users change or a click farm comes early.
+
+    Algorithm:
+        ::
+
+            G ← ∅, the relation of pairs (i, j) in which i beats j; S_ij ← 0 and N_ij ← 0 for all pairs
+            for t = 1, 2, ...:
+                rest ← all L items; d ← 0
+                while rest is not empty:
+                    d ← d + 1
+                    P_d ← the items of rest that no item of rest beats (all of rest in a circle)
+                    rest ← rest without P_d
+                A_t ← the first K of P_1, P_2, ..., each block in random order
+                show A_t; C_i ← 1 if item i was clicked, else 0 (also if it was not shown)
+                for all pairs i, j in one block, of which the list shows a part:
+                    S_ij ← S_ij + C_i - C_j
+                    N_ij ← N_ij + |C_i - C_j|
+                    if N_ij > 0 and S_ij ≥ sqrt(2 N_ij log((c / δ) sqrt(N_ij))):
+                        G ← G ∪ {(i, j)}
+
     Args:
         n_items: L.
         n_positions: K.

@@ -153,7 +153,8 @@ def describe_agent(name: str) -> Description:
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]
     about = re.split(r"\nSource: |\n\s*\|", text[""])[0]  # before the table of an RL algorithm, whose rows are those below
-    return Description("agent", name, _plain(about), _filled(facts), [table for table in tables if table.rows])
+    about = _plain(f"{about} {text.get('Idea', '')}")
+    return Description("agent", name, about, _filled(facts), [table for table in tables if table.rows])
 
 
 def _source(agent: Any) -> str:

@@ -12,21 +12,16 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
-from clickgym.core.formats import markdown_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
-from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.protocol import CURRENT, VERSION_1, Protocol
 from clickgym.lab.bench.reference import agent_of
-from clickgym.lab.studies import STUDIES
-from clickgym.runner.catalogue import list_agents
-from clickgym.runner.describe import stands
+from clickgym.lab.pages.agents import FAMILIES, family_page, page, sources
 from clickgym.runner.labels import PUBLISHED, digest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,64 +111,6 @@ def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> st
 # ------------------------------------------------------------------------------------------------- pages made from the package
 
 
-def agent_page(name: str) -> str:
-    """An agent: its docstring, what it is told, how fast it is, and where it stands."""
-    about = next(row for row in list_agents().rows if row["name"] == name)
-    facts = [("source", about["paper"]), ("made for", about["click_models"]), ("needs", about["needs"])]
-    facts += [("is told", about["told"] or "nothing")]
-    facts += [("stands", "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(PUBLISHED[name]).items()) or "–")]
-    times = speeds()
-    facts += [("time of a session (L = 10, K = 5)", times[name])] if name in times else []
-    parts = [f"# {name}", "\n".join(markdown_table([("", ""), *facts])), _documented("clickgym.agents", name)]
-    parts += _standing(name)
-    studied = [
-        f"- [{key}](../studies/{key}.md): {study.title}"
-        for key, study in STUDIES.items()
-        if any(name == agent.partition(":")[0] for part in study.parts for agent in part.agents)
-        and (ROOT / "docs" / "studies" / f"{key}.md").exists()
-    ]
-    if studied:
-        parts += ["## In the studies", "\n".join(studied)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _standing(name: str) -> list[str]:
-    """Where an agent stands: its lines on each board of the newest version, by ability."""
-    if CURRENT is VERSION_1:
-        ranked = [other.agent for other in leaderboard(VERSION_1) if other.many]
-        of = [place for place in leaderboard(VERSION_1) if place.agent == name]
-        ranks = [f"Number {ranked.index(name) + 1} of {len(ranked)}: overall" if place.many else "Overall" for place in of]
-        said = [
-            f"{rank} {place.standing.overall}, over {place.standing.n_tasks} of {len(VERSION_1.tasks())} tasks of version 1."
-            for rank, place in zip(ranks, of, strict=True)
-        ]
-        tables = [(words, place.standing.abilities) for words, place in zip(said, of, strict=True)]
-    else:
-        tables = [
-            (
-                f"{table.title}, {place.agent.partition(', ')[2] or 'as published'}: "
-                f"place {place.number} of {len(table.places)}, "
-                f"overall {place.standing.overall}{', tuning changed ' * bool(place.changes)}{place.changes}.",
-                place.standing.abilities,
-            )
-            for table in boards_tables(CURRENT)
-            for place in table.places
-            if agent_of(place.agent) == name
-        ]
-    parts = ["## In the [leaderboard](../leaderboard.md)"] if tables else []
-    for words, abilities in tables:
-        scores = [(ability.replace("_", " "), str(score)) for ability, score in abilities.items()]
-        parts += [words, "\n".join(markdown_table([("ability", "score"), *scores]))]
-    return parts
-
-
-@cache
-def speeds() -> dict[str, str]:
-    """The times of the first column of the table of growth, by agent."""
-    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^\| (\w+) +\| +([\d.]+ µs) \| +[\d.]+ µs \| +[\d.]+ µs \|$", text, flags=re.MULTILINE))
-
-
 def _documented(module: str, name: str) -> str:
     thing = getattr(sys.modules[module], name)
     directive = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
@@ -230,19 +167,25 @@ def _raw(html: str) -> str:
 
 def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
-    for folder in ("agents", "api"):
+    for folder in ("agents", "api", "families"):
         (source / folder).mkdir(exist_ok=True)
+    given, families = sources(ROOT), {family.lower().replace(" ", "-"): family for family in FAMILIES}
     for name in PUBLISHED:
-        (source / "agents" / f"{name}.md").write_text(agent_page(name), encoding="utf-8")
+        text, pictures = page(name, given)
+        (source / "agents" / f"{name}.md").write_text(text, encoding="utf-8")
+        for file, content in pictures.items():
+            (source / "agents" / file).write_bytes(content)
+    for file, family in families.items():
+        (source / "families" / f"{file}.md").write_text(family_page(family), encoding="utf-8")
     for package in (clickgym, envs, agents, offline):
         (source / "api" / f"{package.__name__}.md").write_text(api_page(package.__name__), encoding="utf-8")
     contents = {
         "environments.md": [f"environments/{name}" for name in (ENVIRONMENTS | CONTEXTUAL | MEMORY)],
-        "agents.md": [f"agents/{name}" for name in PUBLISHED],
+        "agents.md": [f"families/{file}" for file in families],
         "studies.md": [f"studies/{path.stem}" for path in sorted((source / "studies").glob("*.md"))],
     }
-    for page, entries in contents.items():
-        with (source / page).open("a", encoding="utf-8") as file:
+    for place, entries in contents.items():
+        with (source / place).open("a", encoding="utf-8") as file:
             file.write("\n" + toctree(entries, hidden=True))
     listed = source / "agents.md"
     linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -250,9 +193,9 @@ def write(source: Path) -> None:
     shutil.copy(HERE / "index.md", source)
     shutil.copytree(HERE / "static", source / "static")
     for place, protocol in {"leaderboard.md": CURRENT, "leaderboard_1.md": VERSION_1}.items():
-        page = source / place
+        board = source / place
         if place == "leaderboard_1.md" or CURRENT is not VERSION_1:
-            page.write_text(board_page(page.read_text(encoding="utf-8"), protocol), encoding="utf-8")
+            board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
 
 
 def notebook_cache() -> Path:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from docstrings import readable
+from docstrings import readable, without
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+
+from clickgym.lab.pages.agents import ON_PAGE
+from clickgym.runner.labels import PUBLISHED
 
 project = "clickgym"
 author = copyright = "the clickgym developers"
@@ -25,7 +28,7 @@ default_role = "py:obj"  # a name in single backticks, as docstrings here have t
 autodoc_typehints = "none"  # the Args say it in words
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True
-napoleon_custom_sections = ["Source", "Warns", "Click law", "User"]
+napoleon_custom_sections = ["Idea", "Algorithm", "Source", "Warns", "Click law", "User"]
 # Languages of code that have no colours; names that several classes have.
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
@@ -48,7 +51,7 @@ html_theme_options = {
 
 
 def _turned(app, what, name, thing, options, lines):
-    lines[:] = readable(lines)
+    lines[:] = readable(without(lines, ON_PAGE) if thing in PUBLISHED.values() else lines)
 
 
 def _formula(translator, node, display):

@@ -5,7 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["readable"]
+__all__ = ["readable", "without"]
+
+
+def without(lines: Sequence[str], headings: Sequence[str]) -> list[str]:
+    """A docstring without some of its sections, which have places of their own on a page.
+
+    Example:
+        >>> without(["One line.", "", "Idea:", "    It learns.", "", "Args:", "    n: how many."], ["Idea"])
+        ['One line.', '', 'Args:', '    n: how many.']
+    """
+    kept, left_out = [], False
+    for line in lines:
+        if line and not line.startswith(" "):
+            left_out = line.startswith(tuple(f"{heading}:" for heading in headings))
+        kept += [] if left_out else [line]
+    return kept
 
 
 def readable(lines: Sequence[str]) -> list[str]:

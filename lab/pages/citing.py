@@ -8,7 +8,7 @@ import pkgutil
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -211,7 +211,12 @@ def _keys(papers: list[Reference]) -> str:
     return ", ".join(f"`{paper.key}`" for paper in papers) or "none: a baseline"
 
 
-def bibtex() -> str:
-    """The BibTeX file of all papers."""
-    papers, venues = _table()
-    return "".join(f"{reference.bibtex(venues)}\n" for _, reference in sorted(papers.items()))
+def bibtex(papers: Iterable[Reference] | None = None) -> str:
+    """The BibTeX file of some papers.
+
+    Args:
+        papers: None takes all, by their keys.
+    """
+    known, venues = _table()
+    chosen = [paper for _, paper in sorted(known.items())] if papers is None else papers
+    return "".join(f"{reference.bibtex(venues)}\n" for reference in chosen)

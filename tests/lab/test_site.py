@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from posixpath import normpath
 
 import gymnasium as gym
 import numpy as np
@@ -43,7 +44,8 @@ def test_every_page_stands_in_a_table_of_contents(source):
     entries = set()
     for page in source.rglob("*.md"):
         for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
-            entries |= {line for line in tree.splitlines() if line and not line.startswith(":")}
+            lines = [line for line in tree.splitlines() if line and not line.startswith(":")]
+            entries |= {normpath((page.parent.relative_to(source) / line).as_posix()) for line in lines}
     pages = {
         path.relative_to(source).with_suffix("").as_posix() for path in source.rglob("*") if path.suffix in (".md", ".ipynb")
     }

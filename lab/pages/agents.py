@@ -1,0 +1,294 @@
+"""Documentation page of an agent, made from its docstring, its class, its scores and the studies; families of agents."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...core.formats import duration, markdown_table
+from ...runner.catalogue import list_agents
+from ...runner.describe import STANDS, abilities, stands
+from ...runner.labels import PUBLISHED
+from ..bench.boards import boards_tables
+from ..bench.protocol import CURRENT, VERSION_1
+from ..bench.reference import agent_of, reference
+from ..studies import STUDIES
+from ..studies.study import Curves
+from .advice import Case, advice, case_of, practice
+from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
+from .citing import Reference, bibtex, cited
+
+__all__ = ["FAMILIES", "ON_PAGE", "Page", "Sources", "family_of", "family_page", "indented", "page", "sources"]
+
+FAMILIES = {
+    "Cascade": ("cascade", "kl_ucb", "pie"),
+    "Position-based": ("position_based", "position_based_ts", "pbmhb", "grab"),
+    "Elimination and sorting": ("batch_rank", "merge_rank", "top_rank", "uni_rank", "bubble_rank"),
+    "A bandit per position": ("ranked_bandits",),
+    "Nonstationary": ("cascade_nonstationary", "cascade_restarts"),
+    "Linear": ("linear", "linear_ts", "linear_woful", "recur_rank"),
+    "Learned rankers": ("pdgd", "pair_rank", "dueling", "coltr"),
+    "Users with a memory": ("per_state", "cascade_vi"),
+    "Generic reinforcement learning": ("generic_rl",),
+    "Baselines": ("baselines",),
+}
+"""The agents by what kind of algorithm they are: the files of each family."""
+
+ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")
+"""The sections of a docstring that have places of their own on the page."""
+SIZES = ("L = 10, K = 5", "L = 100, K = 10", "L = 1,000, K = 10")
+
+
+class Sources(NamedTuple):
+    """What pages are made from beside the package.
+
+    Attributes:
+        curves: of the studies of practice, by part.
+        times: of a session with 10, 100 and 1,000 items, by agent.
+        studies: those that have a page.
+    """
+
+    curves: Mapping[str, Curves]
+    times: Mapping[str, tuple[str, ...]]
+    studies: frozenset[str]
+
+
+class Page(NamedTuple):
+    """The page of an agent.
+
+    Attributes:
+        text: in Markdown.
+        pictures: their files, by name.
+    """
+
+    text: str
+    pictures: Mapping[str, bytes]
+
+
+def sources(root: Path) -> Sources:
+    """What pages are made from.
+
+    Args:
+        root: the repository.
+    """
+    measured = (root / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) +\|" + r" +([\d.]+ µs) \|" * len(SIZES) + "$", measured, flags=re.MULTILINE)
+    pages = frozenset(path.stem for path in (root / "docs" / "studies").glob("*.md"))
+    return Sources(practice(root / "docs" / "results"), {name: tuple(times) for name, *times in rows}, pages)
+
+
+# -------------------------------------------------------------------------------------------------------------- families
+
+
+def family_of(name: str) -> str:
+    """The family of an agent.
+
+    Example:
+        >>> family_of("TopRank")
+        'Elimination and sorting'
+    """
+    module = PUBLISHED[name].__module__.rpartition(".")[2]
+    return next(family for family, modules in FAMILIES.items() if module in modules)
+
+
+def family_page(family: str) -> str:
+    """The page that lists the agents of a family, in Markdown, with its table of contents."""
+    names = [name for name in sorted(PUBLISHED, key=str.lower) if family_of(name) == family]
+    about = {row["name"]: row for row in list_agents().rows}
+    rows = [(f"[`{name}`](../agents/{name}.md)", about[name]["about"], about[name]["paper"]) for name in names]
+    contents = "\n".join(["```{toctree}", ":hidden:", "", *(f"../agents/{name}" for name in names), "```"])
+    return "\n\n".join([f"# {family}", "\n".join(markdown_table([("agent", "what it does", "paper"), *rows])), contents]) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------------ docstrings
+
+
+def indented(docstring: str, heading: str) -> str:
+    """What is indented below a heading of a docstring, without the indent; empty if there is no such heading.
+
+    Example:
+        >>> indented('''One line.
+        ...
+        ...     Idea:
+        ...         It learns.
+        ...
+        ...     More.''', "Idea")
+        'It learns.'
+    """
+    part = re.search(rf"^{re.escape(heading)}:\n((?:(?:    .*)?\n)*)", inspect.cleandoc(docstring) + "\n", flags=re.MULTILINE)
+    return inspect.cleandoc(part[1]).strip() if part else ""
+
+
+def in_markdown(text: str, own: str = "") -> str:
+    """Text of a docstring, its names of agents with links to their pages, but for its own.
+
+    Example:
+        >>> in_markdown("``x`` of `TopRank`, see `rank`")
+        '`x` of [`TopRank`](TopRank.md), see `rank`'
+    """
+
+    def turn(found: re.Match[str]) -> str:
+        linked = found[1] in PUBLISHED and found[1] != own
+        return f"[`{found[1]}`]({found[1]}.md)" if linked else f"`{found[1]}`"
+
+    return re.sub(r"(?<!`)`(\w+)`(?!`)", turn, text).replace("``", "`")
+
+
+# ------------------------------------------------------------------------------------------------------------------ page
+
+
+def page(name: str, given: Sources) -> Page:
+    """The page of an agent.
+
+    Args:
+        name: of the agent.
+        given: as `sources` returns it.
+    """
+    agent: Any = PUBLISHED[name]
+    docstring = agent.__doc__ or ""
+    case = case_of(name, given.curves)
+    pictures: dict[str, bytes] = {}
+    summary = inspect.cleandoc(docstring).partition("\n\n")[0]
+    parts = [f"# {name}", in_markdown(summary, name), f"```sh\n{_command(name)}\n```"]
+    if idea := indented(docstring, "Idea"):
+        parts += ["## The idea", in_markdown(idea, name)]
+    if algorithm := indented(docstring, "Algorithm"):
+        parts += ["## The algorithm", f"```text\n{inspect.cleandoc(algorithm.removeprefix('::'))}\n```"]
+    if (figure := regret_figure(case)) is not None and case.table is not None:
+        pictures[f"{name}-regret.svg"] = svg(figure)
+        about = (
+            "The mean regret over the tasks of an ability of the scorecard, in percent of that of random lists in the same "
+            f"sessions. The panels are the first ability of its [board](../leaderboard.md), that in which {name} scores "
+            "highest, and that in which it scores lowest."
+        )
+        parts += ["## Its regret", about, f"![Regret of {name} beside others, by sessions]({name}-regret.svg)"]
+    parts += ["## How its list changes", *_lists(name, pictures)]
+    parts += ["## When to take it", *_advice(advice(case))]
+    parts += ["## What it needs, stands and costs", "\n".join(markdown_table([("", ""), *_facts(case, given)]))]
+    if deviations := indented(docstring, "Deviations from the paper"):
+        parts += ["## Deviations from the paper", in_markdown(deviations, name)]
+    parts += ["## The paper", *_papers(agent)]
+    parts += _standing(case)
+    if studied := _studies(name, given.studies):
+        parts += ["## In the studies", "\n".join(studied)]
+    parts += ["## Arguments", f"```{{eval-rst}}\n.. autoclass:: clickgym.agents.{name}\n```"]
+    return Page("\n\n".join(parts) + "\n", pictures)
+
+
+def _command(name: str) -> str:
+    env, instance = env_of(name)
+    options = f" --instance {instance}" if instance else ""
+    return f"clickgym run {env} --agents {name}{options} --horizon 1e5 --out results/{name}"
+
+
+def _lists(name: str, pictures: dict[str, bytes]) -> Iterator[str]:
+    """The picture of lists with its words, or why there is none."""
+    shown = play(name)
+    if shown is None:
+        yield (
+            "No picture: it learns in a loop of its own, over many streams of sessions at once, which takes too long for this "
+            "page. The command above plays it; [generic reinforcement learning](../rl.md) shows its curve."
+        )
+        return
+    pictures[f"{name}-lists.svg"] = svg(lists_figure(shown))
+    last = int(shown.sessions[-1])
+    where = f"`{shown.env}`" + (f" with the instance `{shown.instance}`" if shown.instance else " with its default instance")
+    text = f"One run in {where}: the list of session 1, of session {int(shown.sessions[1])}, and so on to session {last:,}."
+    if last < MOMENTS[-1]:
+        text += " Others play ten times as many sessions; a session takes this agent many times as long."
+    text += " A number says at which position the best list has the item; a grey item is not in the best list."
+    if shown.changes.any():
+        text += " At a dashed line the users have changed since the list before."
+    yield text
+    yield f"![The lists of {name} at {len(shown.sessions)} sessions]({name}-lists.svg)"
+
+
+def _advice(said: list[Any]) -> Iterator[str]:
+    """The sentences of the rules, those for the agent and those against it."""
+    for take, heading in ((True, "Take it if"), (False, "Do not take it if")):
+        own = [f"- {each.text} ({each.source})" for each in said if each.take == take]
+        if own:
+            yield heading
+            yield ";\n".join(own) + "."
+
+
+def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
+    """What an agent is told, can do and stands, and the time of a session."""
+    about, agent = next(row for row in list_agents().rows if row["name"] == case.name), case.agent
+    yield "made for the click models", about["click_models"]
+    yield "needs beside clicks", about["needs"]
+    yield "is told by `make_agent`", ", ".join(f"`{key}`" for key in about["told"].split(", ") if key) or "nothing"
+    yield "learns from", agent.learns_from
+    if case.ranks_items:
+        can = abilities(agent)
+        yield "ranks some of the items (`candidates`)", _yes(can["candidates"])
+        yield "takes new items (`replace`)", _yes(can["replace"])
+    evidence = stands(agent)
+    for what in STANDS:
+        yield f"stands {what}", _shown_by(evidence.get(what, ""))
+    yield "time of a session", _times(case.name, given)
+
+
+def _shown_by(evidence: str) -> str:
+    """What shows that an agent stands something, in Markdown."""
+    study, _, condition = evidence.partition(", with ")
+    if not evidence:
+        return "not shown"
+    if study not in STUDIES:
+        return "yes: each click counts for the display that earned it, however late"
+    return f"yes{f', with `{condition}`' * bool(condition)}: [{study}](../studies/{study}.md)"
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
+
+
+def _times(name: str, given: Sources) -> str:
+    """The measured times of a session; else the mean of all sessions of the scorecard."""
+    if name in given.times:
+        return "; ".join(f"{time} ({size})" for size, time in zip(SIZES, given.times[name], strict=True))
+    rows = reference(CURRENT).filter(agent=name)
+    tasks = CURRENT.by_name
+    sessions, seconds = sum(tasks[task].horizon for task in rows["task"]), float(rows["seconds"].sum())
+    return f"{duration(1e9 * seconds / sessions)}, the mean over the scorecard" if sessions and seconds else "not measured"
+
+
+def _papers(agent: Any) -> Iterator[str]:
+    papers: list[Reference] = cited(agent)
+    if not papers:
+        yield "None: it is a baseline."
+        return
+    yield "\n".join(f"- {paper.citation()}. {paper.link()}" for paper in papers)
+    entries = re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n")
+    yield f"```bibtex\n{entries.rstrip()}\n```"
+
+
+def _standing(case: Case) -> Iterator[str]:
+    """Where an agent stands: its lines on each board of the newest version, by ability."""
+    lines = [(table, place) for table in boards_tables() for place in table.places if agent_of(place.agent) == case.name]
+    if lines:
+        yield "## In the [leaderboard](../leaderboard.md)"
+    for table, place in lines:
+        overall = f"overall {place.standing.overall}"
+        if CURRENT is VERSION_1:
+            ranked = [other.agent for other in case.peers if other.many]
+            rank = f"number {ranked.index(place.agent) + 1} of {len(ranked)}, " if place.agent in ranked else ""
+            yield f"Version 1: {rank}{overall}, over {place.standing.n_tasks} of {len(CURRENT.tasks())} tasks."
+        else:
+            tuned = place.agent.partition(", ")[2] or "as published"
+            changes = f", tuning changed {place.changes}" if place.changes else ""
+            yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
+        scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
+        yield "\n".join(markdown_table([("ability", "score"), *scores]))
+
+
+def _studies(name: str, known: frozenset[str]) -> list[str]:
+    """The studies that play an agent."""
+    return [
+        f"- [{key}](../studies/{key}.md): {study.title}"
+        for key, study in STUDIES.items()
+        if key in known and any(name == agent.partition(":")[0] for part in study.parts for agent in part.agents)
+    ]
