@@ -18,7 +18,6 @@ from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import make_agent, make_env
 
 ROOT = Path(__file__).resolve().parents[2]
-"""Agents whose docstrings have no idea and no algorithm yet."""
 LARGEST = 30_000
 """Bytes of a picture."""
 
