@@ -54,6 +54,7 @@ from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
 from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
+from .ubm_ts import UBMTS as UBMTS
 from .uni_rank import UniRank as UniRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
@@ -89,9 +90,10 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         PBMTS,
         BCMPTS,
         PBMHB,
+        UBMTS,
     )
 }
-"""The published algorithms by name."""
+"""The published algorithms by name, and our own."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
     agent.__name__: agent

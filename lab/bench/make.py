@@ -33,7 +33,7 @@ from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
 from .leaderboard import sources_of
 from .play import blocks, play, suited
 from .protocol import DEVELOPMENT, VERSION_2, Protocol
-from .reference import PUBLISHED_LINE, TUNED_LINE, Line, curves_of, lines, processor, tuned_name
+from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, lines, processor, safe_name, tuned_name
 from .task import Task
 from .tuned import BUDGET, tune_line
 
@@ -42,8 +42,10 @@ __all__ = ["compact", "digests_of", "main", "make", "may_be_anchors", "origin_of
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
 PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
-NO_ANCHOR = ("Oracle", *LEARNERS)
-"""One is told the best list, the others play few tasks."""
+NO_ANCHOR = ("Oracle", *LEARNERS, "UBMTS")
+"""One is told the best list, generic RL plays few tasks; ours came after the freeze."""
+GUARDED = ("UBMTS",)
+"""Agents that have no tuned line, but one that is safe."""
 LISTED = ("Fixed", "BubbleRank")
 """They begin with the production ranking, which may be the best list: anchors in ``safety`` alone, which is about it."""
 COMMAND = "python -m clickgym.lab.bench.make results/reference"
@@ -113,6 +115,8 @@ def _make_agent(maker: _Maker, name: str) -> None:
     tuned = _tuned(maker, name)
     if tuned is not None:
         results += _play_line(maker, TUNED_LINE, tuned)
+    if name in GUARDED:
+        results += _play_line(maker, SAFE_LINE, Line(safe_name(name), f"{name}:safe=true", {"settings": "safe"}))
     write_shipped(maker.protocol.data / f"{name}.parquet", results)
 
 
@@ -272,7 +276,7 @@ def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
     Args:
         table: with ``agent`` and ``ability``.
     """
-    agent = col("agent").str.strip_suffix(tuned_name(""))
+    agent = col("agent").str.split(",").list.first()
     return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | (col("ability") == "safety"))
 
 

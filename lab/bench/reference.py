@@ -23,11 +23,11 @@ from .protocol import CURRENT, VERSION_2, Protocol
 from .score import scored
 
 __all__ = [
-    "PUBLISHED_LINE", "TUNED_LINE", "Line", "agent_of", "baselines", "changes_of", "curves_of", "first_lines", "lines",
-    "machine", "made_in", "processor", "reference", "tuned_name",
+    "PUBLISHED_LINE", "SAFE_LINE", "TUNED_LINE", "Line", "agent_of", "baselines", "changes_of", "curves_of", "first_lines",
+    "lines", "machine", "made_in", "processor", "reference", "safe_name", "tuned_name",
 ]  # fmt: skip
 
-PUBLISHED_LINE, TUNED_LINE = "published", "tuned"
+PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
 """The settings of results that ship."""
 
 
@@ -39,6 +39,16 @@ def tuned_name(agent: str) -> str:
         'CascadeKLUCB, tuned'
     """
     return f"{agent}, tuned"
+
+
+def safe_name(agent: str) -> str:
+    """What results call the safe line of an agent.
+
+    Example:
+        >>> safe_name("UBMTS")
+        'UBMTS, safe'
+    """
+    return f"{agent}, {SAFE_LINE}"
 
 
 def agent_of(line: str) -> str:

@@ -29,6 +29,7 @@ FAMILIES = {
     "Elimination and sorting": ("batch_rank", "merge_rank", "top_rank", "uni_rank", "bubble_rank"),
     "A bandit per position": ("ranked_bandits",),
     "Nonstationary": ("cascade_nonstationary", "cascade_restarts"),
+    "Told nothing": ("ubm_ts",),
     "Linear": ("linear", "linear_ts", "linear_woful", "recur_rank"),
     "Learned rankers": ("pdgd", "pair_rank", "dueling", "coltr"),
     "Users with a memory": ("per_state", "cascade_vi"),

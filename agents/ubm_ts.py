@@ -1,0 +1,651 @@
+"""UBM-TS: Thompson sampling for users who browse as in the UBM, whose examination it learns, and who may change.
+
+It is told nothing but the numbers of items and positions. Five parts, each of which an argument switches off:
+
+1. *Attraction.* Each item has a Beta posterior over its attraction α from its clicks S and its exposure E, the sum of the
+   examination probabilities of its displays. A draw is made on the scale on which the variance is the same everywhere:
+   ``asin √α`` is nearly normal, with mean ``asin √((S + 3/4) / (E + 3/2))`` and variance ``1 / (4 E + 6)``.
+2. *Examination.* γ(k, j) is the probability that position k is examined if the last click above it was on j (Dupret and
+   Piwowarski 2008); it contains the CM, where it is 0 below a click, and the PBM, where it does not depend on j. It is drawn,
+   too: given the attractions, the clicks on (k, j) are nearly Poisson, with a Gamma posterior.
+3. *Arrangement.* The items of the largest draws are shown on the positions on which they get most clicks by γ.
+4. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since the window began or
+   since it was last seen (Shiryaev 1963), with a rate of changes that is learned as well.
+5. *Guard.* Where a production list is given, only lists are shown that are worse than it by K/2 wrongly ordered pairs at most,
+   as far as confidence intervals tell: the constraint of BubbleRank (Li et al. 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import as_array, check_at_least, check_flag, check_positions
+from ..core.kernels import inner, kernel
+from ..envs.spaces import named_ranking
+from .agent import ANY_LIST, CompiledAgent, Seed
+from .kernels import choose_largest, count_session, rank_available, rank_by_draw
+
+__all__ = ["UBMTS"]
+
+RIGHT_ANGLE = math.pi / 2  # the largest asin √α
+UNKNOWN, UNKNOWN_SPREAD = math.pi / 4, 0.5 / math.sqrt(1.5)  # of an item without displays
+GROWTH = 0.005
+"""Examination is drawn anew when there are so many more sessions: as if in each one, for a hundredth of the cost."""
+CATCH_UP = 30
+"""Steps of the Gibbs sampler at most, after a log was learned."""
+PRIOR_CLICKS = 2.0
+"""The weight of the prior of an examination probability, in expected clicks: it matters in the first sessions alone."""
+FIRST_CHANGE = 0.003
+"""Changes expected before the first one is seen, whenever t grows by e: an item is then tried a dozen times in 10⁵ sessions."""
+FALLEN = 0.05
+"""A window whose evidence of a change falls below this is closed: a change is then 20 times less likely than none."""
+ALARM = 1000.0
+"""Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
+CERTAIN = 2.5
+"""Standard deviations to each side within which an estimate is taken to be true by the guard."""
+SURE_GAIN = 2.0
+"""An arrangement replaces page order if it promises more clicks by so many standard errors of the number of clicks."""
+QUANTILES = np.array([-1.645, -1.036, -0.674, -0.385, -0.126, 0.126, 0.385, 0.674, 1.036, 1.645])
+"""Of the normal law, 5 % to 95 %."""
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class State(NamedTuple):
+    # Of each item: counts, by the position k and the position j of the last click above, from 1; 0: no click above.
+    clicks: NDArray[np.float64]  # (L, K, K) S_ikj
+    displays: NDArray[np.float64]  # (L, K, K) N_ikj
+    total: NDArray[np.float64]  # (L,) S_i
+    exposure: NDArray[np.float64]  # (L,) E_i = Σ γ_kj N_ikj
+    centre: NDArray[np.float64]  # (L,) of the posterior of asin √α
+    spread: NDArray[np.float64]  # (L,) its standard deviation
+    # Of each item: its window, and the evidence that it has changed.
+    recent_total: NDArray[np.float64]  # (L,)
+    recent_exposure: NDArray[np.float64]  # (L,)
+    recent_centre: NDArray[np.float64]  # (L,)
+    recent_spread: NDArray[np.float64]  # (L,)
+    evidence: NDArray[np.float64]  # (L,) Bayes factor of the window's own attraction to that of all clicks
+    began: NDArray[np.float64]  # (L,) the expected number of changes when the window began
+    seen: NDArray[np.float64]  # (L,) that when the item was last observed
+    changes: NDArray[np.float64]  # (3,) how many are expected by now; how many were seen; the first when the last was seen
+    # Of the positions.
+    examination: NDArray[np.float64]  # (K, K) γ_kj as drawn
+    estimate: NDArray[np.float64]  # (K, K) its mean
+    clicked: NDArray[np.float64]  # (K, K) Σ_i S_ikj
+    expected: NDArray[np.float64]  # (K, K) Σ_i α_i N_ikj
+    positions: NDArray[np.int64]  # (K,) where the item of the k-th largest draw is shown
+    t: NDArray[np.int64]  # (2,) displays; the display before which examination is drawn again
+    # Scratch.
+    draws: NDArray[np.float64]  # (L,)
+    order: NDArray[np.int64]  # (L,)
+    attraction: NDArray[np.float64]  # (L,) as drawn, or of the items on the positions
+    last: NDArray[np.float64]  # (K + 1,) the probability that the last click was on a position
+    row: NDArray[np.int64]  # (K,) a list
+    trial: NDArray[np.int64]  # (K,) another one
+    everything: NDArray[np.bool_]  # (L,) all true
+    # The production list.
+    production: NDArray[np.int64]  # (K,)
+    place: NDArray[np.int64]  # (L,) of each item, K for those that are not in it
+    # Hyper-parameters.
+    width: float  # 1/2 over the root of the sharpness
+    examination_width: float
+    learns_examination: bool
+    arranges: bool
+    detects: bool
+    guards: bool
+
+
+# ------------------------------------------------------------------------------------------------------------- 1. attraction
+
+
+@inner
+def estimate_item(state, i):  # type: ignore[no-untyped-def]
+    """The posterior of asin √α, for all clicks and for those of the window."""
+    n = max(state.total[i], state.exposure[i]) + 1.5
+    state.centre[i] = math.asin(math.sqrt((state.total[i] + 0.75) / n))
+    state.spread[i] = 0.5 / math.sqrt(n)
+    n = max(state.recent_total[i], state.recent_exposure[i]) + 1.5
+    state.recent_centre[i] = math.asin(math.sqrt((state.recent_total[i] + 0.75) / n))
+    state.recent_spread[i] = 0.5 / math.sqrt(n)
+
+
+@inner
+def attraction_at(angle):  # type: ignore[no-untyped-def]
+    root = math.sin(min(max(angle, 0.0), RIGHT_ANGLE))
+    return root * root
+
+
+@inner
+def draw_attractions(state, rng):  # type: ignore[no-untyped-def]
+    """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
+    u, now = rng.random(), state.changes[0]
+    for i in range(len(state.draws)):
+        z = state.width * rng.standard_normal()
+        if state.detects:
+            unseen = now - state.seen[i]
+            odds = unseen + (now - state.began[i]) * state.evidence[i]
+            u += GOLDEN  # as good as a number of its own for each item
+            u -= u >= 1.0
+            if u * (1.0 + odds) < unseen:
+                state.draws[i] = UNKNOWN + UNKNOWN_SPREAD * z
+                continue
+            if u * (1.0 + odds) < odds:
+                state.draws[i] = state.recent_centre[i] + state.recent_spread[i] * z
+                continue
+        state.draws[i] = state.centre[i] + state.spread[i] * z
+
+
+# ------------------------------------------------------------------------------------------------------------ 2. examination
+
+
+@inner
+def gamma_draw(state, rng, clicks, expected):  # type: ignore[no-untyped-def]
+    """A draw from Gamma(clicks) / expected, whose root is nearly normal."""
+    root = math.sqrt(clicks) + 0.5 * state.examination_width * rng.standard_normal()
+    return root * root / expected
+
+
+@inner
+def sum_over_items(state, rng):  # type: ignore[no-untyped-def]
+    """What tells of γ_kj, for a draw of the attractions."""
+    state.clicked[:] = 0.0
+    state.expected[:] = 0.0
+    for i in range(len(state.draws)):
+        if state.exposure[i] == 0.0:
+            continue
+        alpha = attraction_at(state.centre[i] + state.width * state.spread[i] * rng.standard_normal())
+        for k in range(len(state.positions)):
+            for j in range(k + 1):
+                state.clicked[k, j] += state.clicks[i, k, j]
+                state.expected[k, j] += alpha * state.displays[i, k, j]
+
+
+@inner
+def draw_examination(state, rng):  # type: ignore[no-untyped-def]
+    """A step of a Gibbs sampler: attractions given γ, γ given them; then the exposure of each item.
+
+    The prior of γ_k0 is about γ_(k-1)0, that of γ_kj about γ_k0 times what clicks above cost on average. The largest γ is 1,
+    for only the products with attractions can be known.
+    """
+    sum_over_items(state, rng)
+    n, m = len(state.positions), PRIOR_CLICKS
+    above, clicked, expected, largest = 1.0, m, m, 0.0
+    for k in range(n):
+        clicks, weight = state.clicked[k, 0] + m * above, state.expected[k, 0] + m
+        state.estimate[k, 0], state.examination[k, 0] = clicks / weight, gamma_draw(state, rng, clicks, weight)
+        above = state.examination[k, 0]
+        largest = max(largest, above)
+        for j in range(1, k + 1):
+            clicked += state.clicked[k, j]
+            expected += state.expected[k, j] * above
+    for k in range(n):
+        for j in range(1, k + 1):
+            clicks = state.clicked[k, j] + m * clicked / expected * state.examination[k, 0]
+            weight = state.expected[k, j] + m
+            state.estimate[k, j], state.examination[k, j] = clicks / weight, gamma_draw(state, rng, clicks, weight)
+            largest = max(largest, state.examination[k, j])
+    for k in range(n):
+        for j in range(k + 1):
+            state.examination[k, j] /= largest
+            state.estimate[k, j] = min(state.estimate[k, j] / largest, 1.0)
+    for i in range(len(state.draws)):
+        if state.exposure[i] > 0.0:
+            before, state.exposure[i] = state.exposure[i], 0.0
+            for k in range(n):
+                for j in range(k + 1):
+                    state.exposure[i] += state.examination[k, j] * state.displays[i, k, j]
+            state.recent_exposure[i] *= state.exposure[i] / before
+            estimate_item(state, i)
+
+
+# ------------------------------------------------------------------------------------------------------------ 3. arrangement
+
+
+@inner
+def expected_clicks(state):  # type: ignore[no-untyped-def]
+    """Of items whose attractions are ``attraction[:K]``, by position."""
+    total = 0.0
+    state.last[0] = 1.0
+    for k in range(len(state.positions)):
+        clicks = 0.0
+        for j in range(k + 1):
+            p = state.last[j] * state.attraction[k] * state.estimate[k, j]
+            state.last[j] -= p
+            clicks += p
+        state.last[k + 1] = clicks
+        total += clicks
+    return total
+
+
+@inner
+def swap(array, i, j):  # type: ignore[no-untyped-def]
+    array[i], array[j] = array[j], array[i]
+
+
+@inner
+def arrange(state):  # type: ignore[no-untyped-def]
+    """Exchange positions of the best items, from page order on, while this surely brings clicks."""
+    n = len(state.positions)
+    choose_largest(state.centre, state.order, n)
+    for k in range(n):
+        state.attraction[k] = attraction_at(state.centre[state.order[k]])
+        state.positions[k] = k
+    clicks = expected_clicks(state)
+    least = SURE_GAIN * math.sqrt(clicks / state.t[0])
+    while True:
+        gain, first, second = least, -1, -1
+        for x in range(n):
+            for y in range(x):
+                swap(state.attraction, state.positions[x], state.positions[y])
+                if expected_clicks(state) - clicks > gain:
+                    gain, first, second = expected_clicks(state) - clicks, x, y
+                swap(state.attraction, state.positions[x], state.positions[y])
+        if first < 0:
+            return
+        swap(state.attraction, state.positions[first], state.positions[second])
+        swap(state.positions, first, second)
+        clicks += gain
+
+
+# ----------------------------------------------------------------------------------------------------------------- 4. change
+
+
+@inner
+def rate_of_changes(state):  # type: ignore[no-untyped-def]
+    """How many changes are expected in the next session."""
+    return (FIRST_CHANGE + state.changes[1]) / max(state.t[0], 1)
+
+
+@inner
+def close_window(state, i, began):  # type: ignore[no-untyped-def]
+    state.recent_total[i], state.recent_exposure[i], state.evidence[i], state.began[i] = 0.0, 0.0, 1.0, began
+
+
+@inner
+def weigh(state, i, click, gamma):  # type: ignore[no-untyped-def]
+    """Evidence of an observation: how much better the window foretells it than all clicks do."""
+    now = state.changes[0]
+    # An item that was away for longer than its window is old may have changed in between: the window begins there.
+    if state.evidence[i] < 1.0 and now - state.seen[i] > rate_of_changes(state) * (1.0 + state.recent_exposure[i]):
+        close_window(state, i, state.seen[i])
+    state.seen[i] = now
+    p = (1.0 + state.total[i]) / (2.0 + max(state.total[i], state.exposure[i]))
+    q = (1.0 + state.recent_total[i]) / (2.0 + max(state.recent_total[i], state.recent_exposure[i]))
+    state.evidence[i] *= q / p if click else (1.0 - gamma * q) / (1.0 - gamma * p)
+    state.recent_total[i] += click
+    state.recent_exposure[i] += gamma
+
+
+@inner
+def forget(state, i):  # type: ignore[no-untyped-def]
+    """Keep of an item what its window holds; the first item to change makes it as likely as not that the others have, too."""
+    clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
+    displays = state.recent_exposure[i] / state.exposure[i]
+    for k in range(len(state.positions)):
+        for j in range(k + 1):
+            state.clicks[i, k, j] *= clicks
+            state.displays[i, k, j] *= displays
+    state.total[i], state.exposure[i] = state.recent_total[i], state.recent_exposure[i]
+    if state.began[i] > state.changes[2]:
+        state.changes[1] += 1.0
+        state.changes[2] = state.changes[0]
+        for other in range(len(state.draws)):
+            state.began[other] -= 1.0
+            state.seen[other] -= 1.0
+        state.seen[i] = state.changes[0]
+    close_window(state, i, state.changes[0])
+
+
+@inner
+def judge_window(state, i):  # type: ignore[no-untyped-def]
+    now = state.changes[0]
+    if state.evidence[i] < FALLEN or 2.0 * state.recent_exposure[i] > state.exposure[i]:
+        close_window(state, i, now)
+    elif (now - state.began[i]) * state.evidence[i] > ALARM:
+        forget(state, i)
+
+
+# ------------------------------------------------------------------------------------------------------------------ 5. guard
+
+
+@inner
+def is_better(state, x, y):  # type: ignore[no-untyped-def]
+    """Whether an item is certainly more attractive than another."""
+    return state.centre[x] - state.centre[y] > CERTAIN * (state.spread[x] + state.spread[y])
+
+
+@inner
+def wrong_with(state, row, place):  # type: ignore[no-untyped-def]
+    """In how many pairs an item is ordered wrongly at most, whatever its attraction may be."""
+    x, most = row[place], 0
+    for z in QUANTILES:
+        angle = min(max(state.centre[x] + z * state.spread[x], 0.0), RIGHT_ANGLE)
+        wrong = 0
+        for k in range(len(row)):
+            y = row[k]
+            if k < place:
+                wrong += angle > state.centre[y] - CERTAIN * state.spread[y]
+            elif k > place:
+                wrong += angle < state.centre[y] + CERTAIN * state.spread[y]
+        most = max(most, wrong)
+    return most
+
+
+@inner
+def wrong_pairs(state, row):  # type: ignore[no-untyped-def]
+    """How many more pairs than in production are ordered wrongly, at most.
+
+    Of two items of production that have exchanged their order, the pair is wrong, unless it certainly was before; other items
+    may be wrong in all of their pairs.
+    """
+    n, wrong = len(row), 0
+    for k in range(n):
+        if state.place[row[k]] == n:
+            wrong += wrong_with(state, row, k)
+            continue
+        for below in range(k + 1, n):
+            if state.place[row[below]] < state.place[row[k]]:
+                wrong += -1 if is_better(state, row[k], row[below]) else 1
+    return wrong
+
+
+@inner
+def sort_production(state, row):  # type: ignore[no-untyped-def]
+    """Sort by draws, as far as it is allowed."""
+    wrong = 0
+    for k in range(1, len(row)):
+        x, place = row[k], k
+        while place > 0 and state.draws[row[place - 1]] < state.draws[x]:
+            worse = -1 if is_better(state, x, row[place - 1]) else 1
+            if 2 * (wrong + worse) > len(row):
+                break
+            wrong += worse
+            row[place] = row[place - 1]
+            place -= 1
+        row[place] = x
+
+
+@inner
+def best_outside(state, row, available):  # type: ignore[no-untyped-def]
+    """The item of the largest draw that is not in the list; -1 if there is none."""
+    best = -1
+    for i in range(len(state.draws)):
+        if available[i] and (best < 0 or state.draws[i] > state.draws[best]):
+            inside = False
+            for k in range(len(row)):
+                inside = inside or row[k] == i
+            if not inside:
+                best = i
+    return best
+
+
+@inner
+def try_in(state, row, x, leaving, place):  # type: ignore[no-untyped-def]
+    """Put an item on a place of the list, and take another one out, if that is allowed."""
+    trial, n, k = state.trial, len(row), 0
+    for y in range(n):
+        if y != leaving:
+            trial[k + (k >= place)] = row[y]
+            k += 1
+    trial[place] = x
+    if 2 * wrong_pairs(state, trial) > n:
+        return False
+    for k in range(n):
+        row[k] = trial[k]
+    return True
+
+
+@inner
+def guarded(state, available):  # type: ignore[no-untyped-def]
+    """From production towards the list of the draws: first the order, then, one by one, the best items from outside.
+
+    An item of which little is known enters in the middle, where it cannot be wrong with more than half of the others.
+    """
+    row, n, filled = state.row, len(state.row), 0
+    for k in range(n):
+        if available[state.production[k]]:
+            row[filled] = state.production[k]
+            filled += 1
+    while filled < n:  # items of production that are not there
+        row[filled] = -1
+        row[filled] = best_outside(state, row[:filled], available)
+        filled += 1
+    sort_production(state, row)
+    for _ in range(n):
+        x, leaving, place = best_outside(state, row, available), n - 1, 0
+        for k in range(n):
+            if state.draws[row[k]] < state.draws[row[leaving]]:
+                leaving = k
+        if x < 0 or state.draws[x] <= state.draws[row[leaving]]:
+            return
+        for k in range(n):
+            place += k != leaving and state.draws[row[k]] > state.draws[x]
+        if not (try_in(state, row, x, leaving, place) or try_in(state, row, x, leaving, n // 2)):
+            return
+
+
+# -------------------------------------------------------------------------------------------------------------- the sessions
+
+
+@inner
+def begin_session(state, rng):  # type: ignore[no-untyped-def]
+    t = state.t[0] + 1
+    if t >= state.t[1]:
+        steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
+        for _ in range(min(steps, CATCH_UP)):
+            if state.learns_examination:
+                draw_examination(state, rng)
+        if state.arranges and t > 1:
+            arrange(state)
+        state.t[1] = t + 1 + int(GROWTH * t)
+    state.t[0] = t
+    state.changes[0] += rate_of_changes(state)
+    draw_attractions(state, rng)
+
+
+@inner
+def show(state, ranking):  # type: ignore[no-untyped-def]
+    items = state.row if state.guards else state.order
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = items[k]
+
+
+@kernel
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    begin_session(state, rng)
+    if state.guards:
+        guarded(state, state.everything)
+    else:
+        rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show(state, ranking)
+
+
+@kernel
+def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    begin_session(state, rng)
+    if state.guards:
+        guarded(state, available)
+    else:
+        rank_available(state.draws, state.order, rng, available, len(ranking))
+    show(state, ranking)
+
+
+@kernel
+def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    j = 0
+    for k in range(len(ranking)):
+        if clicks[k] <= 1:
+            i, gamma = ranking[k], state.examination[k, j]
+            if state.detects:
+                weigh(state, i, clicks[k], gamma)
+            state.clicks[i, k, j] += clicks[k]
+            state.displays[i, k, j] += 1.0
+            state.total[i] += clicks[k]
+            state.exposure[i] += gamma
+            if state.detects:
+                judge_window(state, i)
+            estimate_item(state, i)
+        if clicks[k] & 1:
+            j = k + 1
+
+
+@kernel
+def replace(state, rng, item):  # type: ignore[no-untyped-def]
+    state.clicks[item, :, :] = 0.0
+    state.displays[item, :, :] = 0.0
+    state.total[item], state.exposure[item], state.seen[item] = 0.0, 0.0, state.changes[0]
+    close_window(state, item, state.changes[0])
+    estimate_item(state, item)
+
+
+class UBMTS(CompiledAgent):
+    """UBM-TS: Thompson sampling that learns how users examine the list and when they change, and can be kept safe.
+
+    Idea:
+        Attractions are drawn from their posterior, as in other Thompson sampling, but how users examine the list is drawn, too,
+        from the clicks themselves. Examination may depend on the position and on the last click above, so that the cascade and
+        the position-based model are special cases and need not be told apart. The items of the largest draws are arranged so
+        that they earn most clicks, which need not be in the order of attraction. Each item has a window of recent clicks, and
+        where these contradict the older ones, the older ones are forgotten. It fails where one item's clicks change how others
+        are examined in a way that depends on the item, as satisfaction does in the DBN.
+
+    Algorithm:
+        ::
+
+            for t = 1, 2, ...:
+                from time to time, when t has grown by 0.5 %:
+                    draw α of each item, and γ(k, j) given these, for position k and last click j above
+                    E_i ← Σ γ(k, j) over the displays of i
+                    exchange positions of the K best items while this surely earns more clicks
+                for each item i:
+                    o ← odds that i has changed, since it was seen or since its window began
+                    draw α_i from all of its clicks S_i and exposure E_i, or with odds o from those since
+                show the items of the K largest draws on their positions
+                if safe: keep the production order but for what is surely better, up to K/2 wrong pairs
+                for each position k with a click or none on i:
+                    S_i ← S_i + click, E_i ← E_i + γ(k, j), also in the window
+                    evidence of i ← evidence · P(click | window) / P(click | all)
+                    if it is small: begin a new window
+                    if the odds exceed 1000: forget all of i but the window, and doubt all other items
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        initial: the production list, of K or of all L items; ``make_agent`` fills in the instance's, where there is one. It
+            matters to ``safe`` alone.
+        safe: whether lists must not have more than K/2 wrongly ordered pairs more than ``initial``; without one it changes
+            nothing. It costs regret at the beginning.
+        sharpness: > 0, by what the posteriors' counts of clicks are multiplied. More is greedier.
+        examination_width: ≥ 0, how far examination is drawn from its mean, in standard deviations.
+        learn_examination: whether examination is learned; else every shown position counts as examined.
+        arrange: whether the best items may be shown in another order than by attraction.
+        detect: whether attractions may change.
+        seed: seeds the agent's own generator.
+
+    Raises:
+        ValueError: on a bad list, number or flag.
+
+    Source: ours. Examination is that of Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
+    observations*, SIGIR 2008; the correction of counts by it that of Komiyama, Honda, Nakagawa, *Optimal regret analysis of
+    Thompson sampling in stochastic multi-armed bandit problem with multiple plays*, ICML 2015; the guard's constraint that of
+    Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via implicit click
+    feedback*, UAI 2019.
+
+    Late clicks count for the display that earned them, under the examination of today. A replaced item begins everything anew.
+
+    Memory: 2 L K² + 12 L numbers.
+
+    Example:
+        >>> UBMTS(4, 2, seed=0).rank(None).shape
+        (2,)
+    """
+
+    paper = "ours, 2026"
+    told: ClassVar = {"initial": "initial_ranking"}
+    learns_from = ANY_LIST
+    rank_kernel = rank
+    rank_available_kernel = rank_among
+    update_kernel = update
+    count_kernel = count_session
+    replace_kernel = replace
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        initial: ArrayLike | None = None,
+        safe: bool = False,
+        sharpness: float = 2.0,
+        examination_width: float = 0.3,
+        learn_examination: bool = True,
+        arrange: bool = True,
+        detect: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        if initial is not None:
+            n_positions = check_positions(n_positions, n_items)
+            length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
+            initial = named_ranking("initial", initial, n_items, length)
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            initial=initial,
+            safe=check_flag("safe", safe),
+            sharpness=check_at_least("sharpness", sharpness, 0, strictly=True),
+            examination_width=check_at_least("examination_width", examination_width, 0),
+            learn_examination=check_flag("learn_examination", learn_examination),
+            arrange=check_flag("arrange", arrange),
+            detect=check_flag("detect", detect),
+        )
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(self.state.centre)
+
+    def _initial_state(self) -> State:
+        n, k, given = self.n_items, self.n_positions, self.hyperparameters
+        production = np.arange(k) if given["initial"] is None else np.array(given["initial"][:k], np.int64)
+        place = np.full(n, k)
+        place[production] = np.arange(k)
+        guards = given["safe"] and given["initial"] is not None
+        return State(
+            clicks=np.zeros((n, k, k)),
+            displays=np.zeros((n, k, k)),
+            total=np.zeros(n),
+            exposure=np.zeros(n),
+            centre=np.full(n, UNKNOWN),
+            spread=np.full(n, UNKNOWN_SPREAD),
+            recent_total=np.zeros(n),
+            recent_exposure=np.zeros(n),
+            recent_centre=np.full(n, UNKNOWN),
+            recent_spread=np.full(n, UNKNOWN_SPREAD),
+            evidence=np.ones(n),
+            began=np.zeros(n),
+            seen=np.zeros(n),
+            changes=np.array([0.0, 0.0, -1.0]),
+            examination=np.ones((k, k)),
+            estimate=np.ones((k, k)),
+            clicked=np.zeros((k, k)),
+            expected=np.zeros((k, k)),
+            positions=np.arange(k),
+            t=np.array([0, 20]),
+            draws=np.zeros(n),
+            order=np.arange(n),
+            attraction=np.zeros(n),
+            last=np.zeros(k + 1),
+            row=np.zeros(k, np.int64),
+            trial=np.zeros(k, np.int64),
+            everything=np.ones(n, np.bool_),
+            production=production,
+            place=place,
+            width=1.0 / math.sqrt(given["sharpness"]),
+            examination_width=given["examination_width"],
+            learns_examination=given["learn_examination"],
+            arranges=given["arrange"] and not guards,
+            detects=given["detect"],
+            guards=guards,
+        )
