@@ -27,7 +27,7 @@ from ..core.checks import as_array, check_at_least, check_flag, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import named_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed
-from .kernels import choose_largest, count_session, rank_available, rank_by_draw
+from .kernels import choose_largest, rank_available, rank_by_draw
 
 __all__ = ["UBMTS"]
 
@@ -43,6 +43,8 @@ FIRST_CHANGE = 0.003
 """Changes expected before the first one is seen, whenever t grows by e: an item is then tried a dozen times in 10⁵ sessions."""
 FALLEN = 0.05
 """A window whose evidence of a change falls below this is closed: a change is then 20 times less likely than none."""
+HALF = 0.5 + 1e-9
+"""A window is closed when it holds more than half of the exposure of its item, rounding apart."""
 ALARM = 1000.0
 """Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
 CERTAIN = 2.5
@@ -90,7 +92,7 @@ class State(NamedTuple):
     production: NDArray[np.int64]  # (K,)
     place: NDArray[np.int64]  # (L,) of each item, K for those that are not in it
     # Hyper-parameters.
-    width: float  # 1/2 over the root of the sharpness
+    width: float  # 1 over the root of the sharpness
     examination_width: float
     learns_examination: bool
     arranges: bool
@@ -302,7 +304,7 @@ def forget(state, i):  # type: ignore[no-untyped-def]
 @inner
 def judge_window(state, i):  # type: ignore[no-untyped-def]
     now = state.changes[0]
-    if state.evidence[i] < FALLEN or 2.0 * state.recent_exposure[i] > state.exposure[i]:
+    if state.evidence[i] < FALLEN or state.recent_exposure[i] > HALF * state.exposure[i]:
         close_window(state, i, now)
     elif (now - state.began[i]) * state.evidence[i] > ALARM:
         forget(state, i)
@@ -422,12 +424,18 @@ def guarded(state, available):  # type: ignore[no-untyped-def]
         if x < 0 or state.draws[x] <= state.draws[row[leaving]]:
             return
         for k in range(n):
-            place += k != leaving and state.draws[row[k]] > state.draws[x]
+            place += state.draws[row[k]] > state.draws[x]
         if not (try_in(state, row, x, leaving, place) or try_in(state, row, x, leaving, n // 2)):
             return
 
 
 # -------------------------------------------------------------------------------------------------------------- the sessions
+
+
+@kernel
+def count_display(state):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    state.changes[0] += rate_of_changes(state)
 
 
 @inner
@@ -441,8 +449,7 @@ def begin_session(state, rng):  # type: ignore[no-untyped-def]
         if state.arranges and t > 1:
             arrange(state)
         state.t[1] = t + 1 + int(GROWTH * t)
-    state.t[0] = t
-    state.changes[0] += rate_of_changes(state)
+    count_display(state)
     draw_attractions(state, rng)
 
 
@@ -536,8 +543,8 @@ class UBMTS(CompiledAgent):
         n_positions: K.
         initial: the production list, of K or of all L items; ``make_agent`` fills in the instance's, where there is one. It
             matters to ``safe`` alone.
-        safe: whether lists must not have more than K/2 wrongly ordered pairs more than ``initial``; without one it changes
-            nothing. It costs regret at the beginning.
+        safe: whether lists are kept from having more than K/2 wrongly ordered pairs more than the first K items of ``initial``,
+            as far as it knows attractions; without a list it changes nothing. It costs regret at the beginning.
         sharpness: > 0, by what the posteriors' counts of clicks are multiplied. More is greedier.
         examination_width: ≥ 0, how far examination is drawn from its mean, in standard deviations.
         learn_examination: whether examination is learned; else every shown position counts as examined.
@@ -548,15 +555,15 @@ class UBMTS(CompiledAgent):
     Raises:
         ValueError: on a bad list, number or flag.
 
-    Source: ours. Examination is that of Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
-    observations*, SIGIR 2008; the correction of counts by it that of Komiyama, Honda, Nakagawa, *Optimal regret analysis of
-    Thompson sampling in stochastic multi-armed bandit problem with multiple plays*, ICML 2015; the guard's constraint that of
-    Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via implicit click
-    feedback*, UAI 2019.
+    Source: ours. Examination is that of Dupret, Piwowarski, *A user browsing model to predict search engine click data from
+    past observations*, SIGIR 2008; the correction of counts by it that of Komiyama, Honda, Nakagawa, *Optimal regret analysis
+    of Thompson sampling in stochastic multi-armed bandit problem with multiple plays*, ICML 2015; the guard's constraint that
+    of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi, *BubbleRank: safe online learning to re-rank via implicit
+    click feedback*, UAI 2019.
 
     Late clicks count for the display that earned them, under the examination of today. A replaced item begins everything anew.
 
-    Memory: 2 L K² + 12 L numbers.
+    Memory: 2 L K² + 15 L numbers.
 
     Example:
         >>> UBMTS(4, 2, seed=0).rank(None).shape
@@ -569,7 +576,7 @@ class UBMTS(CompiledAgent):
     rank_kernel = rank
     rank_available_kernel = rank_among
     update_kernel = update
-    count_kernel = count_session
+    count_kernel = count_display
     replace_kernel = replace
 
     def __init__(

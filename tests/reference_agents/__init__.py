@@ -9,6 +9,7 @@ Also here: one small click model and one agent of each kind, which the test modu
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -68,6 +69,7 @@ from .posterior import PBMHBReference, PDGDReference
 from .rankers import COLTRReference, DuelingReference, PairRankReference
 from .recur_rank import RecurRankReference
 from .reference import Reference, Told
+from .ubm_ts import UBMTSReference
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     "SGRABReference",
     "TSCascadeReference",
     "TopRankReference",
+    "UBMTSReference",
     "UCBVReference",
     "UniRankReference",
     "WindowReference",
@@ -221,6 +224,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
     "BCMPTS": lambda L, K, **known: BCMPTSReference(L, **known),
+    "UBMTS": UBMTSReference,
     "UBMLinUCB": _lin_ucb(),
     "C2UCB": _lin_ucb(),
     "CMLinUCB": _lin_ucb("first_click"),
@@ -262,6 +266,8 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes = (agent.n_items, agent.n_positions)
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
+    if type(agent).__name__ == "UBMTS":  # its reference draws by itself
+        arguments["rng"] = copy.deepcopy(agent.rng)
     return REFERENCES[type(agent).__name__](*sizes, **arguments)
 
 

@@ -1,0 +1,456 @@
+"""UBM-TS, slowly and in plain Python, from its specification; its random numbers are those of an agent of the same seed.
+
+`UBMTSReference` is played beside an agent by `follow_late` of `late_displays`. It makes each list by itself, and the agent must
+show the same one. `READINGS` are the other readings of the specification, each of which leads to other lists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .late_displays import Clicks
+from .reference import Reference
+
+__all__ = ["READINGS", "UBMTSReference"]
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+QUANTILES = [sign * size for sign in (-1, 1) for size in (1.645, 1.036, 0.674, 0.385, 0.126)]
+CERTAINTY = 2.5
+"""In spreads: by how much the angles of two items differ that are certainly in order."""
+PULL = 2.0
+"""How many clicks, and how many expected ones, the examination of a position is taken to have had before the first session."""
+
+READINGS = {
+    "absence": "the window of an item that was not observed for long is not closed",
+    "evidence of a full examination": "a position where no click came counts as if it had been examined for certain",
+    "evidence from misses alone": "a click does not change the evidence",
+    "alone": "the alarm of one item does not raise the odds that the others have changed",
+    "each alarm": "the second alarm of one change raises the odds that the others have changed once more",
+    "all is forgotten": "an alarm forgets the item's clicks of the window, too",
+    "nothing is forgotten": "an alarm closes the window and keeps the older clicks",
+    "a rare change": "the rate of changes does not grow with the changes that were seen",
+    "changes are alarms": "each alarm counts as a change of its own",
+    "the whole window": "a window is not closed when it holds more than half of the item's exposure",
+    "the window stays open": "a window is not closed when its evidence is small",
+    "one number for all": "all items of a session share one uniform number, unmoved",
+    "a change is recent": "an item that may have changed since it was seen is drawn by its window, not by the prior",
+    "a wide prior": "the prior is drawn without the sharpness",
+    "the click of above": "examination depends on whether there was a click above, not on where",
+    "void is no click": "a void click does not count as a click for the positions below",
+    "void counts": "a void click or miss counts for the item",
+    "replaced stays": "an item that is replaced keeps what is known of it",
+    "of arrivals": "t counts the displays whose clicks have come",
+    "foreign lists are no displays": "lists of others do not count in t",
+    "no changes in foreign lists": "lists of others count in t, but not in the expected number of changes",
+    "examination of the display": "late clicks count by the examination that was drawn when the list was shown",
+    "seen at the display": "late clicks tell that an item was seen when the list was shown",
+    "one step": "one Gibbs step, however many displays there were since the last one",
+    "every step": "as many Gibbs steps after a long log as there would have been, not 30 at most",
+    "attraction by its centre": "the Gibbs step takes the centre of an item's angle, not a draw",
+    "old exposure": "a Gibbs step leaves the exposure of the items",
+    "window's exposure stays": "a Gibbs step leaves the exposure of the windows",
+    "gamma unscaled": "examination is not divided by the largest",
+    "page order by estimates": "positions are exchanged for any gain",
+    "rearranged": "positions are exchanged from the last order on, not from that of the page",
+    "all of the list": "under the guard items of the list of production that stand below its last position are of it, too",
+    "every exchange costs": "under the guard an exchange that is certainly right counts as a wrong one",
+    "exchanges are free": "under the guard an exchange that is certainly right does not make up for a wrong one",
+    "newcomers for certain": "under the guard an item that is new to the list is counted by its centre alone",
+    "newcomers by draw": "under the guard an item that is new to the list stands where its draw says, or not at all",
+    "newcomers free": "under the guard an item that is new to the list counts nothing",
+}
+"""What the agent does not do, by name."""
+
+
+class Item:
+    """What is known of an item."""
+
+    def __init__(self, n_positions: int) -> None:
+        self.clicks = [[0.0] * n_positions for _ in range(n_positions)]
+        self.displays = [[0.0] * n_positions for _ in range(n_positions)]
+        self.total = self.exposure = 0.0
+        self.recent_total = self.recent_exposure = 0.0
+        self.evidence, self.began, self.seen = 1.0, 0.0, 0.0
+        self.renew()
+
+    def renew(self) -> None:
+        self.posterior = posterior(self.total, self.exposure)
+        self.recent = posterior(self.recent_total, self.recent_exposure)
+
+    def close(self, began: float) -> None:
+        """A new window begins."""
+        self.recent_total = self.recent_exposure = 0.0
+        self.evidence, self.began = 1.0, began
+
+
+def posterior(total: float, exposure: float) -> tuple[float, float]:
+    """Centre and spread of an item's angle, after so many clicks in so many examined displays."""
+    n = max(total, exposure) + 1.5
+    return math.asin(math.sqrt((total + 0.75) / n)), 1 / (2 * math.sqrt(n))
+
+
+def cut_angle(angle: float) -> float:
+    return min(max(angle, 0.0), math.pi / 2)
+
+
+class UBMTSReference(Reference):
+    """Thompson sampling in the user browsing model.
+
+    Args:
+        n_items, n_positions, initial, safe, sharpness, examination_width, learn_examination, arrange, detect: of the agent.
+        seed: of the agent; or rng, a copy of its generator.
+        reading: of `READINGS`, one that it is not.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        initial: Sequence[int] | None = None,
+        safe: bool = False,
+        sharpness: float = 2.0,
+        examination_width: float = 0.3,
+        learn_examination: bool = True,
+        arrange: bool = True,
+        detect: bool = True,
+        *,
+        seed: int = 0,
+        rng: np.random.Generator | None = None,
+        reading: str = "",
+    ) -> None:
+        super().__init__(n_items, n_positions)
+        if reading and reading not in READINGS:
+            raise ValueError(f"reading is {reading!r}; expected one of READINGS")
+        length = None if reading == "all of the list" else n_positions
+        self.production = list(initial)[:length] if safe and initial is not None else None
+        self.width, self.examination_width = 1 / math.sqrt(sharpness), examination_width
+        self.learns_examination, self.arranges, self.detects = learn_examination, arrange, detect
+        self.reading, self.rng = reading, rng or np.random.default_rng(seed)
+        self.items = [Item(n_positions) for _ in range(n_items)]
+        # By the position, from 0, and that of the last click above, from 1; 0: there was none.
+        self.examination = [[1.0] * (k + 1) for k in range(n_positions)]
+        self.estimate = [[1.0] * (k + 1) for k in range(n_positions)]
+        self.positions = list(range(n_positions))
+        self.t, self.due = 0, 20
+        self.expected, self.n_changes, self.last_change = 0.0, 0, -1.0
+        self.n_alarms = self.n_exchanges = self.n_newcomers = 0
+
+    # ------------------------------------------------------------------------------------------------------------- ranking
+
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        """Whether the agent's list is that of the reference, as what is remembered of a display."""
+        is_same = self.rank(available) == ranking
+        return (self.expected, [list(row) for row in self.examination]) if is_same else None
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        return self.rank(set(self.available)) == list(ranking)
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        shown = (self.expected, self.examination)
+        self.arrive(shown, Clicks(list(ranking), list(clicks), [False] * len(clicks)))
+
+    def rank(self, available: set[int]) -> list[int]:
+        self.browse()
+        if self.reading != "of arrivals":
+            self.count_display()
+        draws = self.draws()
+        best = sorted(available, key=lambda item: -draws[item])
+        if self.production is not None:
+            return self.guarded(draws, best)
+        ranking = [-1] * self.n_positions
+        for position, item in zip(self.positions, best, strict=False):
+            ranking[position] = item
+        return ranking
+
+    def count_display(self) -> None:
+        self.t += 1
+        self.expected += self.rate()
+
+    def rate(self) -> float:
+        """Changes expected in a display."""
+        return (0.003 + self.n_changes) / max(self.t, 1)
+
+    def draws(self) -> list[float]:
+        u, draws = self.rng.random(), []
+        for item in self.items:
+            z = self.width * self.rng.standard_normal()
+            centre, spread = item.posterior
+            if self.detects:
+                absent = self.expected - item.seen
+                odds = absent + (self.expected - item.began) * item.evidence
+                if self.reading != "one number for all":
+                    u += GOLDEN
+                    u -= u >= 1
+                if u * (1 + odds) < absent:
+                    centre, spread = item.recent if self.reading == "a change is recent" else posterior(0, 0)
+                    if self.reading == "a wide prior":
+                        z /= self.width
+                elif u * (1 + odds) < odds:
+                    centre, spread = item.recent
+            draws.append(centre + spread * z)
+        return draws
+
+    # --------------------------------------------------------------------------------------------------------- examination
+
+    def browse(self) -> None:
+        """Gibbs steps and another arrangement, where they are due."""
+        t = self.t + 1
+        if t < self.due:
+            return
+        steps = 1 + math.floor(math.log(t / max(self.due, 1)) / 0.005)
+        if self.reading != "every step":
+            steps = min(steps, 1 if self.reading == "one step" else 30)
+        for _ in range(steps if self.learns_examination else 0):
+            self.gibbs_step()
+        if self.arranges and self.production is None and t > 1:
+            self.arrange()
+        self.due = t + 1 + math.floor(0.005 * t)
+
+    def gibbs_step(self) -> None:
+        K, items = self.n_positions, [item for item in self.items if item.exposure > 0]
+        clicked = [[0.0] * K for _ in range(K)]
+        expected = [[0.0] * K for _ in range(K)]
+        for item in items:
+            centre, spread = item.posterior
+            z = self.width * self.rng.standard_normal()
+            angle = centre if self.reading == "attraction by its centre" else cut_angle(centre + spread * z)
+            attraction = math.sin(angle) ** 2
+            for k in range(K):
+                for j in range(k + 1):
+                    clicked[k][j] += item.clicks[k][j]
+                    expected[k][j] += attraction * item.displays[k][j]
+
+        above = 1.0
+        num = den = PULL
+        for k in range(K):
+            above = self.examine(k, 0, clicked[k][0] + PULL * above, expected[k][0] + PULL)
+            for j in range(1, k + 1):
+                num += clicked[k][j]
+                den += expected[k][j] * above
+        for k in range(K):
+            for j in range(1, k + 1):
+                self.examine(k, j, clicked[k][j] + PULL * num / den * self.examination[k][0], expected[k][j] + PULL)
+
+        largest = 1.0 if self.reading == "gamma unscaled" else max(map(max, self.examination))
+        for k in range(K):
+            for j in range(k + 1):
+                self.examination[k][j] /= largest
+                self.estimate[k][j] = min(self.estimate[k][j] / largest, 1.0)
+        for item in items:
+            exposure = 0.0
+            for k in range(K):
+                for j in range(k + 1):
+                    exposure += self.examination[k][j] * item.displays[k][j]
+            if self.reading != "window's exposure stays":
+                item.recent_exposure *= exposure / item.exposure
+            if self.reading != "old exposure":
+                item.exposure = exposure
+            item.renew()
+
+    def examine(self, k: int, j: int, clicks: float, expected: float) -> float:
+        """Draw the examination of a position by its clicks and those of a full examination; its estimate."""
+        self.estimate[k][j] = clicks / expected
+        root = math.sqrt(clicks) + 0.5 * self.examination_width * self.rng.standard_normal()
+        self.examination[k][j] = root**2 / expected
+        return self.examination[k][j]
+
+    def arrange(self) -> None:
+        """Where the best item stands, and the next one: the exchange of two that gains most clicks, until none gains enough."""
+        K = self.n_positions
+        best = sorted(range(self.n_items), key=lambda item: -self.items[item].posterior[0])[:K]
+        attraction = [math.sin(self.items[item].posterior[0]) ** 2 for item in best]
+        if self.reading != "rearranged":
+            self.positions = list(range(K))
+        clicks = self.clicks_of(attraction, self.positions)
+        least = 0.0 if self.reading == "page order by estimates" else 2 * math.sqrt(clicks / self.t)
+        while True:
+            gain, better = least, None
+            for x in range(K):
+                for y in range(x):
+                    positions = list(self.positions)
+                    positions[x], positions[y] = positions[y], positions[x]
+                    more = self.clicks_of(attraction, positions) - clicks
+                    if more > gain:
+                        gain, better = more, positions
+            if better is None:
+                return
+            self.positions, clicks = better, self.clicks_of(attraction, better)
+            self.n_exchanges += 1
+
+    def clicks_of(self, attraction: list[float], positions: list[int]) -> float:
+        """The expected number of clicks, by the law of the last click above."""
+        at = dict(zip(positions, attraction, strict=True))
+        chances, total = [1.0], 0.0
+        for k in range(self.n_positions):
+            clicked = [chance * at[k] * self.estimate[k][j] for j, chance in enumerate(chances)]
+            chances = [chance - x for chance, x in zip(chances, clicked, strict=True)] + [sum(clicked)]
+            total += sum(clicked)
+        return total
+
+    # ------------------------------------------------------------------------------------------------------------ learning
+
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        """The clicks on a display, or (without a memory) on somebody else's list, which counts as a display."""
+        if memory is None and self.reading == "no changes in foreign lists":
+            self.t += 1
+        elif self.reading == "of arrivals" or (memory is None and self.reading != "foreign lists are no displays"):
+            self.count_display()
+        seen, examination = memory or (self.expected, self.examination)
+        if self.reading != "seen at the display":
+            seen = self.expected
+        if self.reading != "examination of the display":
+            examination = self.examination
+        j = 0
+        for k, (item, click, void) in enumerate(zip(arrived.ranking, arrived.clicks, arrived.void, strict=True)):
+            if click >= 0 and (not void or self.reading == "void counts"):
+                above = min(j, 1) if self.reading == "the click of above" else j
+                self.observe(self.items[item], k, above, click, examination[k][above], seen)
+            if click == 1 and not (void and self.reading == "void is no click"):
+                j = k + 1
+
+    def observe(self, item: Item, k: int, j: int, click: int, gamma: float, seen: float) -> None:
+        if self.detects:
+            is_late = item.evidence < 1 and self.expected - item.seen > self.rate() * (1 + item.recent_exposure)
+            if is_late and self.reading != "absence":
+                item.close(item.seen)
+            item.seen = seen
+            p = (1 + item.total) / (2 + max(item.total, item.exposure))
+            q = (1 + item.recent_total) / (2 + max(item.recent_total, item.recent_exposure))
+            examined = 1.0 if self.reading == "evidence of a full examination" else gamma
+            if not click:
+                item.evidence *= (1 - examined * q) / (1 - examined * p)
+            elif self.reading != "evidence from misses alone":
+                item.evidence *= q / p
+            item.recent_total += click
+            item.recent_exposure += gamma
+        item.clicks[k][j] += click
+        item.displays[k][j] += 1
+        item.total += click
+        item.exposure += gamma
+        if self.detects:
+            is_refuted = item.evidence < 0.05 and self.reading != "the window stays open"
+            is_whole = item.recent_exposure > (0.5 + 1e-9) * item.exposure and self.reading != "the whole window"
+            if is_refuted or is_whole:
+                item.close(self.expected)
+            elif (self.expected - item.began) * item.evidence > 1000:
+                self.forget(item)
+                item.close(self.expected)
+        item.renew()
+
+    def forget(self, item: Item) -> None:
+        """An alarm: the item has changed when its window began."""
+        self.n_alarms += 1
+        of_clicks = item.recent_total / item.total if item.total else 0.0
+        of_displays = item.recent_exposure / item.exposure
+        total, exposure = item.recent_total, item.recent_exposure
+        if self.reading == "all is forgotten":
+            of_clicks = of_displays = total = exposure = 0.0
+        if self.reading != "nothing is forgotten":
+            item.clicks = [[of_clicks * x for x in row] for row in item.clicks]
+            item.displays = [[of_displays * x for x in row] for row in item.displays]
+            item.total, item.exposure = total, exposure
+        is_another = item.began > self.last_change
+        if is_another or self.reading == "changes are alarms":
+            self.n_changes += self.reading != "a rare change"
+            self.last_change = self.expected
+        if self.reading != "alone" and (is_another or self.reading == "each alarm"):
+            for other in self.items:
+                other.began -= 1
+                other.seen -= 1
+        item.seen = self.expected
+
+    def replace(self, number: int) -> None:
+        if self.reading != "replaced stays":
+            item = self.items[number] = Item(self.n_positions)
+            item.seen = item.began = self.expected
+
+    # --------------------------------------------------------------------------------------------------------------- guard
+
+    def guarded(self, draws: list[float], best: list[int]) -> list[int]:
+        """The list of production, in the order of the draws and with other items as far as that is safe.
+
+        Args:
+            draws: of all items.
+            best: what can be shown, the largest draw first.
+        """
+        K, production = self.n_positions, self.production or []
+        row = [item for item in production if item in best][:K]
+        row += [item for item in best if item not in row][: K - len(row)]
+        costs = 0
+        for start in range(1, K):
+            k = start
+            while k > 0 and draws[row[k - 1]] < draws[row[k]]:
+                cost = self.cost(row[k], row[k - 1])
+                if 2 * (costs + cost) > K:
+                    break
+                costs += cost
+                row[k - 1], row[k] = row[k], row[k - 1]
+                k -= 1
+        for _ in range(K):
+            outside = [item for item in best if item not in row]
+            leaving = min(reversed(range(K)), key=lambda k: draws[row[k]])
+            if not outside or draws[outside[0]] <= draws[row[leaving]]:
+                break
+            others = row[:leaving] + row[leaving + 1 :]
+            place = sum(draws[item] > draws[outside[0]] for item in others)
+            lists = [others[:k] + outside[:1] + others[k:] for k in (place, K // 2)]
+            if self.reading == "newcomers by draw":
+                del lists[1]
+            accepted = [ranking for ranking in lists if 2 * self.wrong(ranking) <= K]
+            if not accepted:
+                break
+            row = accepted[0]
+            self.n_newcomers += 1
+        return row
+
+    def is_better(self, x: int, y: int) -> bool:
+        """Whether the first item is certainly better."""
+        (centre_x, spread_x), (centre_y, spread_y) = self.items[x].posterior, self.items[y].posterior
+        return centre_x - centre_y > CERTAINTY * (spread_x + spread_y)
+
+    def cost(self, x: int, y: int) -> int:
+        """Of a pair with x above y that production has the other way round."""
+        if self.reading == "every exchange costs" or not self.is_better(x, y):
+            return 1
+        return 0 if self.reading == "exchanges are free" else -1
+
+    def wrong(self, ranking: list[int]) -> int:
+        """How many pairs more than in production may be in the wrong order."""
+        production, total = self.production or [], 0
+        for k, item in enumerate(ranking):
+            above, below = ranking[:k], ranking[k + 1 :]
+            if item in production:
+                before = production[: production.index(item)]
+                total += sum(self.cost(item, other) for other in below if other in before)
+            elif self.reading != "newcomers free":
+                centre, spread = self.items[item].posterior
+                quantiles = [0.0] if self.reading == "newcomers for certain" else QUANTILES
+                angles = [cut_angle(centre + quantile * spread) for quantile in quantiles]
+                total += max(self.misplaced(angle, above, below) for angle in angles)
+        return total
+
+    def misplaced(self, angle: float, above: list[int], below: list[int]) -> int:
+        """How many items are not certainly in order with an item of this angle."""
+
+        def bound(item: int, sign: int) -> float:
+            centre, spread = self.items[item].posterior
+            return centre + sign * CERTAINTY * spread
+
+        return sum(angle > bound(item, -1) for item in above) + sum(angle < bound(item, 1) for item in below)
+
+    # -------------------------------------------------------------------------------------------------------------- state
+
+    def holds(self) -> dict[str, Any]:
+        names = ["clicks", "displays", "total", "exposure"]
+        if self.detects:
+            names += ["recent_total", "recent_exposure", "evidence", "began", "seen"]
+        changes = [self.expected, self.n_changes, self.last_change]
+        return {name: [getattr(item, name) for item in self.items] for name in names} | {"changes": changes}
+
+    def agrees(self, state: Any) -> bool:
+        """As of every reference; but readings are told apart by their lists alone."""
+        return bool(self.reading) or super().agrees(state)
