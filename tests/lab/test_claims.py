@@ -315,7 +315,11 @@ def test_generic_rl_beside_bandits_in_the_scorecard(says):
 
 
 ANCHORS = {name: anchor for name, stages in VERSION_1.anchors.items() for anchor in stages.values()}
-BANDITS = [name for name in AGENTS if name not in ("Oracle", "Fixed", "Random")]
+BANDITS = [
+    name
+    for name in reference(VERSION_1)["agent"].unique(maintain_order=True)
+    if name in AGENTS.keys() - {"Oracle", "Fixed", "Random"}
+]
 
 
 def middle(**rows: str) -> float:
