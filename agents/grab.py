@@ -36,7 +36,7 @@ class State(NamedTuple):
     ahead: NDArray[np.float64]  # (1,)
     before: NDArray[np.float64]  # (L, K)
     won: NDArray[np.float64]  # (K,)
-    # How often each leader has led, see `leaders.py`.
+    # How often each leader was chosen, see `leaders.py`.
     leaders: NDArray[np.int32]  # (C, K)
     led: NDArray[np.int64]  # (C,)
     slots: NDArray[np.int32]  # (2C,)

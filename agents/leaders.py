@@ -1,4 +1,4 @@
-"""How often each leader has led: an exact count in memory that follows the number of leaders there were."""
+"""Hash table that counts how often each leader (a tuple of items) was chosen."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def no_leaders(size: int) -> dict[str, NDArray[Any]]:
 
 
 class LeaderAgent(CompiledAgent):
-    """Base of the agents that count how often each leader has led.
+    """Base of the agents that count how often each leader was chosen.
 
     Its state has the fields of `no_leaders`: ``leaders (C, n)``, how often each has ``led (C,)``, a table of ``slots (2C,)`` by
     their hash, and how many there are. C, a power of two, grows between sessions, before a chunk of them so far that each might

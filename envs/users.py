@@ -1,4 +1,4 @@
-"""Who meets the lists of an environment: what every kind of users answers, and the names by which files and ids call them."""
+"""Base class of simulated users: click models and everything else from which an environment can be built."""
 
 from __future__ import annotations
 

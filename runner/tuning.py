@@ -190,7 +190,7 @@ def tune(
         instances: as in `sweep`. Results are about other instances only if those that judge are none of these.
         search_space: a `Range` or the values of each hyper-parameter; None takes that of the spec or the class.
         seed: of the proposals and of all runs.
-        out: the folder; made if need be, gone on with if begun. None leaves no files.
+        out: the folder; created if missing, resumed if it exists. None leaves no files.
         n_jobs: as in `sweep`.
         callback: is told of the progress.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook only, and where there is no ``callback``.

@@ -74,7 +74,7 @@ class Place(NamedTuple):
 def place_of(
     agent: str, result: Standing, told: tuple[str, ...], click_models: str, seconds: float, protocol: Protocol = CURRENT
 ) -> Place:
-    """The line of an agent."""
+    """The `Place` of an agent on a board: its standing, what it is told, and how long it took."""
     return Place(agent, result, result.n_tasks / len(protocol.tasks()), told, click_models, seconds)
 
 

@@ -67,7 +67,7 @@ class _Maker:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play all lines that do not ship, and write what ships."""
     parser = argparse.ArgumentParser(description="Make the reference results of version 2 of the scorecard.")
-    parser.add_argument("out", type=Path, help="folder of what is played; gone on with if begun")
+    parser.add_argument("out", type=Path, help="folder of the runs; resumed if it exists")
     parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
     options = parser.parse_args(arguments)

@@ -33,7 +33,7 @@ def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
 
     Candidates with features are for agents that rank by them; an agent that ranks by the user's state, or that must be told
     what only some environments know, plays where it is told; one that cannot learn from late clicks does not play where they
-    come late. Nothing else excuses an agent: what it raises is raised.
+    come late. An agent may skip a task for no other reason; its exceptions are raised.
 
     Args:
         agent: as `sweep` takes it.
@@ -90,7 +90,7 @@ def play(
         agent: as `sweep` takes it.
         tasks: that it can play.
         runs: of each.
-        out: the folder of its sweeps, each in one of its own; one that was begun is gone on with.
+        out: the folder with a subfolder for each sweep; resumed if it exists.
         seed: of all runs; None takes that of the protocol.
         n_jobs, callback: as in `sweep`.
         on_block: called before each sweep with its name.

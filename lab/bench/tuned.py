@@ -88,7 +88,7 @@ def tune_line(
         protocol: of the development set.
         board: where the agent stands.
         agent: as `sweep` takes it.
-        out: the folder of the tuning; one that was begun is gone on with.
+        out: the folder of the tuning; resumed if it exists.
         budget: in sessions.
         n_jobs, callback: as in `sweep`.
 

@@ -35,7 +35,7 @@ def bench(
         autocompletion=agent_names,
     )] = None,
     out: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Folder of the card and of what is played; made if need be, gone on with if begun.",
+        metavar="DIR", help="Folder of the card and of what is played; created if missing, resumed if it exists.",
         show_default=False,
     )] = None,
     quick: Annotated[bool, typer.Option(

@@ -26,7 +26,7 @@ def study(
         metavar="S", help="Fraction of the horizon; queries and runs are reduced by its fourth root. 1 is the paper's work.",
     )] = 0.01,
     out: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.", show_default=False,
+        metavar="DIR", help="Folder of the results; created if missing, resumed if it exists.", show_default=False,
     )] = None,
     instances: Annotated[list[str] | None, typer.Option(
         "--instances", "-i", metavar="NAME|FILE...", show_default="the shipped real queries",

@@ -54,8 +54,8 @@ def _lacks(decision: Decision) -> Iterable[str]:
     )
     if few:
         yield (
-            f"Of the {decision.n_held_out:,} held-out sessions, those that tell of the list of {decision.winner} "
-            f"weigh as few as {min(few.values()):.0f}; at least {LEAST_SESSIONS} are needed ({and_(few)})."
+            f"The {decision.n_held_out:,} held-out sessions contain only {min(few.values()):.0f} effective sessions for the "
+            f"list of {decision.winner} ({LEAST_SESSIONS} are needed), by {and_(few)}."
         )
     if proposal.refused:
         yield (

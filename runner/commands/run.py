@@ -36,7 +36,7 @@ def run(
         "what is run; or the [bold]config.json[/] of a results folder, all of it run again.",
     )],
     out: Annotated[Path, typer.Option(
-        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun. More agents, environments, "
+        metavar="DIR", help="Folder of the results; created if missing, resumed if it exists. More agents, environments, "
         "instances and runs are added to what it holds.",
     )],
     agents: Annotated[list[str] | None, typer.Option(

@@ -36,7 +36,7 @@ def tune(
         "file, [bold]experiment.toml[/], with a section [bold]tune[/].",
     )],
     out: Annotated[Path, typer.Option(
-        metavar="DIR", help="Folder of the results; made if need be, gone on with if begun.",
+        metavar="DIR", help="Folder of the results; created if missing, resumed if it exists.",
     )],
     envs: Annotated[list[str] | None, typer.Option(
         "--environments", "-e", metavar="ENV...", show_default=False, autocompletion=environments,

@@ -1,4 +1,4 @@
-"""Files are whole or not there, the first error is the one that is told, and what is damaged is not read."""
+"""Files are written atomically, the first error is the one that is reported, and damaged files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments that are not ours, but take ranked lists and show clicks: measured by the same ruler, as far as they tell."""
+"""Environments of other packages that take ranked lists and report clicks: what is measured of them."""
 
 from __future__ import annotations
 

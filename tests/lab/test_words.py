@@ -1,0 +1,64 @@
+"""Phrases that readers did not understand, and that must not come back: in docs, docstrings, messages and ``--help``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("src", "envs", "agents", "runner", "offline", "serving", "lab", "docs", "examples", "benchmarks", "submissions")
+FILES = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "CITATION.cff", "paper.md")
+SUFFIXES = (".py", ".md", ".toml", ".html", ".ipynb")
+PHRASES = {
+    "not to be told costs": "agents that must estimate ... lose little against agents that are given it",
+    "who expects change": "if users' preferences change abruptly, use ...",
+    "safe is slow": "stays close to the production ranking and therefore learns slowly",
+    "exact ruler": "regret is computed exactly from the click model",
+    "same ruler": "measured in the same way",
+    "what takes part, and what": "say what the function parses and returns",
+    "who meets the lists": "base class of simulated users",
+    "whole or not there": "written atomically",
+    "files that are whole": "written atomically",
+    "how often each leader has led": "counts how often each leader was chosen",
+    "results that are passed on": "compact result files that ship with the package",
+    "weigh as few": "contain only N effective sessions",
+    "those that tell of the list": "contain only N effective sessions for the list",
+    "is no parameter:": "has no argument",
+    "gone on with": "resumed",
+    "only the newcomer plays": "runs only AGENT",
+    "runs the code of its agent!": "Warning: this executes the submitted agent's code",
+    "nothing else excuses": "an agent may skip a task only for these reasons",
+    "for what is going on": "say what the function returns or does",
+    "the line of an agent.": "say what the function returns or does",
+}
+"""What to write instead, by phrase; lower case, spaces stand for any white space."""
+
+
+def texts():
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SUFFIXES and "results" not in path.parts and "sweeps" not in path.parts:
+                yield path
+    yield from (ROOT / name for name in FILES)
+
+
+def phrases_in(text):
+    flat = re.sub(r"\s+", " ", text).lower()
+    return [phrase for phrase in PHRASES if phrase in flat]
+
+
+def test_a_phrase_is_found_across_lines():
+    assert phrases_in("made if need be, gone on\n    with if begun") == ["gone on with"]
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "."])
+def test_phrases_that_nobody_understood_do_not_come_back(folder):
+    found = [
+        f"{path.relative_to(ROOT)}: {phrase!r}; write: {PHRASES[phrase]}"
+        for path in texts()
+        if (path.relative_to(ROOT).parts[0] if len(path.relative_to(ROOT).parts) > 1 else ".") == folder
+        for phrase in phrases_in(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
