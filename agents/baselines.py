@@ -109,7 +109,7 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Always the optimal list, which it is told: for tests and plots. ``make_agent`` fills it in.
+    """Always the optimal list, for tests and plots; ``make_agent`` gives it to the agent.
 
     Idea:
         Oracle is given the best list before the first session and shows it in every session. It computes nothing: the

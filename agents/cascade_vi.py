@@ -130,7 +130,7 @@ def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class CascadeVI(StateAgent):
-    """CascadeVI: learns attraction and transitions, and plans the best lists of each state for the users it may hope for.
+    """CascadeVI: learn attractions and transitions of the state, and plan the best list of each state optimistically.
 
     Idea:
         A list can do more than earn a click now: it can lead the user to a state in which later lists earn more, or in which

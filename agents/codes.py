@@ -1,4 +1,4 @@
-"""How kernels read the click of a position: 0 or 1; with `VOID` added where it is no sample; `NOT_SHOWN` alone.
+"""Codes of clicks in kernels: 0 or 1, plus `VOID` where the click is no sample of the item, or `NOT_SHOWN`.
 
 A kernel skips what is greater than 1, and finds whether there was a click by ``code & 1``: a void click still tells how far the
 user looked.

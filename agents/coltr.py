@@ -130,7 +130,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class COLTR(ContextualAgent):
-    """COLTR: lists drawn by a linear score, which moves to where the same clicks would have cost less.
+    """COLTR: draw lists by a linear score, and move it towards scores under which the observed clicks stand higher.
 
     Idea:
         A dueling method such as `MGD` must give every ranker that it tries a share of the list shown. COLTR need not: it shows

@@ -276,7 +276,7 @@ class _DuelingAgent(ContextualAgent):
 
 
 class DBGD(_DuelingAgent):
-    """DBGD: dueling bandit gradient descent, by lists of the present ranker and of one in a random direction from it.
+    """DBGD: dueling bandit gradient descent: interleave the list of the present ranker with that of a random variation of it.
 
     Idea:
         The number of clicks on a list says little about the ranker that made it, but two rankers can be compared by clicks on

@@ -221,7 +221,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class GRAB(LeaderAgent):
-    """GRAB: show the list that looks best or one next to it, whichever has the largest indices; positions need not be known.
+    """GRAB: show the list of the highest estimates or a neighbour of it, whichever has the larger indices.
 
     Idea:
         GRAB is made for the position-based model with unknown examination: it keeps the mean number of clicks ρ̂ of each item

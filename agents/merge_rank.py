@@ -161,7 +161,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class MergeRank(CompiledAgent):
-    """MergeRank: batches of items, shuffled in every session, dropped from and cut as soon as their items can be told apart.
+    """MergeRank: shuffle batches of items in every session, and drop items or split a batch as soon as confidence bounds allow.
 
     Idea:
         MergeRank is what the released code of the BatchRank paper does; it stands behind that paper's figures, while the

@@ -311,7 +311,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
 
 
 class PairRank(ContextualAgent):
-    """PairRank: candidates in blocks, whose order is certain by what pairs of clicked and unclicked ones have taught.
+    """PairRank: sort candidates into blocks whose order a logistic model of click pairs is certain of; shuffle within blocks.
 
     Idea:
         To rank is to decide pairs of candidates, and PairRank explores only pairs that are not decided yet. It keeps a logistic

@@ -281,7 +281,7 @@ def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class PBMPIE(CompiledAgent):
-    """PBM-PIE: show the leaders, and with probability ½ try at the least examined position an item that might be one.
+    """PBM-PIE: show the leaders, and with probability ½ put a possible leader on the position that is examined least.
 
     Idea:
         PBM-PIE learns in the position-based model with known examination κ, and explores at a single position. It keeps the

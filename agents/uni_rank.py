@@ -277,7 +277,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class UniRank(LeaderAgent):
-    """UniRank: an ordered partition of the items leads; neighbouring parts are merged as long as they may be in a wrong order.
+    """UniRank: rank by an ordered partition of the items, and merge neighbouring parts while their order is uncertain.
 
     Idea:
         UniRank learns an order of the items from duels, in cascade and position-based models alike, without knowing the

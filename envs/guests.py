@@ -1,4 +1,4 @@
-"""What the sessions of any environment tell, whoever wrote it: sizes, clicks, and regret where it is known."""
+"""Read sizes, clicks and, where it is known, regret from the sessions of environments of any origin."""
 
 from __future__ import annotations
 

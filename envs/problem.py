@@ -1,4 +1,4 @@
-"""From what an id or a user names to the users of an environment: a model, an instance, or a model's parameters."""
+"""Make the simulated users of an environment from a click model, an instance, or the parameters of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an environment asks of lists, session by session: the task of a click model, and tasks that follow one another.
+"""The task of each session: that of one click model, or those of several that follow one another.
 
 An environment is built from users, and plays their *course*: which *task* is in force, what is observed, and what changes from
 session to session. Other kinds of users bring a course of their own, as contextual ones do.

@@ -1,4 +1,4 @@
-"""`Ranker`: agents that rank for real users, click by click, and lose nothing."""
+"""`Ranker`: one agent per query that ranks for real users and learns from their clicks, with a durable store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``clickgym watch``: an agent learns before one's eyes."""
+"""``clickgym watch``: an animation of an agent that learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Gymnasium vector environment as stable-baselines3 wants it."""
+"""Adapter from Gymnasium vector environments to the `VecEnv` of stable-baselines3."""
 
 from __future__ import annotations
 

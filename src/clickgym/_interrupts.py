@@ -1,4 +1,4 @@
-"""Ctrl-C in the command: before it has begun and after it is done, the process ends at once, and says nothing.
+"""Ctrl-C before a command has begun or after it has ended: the process exits at once and silently.
 
 The package imports this module first of all, for its other imports take a second. In between, `interruptible` rules.
 """

@@ -1,4 +1,4 @@
-"""A limit of address space that is too low for a command is said in one line, before libraries load, which abort without it.
+"""Check the limit of address space before libraries load, because they abort without a message if it is too low.
 
 The package imports this module before its other imports, for NumPy and numba are among them.
 """
