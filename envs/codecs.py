@@ -1,4 +1,4 @@
-"""How the actions of plain spaces stand for ranked lists: arrays in, arrays out, with no environment about."""
+"""Codecs between Discrete, MultiDiscrete or Box actions and ranked lists (pure functions)."""
 
 from __future__ import annotations
 
