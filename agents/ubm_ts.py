@@ -529,7 +529,7 @@ class UBMTS(CompiledAgent):
                     exchange positions of the K best items while this surely earns more clicks
                 for each item i:
                     o ← odds that i has changed, since it was seen or since its window began
-                    draw α_i from all of its clicks S_i and exposure E_i, or with odds o from those since
+                    draw α_i from its clicks S_i and exposure E_i, or with odds o from those since
                 show the items of the K largest draws on their positions
                 if safe: keep the production order but for what is surely better, up to K/2 wrong pairs
                 for each position k with a click or none on i:
