@@ -35,7 +35,7 @@ from .play import blocks, play, suited
 from .protocol import DEVELOPMENT, VERSION_2, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, lines, processor, safe_name, tuned_name
 from .task import Task
-from .tuned import BUDGET, tune_line
+from .tuned import BUDGET, development_tasks, tune_line
 
 __all__ = ["compact", "digests_of", "main", "make", "may_be_anchors", "origin_of"]
 
@@ -121,13 +121,14 @@ def _make_agent(maker: _Maker, name: str) -> None:
 
 
 def _tuned(maker: _Maker, name: str) -> Line | None:
-    """The tuned line of an agent; None if it has nothing to tune, or its defaults win. Generic RL has its own settings."""
+    """The tuned line of an agent; None if it has nothing to tune, plays none of the tasks on which agents are tuned, or its
+    defaults win. Generic RL has its own settings."""
     agent: Any = agent_maker(name)[0]
     if issubclass(agent, Learner):
         return Line(tuned_name(name), f"{name}:settings=tuned", {"settings": "tuned"})
     tasks = {task.ability for task in suited(name, maker.development.candidates)}
     boards = maker.protocol.boards_of(sources_of(name), tasks)
-    if not agent.search_space or not boards:
+    if not agent.search_space or not boards or not suited(name, development_tasks(maker.development, boards[0])):
         return None
     with Progress(maker.console, lines=False) as progress:
         line = tune_line(
