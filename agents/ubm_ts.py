@@ -242,8 +242,9 @@ def arrange(state):  # type: ignore[no-untyped-def]
         for x in range(n):
             for y in range(x):
                 swap(state.attraction, state.positions[x], state.positions[y])
-                if expected_clicks(state) - clicks > gain:
-                    gain, first, second = expected_clicks(state) - clicks, x, y
+                more = expected_clicks(state) - clicks
+                if more > gain:
+                    gain, first, second = more, x, y
                 swap(state.attraction, state.positions[x], state.positions[y])
         if first < 0:
             return
@@ -442,9 +443,9 @@ def count_display(state):  # type: ignore[no-untyped-def]
 def begin_session(state, rng):  # type: ignore[no-untyped-def]
     t = state.t[0] + 1
     if t >= state.t[1]:
-        steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
-        for _ in range(min(steps, CATCH_UP)):
-            if state.learns_examination:
+        if state.learns_examination:
+            steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
+            for _ in range(min(steps, CATCH_UP)):
                 draw_examination(state, rng)
         if state.arranges and t > 1:
             arrange(state)

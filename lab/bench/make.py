@@ -33,7 +33,7 @@ from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
 from .leaderboard import sources_of
 from .play import blocks, play, suited
 from .protocol import DEVELOPMENT, VERSION_2, Protocol
-from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, lines, processor, safe_name, tuned_name
+from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines, processor
 from .task import Task
 from .tuned import BUDGET, development_tasks, tune_line
 
@@ -116,7 +116,7 @@ def _make_agent(maker: _Maker, name: str) -> None:
     if tuned is not None:
         results += _play_line(maker, TUNED_LINE, tuned)
     if name in GUARDED:
-        results += _play_line(maker, SAFE_LINE, Line(safe_name(name), f"{name}:safe=true", {"settings": "safe"}))
+        results += _play_line(maker, SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"}))
     write_shipped(maker.protocol.data / f"{name}.parquet", results)
 
 
@@ -125,7 +125,7 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     defaults win. Generic RL has its own settings."""
     agent: Any = agent_maker(name)[0]
     if issubclass(agent, Learner):
-        return Line(tuned_name(name), f"{name}:settings=tuned", {"settings": "tuned"})
+        return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"})
     tasks = {task.ability for task in suited(name, maker.development.candidates)}
     boards = maker.protocol.boards_of(sources_of(name), tasks)
     if not agent.search_space or not boards or not suited(name, development_tasks(maker.development, boards[0])):
@@ -143,7 +143,7 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     tuning = line.tuning
     maker.console.print(f"{name}: {tuning.sessions:,} sessions of tuning: {line.agent}", highlight=False)
     about = {"score": tuning.score, "default_score": tuning.default_score, "trials": len(tuning.trials)}
-    return None if line.default_wins else Line(tuned_name(name), line.agent, about | {"sessions": tuning.sessions})
+    return None if line.default_wins else Line(line_name(name, TUNED_LINE), line.agent, about | {"sessions": tuning.sessions})
 
 
 def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:

@@ -24,31 +24,25 @@ from .score import scored
 
 __all__ = [
     "PUBLISHED_LINE", "SAFE_LINE", "TUNED_LINE", "Line", "agent_of", "baselines", "changes_of", "curves_of", "first_lines",
-    "lines", "machine", "made_in", "processor", "reference", "safe_name", "tuned_name",
+    "line_name", "lines", "machine", "made_in", "processor", "reference",
 ]  # fmt: skip
 
 PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
 """The settings of results that ship."""
 
 
-def tuned_name(agent: str) -> str:
-    """What results call the tuned line of an agent.
+def line_name(agent: str, setting: str) -> str:
+    """What results call a line of an agent.
+
+    Args:
+        agent: its name.
+        setting: `PUBLISHED_LINE`, `TUNED_LINE` or `SAFE_LINE`.
 
     Example:
-        >>> tuned_name("CascadeKLUCB")
-        'CascadeKLUCB, tuned'
+        >>> line_name("CascadeKLUCB", TUNED_LINE), line_name("CascadeKLUCB", PUBLISHED_LINE)
+        ('CascadeKLUCB, tuned', 'CascadeKLUCB')
     """
-    return f"{agent}, tuned"
-
-
-def safe_name(agent: str) -> str:
-    """What results call the safe line of an agent.
-
-    Example:
-        >>> safe_name("UBMTS")
-        'UBMTS, safe'
-    """
-    return f"{agent}, {SAFE_LINE}"
+    return agent if setting == PUBLISHED_LINE else f"{agent}, {setting}"
 
 
 def agent_of(line: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.docstrings import sections
 from ...core.formats import duration, markdown_table
 from ...runner.catalogue import list_agents
 from ...runner.describe import STANDS, abilities, stands
@@ -21,7 +22,7 @@ from .advice import Case, advice, case_of, practice
 from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
 from .citing import Reference, bibtex, cited
 
-__all__ = ["FAMILIES", "ON_PAGE", "Page", "Sources", "family_of", "family_page", "indented", "page", "sources"]
+__all__ = ["FAMILIES", "ON_PAGE", "Page", "Sources", "family_of", "family_page", "page", "sources"]
 
 FAMILIES = {
     "Cascade": ("cascade", "kl_ucb", "pie"),
@@ -107,22 +108,6 @@ def family_page(family: str) -> str:
 # ------------------------------------------------------------------------------------------------------------ docstrings
 
 
-def indented(docstring: str, heading: str) -> str:
-    """What is indented below a heading of a docstring, without the indent; empty if there is no such heading.
-
-    Example:
-        >>> indented('''One line.
-        ...
-        ...     Idea:
-        ...         It learns.
-        ...
-        ...     More.''', "Idea")
-        'It learns.'
-    """
-    part = re.search(rf"^{re.escape(heading)}:\n((?:(?:    .*)?\n)*)", inspect.cleandoc(docstring) + "\n", flags=re.MULTILINE)
-    return inspect.cleandoc(part[1]).strip() if part else ""
-
-
 def in_markdown(text: str, own: str = "") -> str:
     """Text of a docstring, its names of agents with links to their pages, but for its own.
 
@@ -149,14 +134,14 @@ def page(name: str, given: Sources) -> Page:
         given: as `sources` returns it.
     """
     agent: Any = PUBLISHED[name]
-    docstring = agent.__doc__ or ""
+    text = sections(agent.__doc__ or "")
     case = case_of(name, given.curves)
     pictures: dict[str, bytes] = {}
-    summary = inspect.cleandoc(docstring).partition("\n\n")[0]
+    summary = text[""].partition("\n\n")[0]
     parts = [f"# {name}", in_markdown(summary, name), f"```sh\n{_command(name)}\n```"]
-    if idea := indented(docstring, "Idea"):
+    if idea := text.get("Idea"):
         parts += ["## The idea", in_markdown(idea, name)]
-    if algorithm := indented(docstring, "Algorithm"):
+    if algorithm := text.get("Algorithm"):
         parts += ["## The algorithm", f"```text\n{inspect.cleandoc(algorithm.removeprefix('::'))}\n```"]
     if (figure := regret_figure(case)) is not None and case.table is not None:
         pictures[f"{name}-regret.svg"] = svg(figure)
@@ -169,7 +154,7 @@ def page(name: str, given: Sources) -> Page:
     parts += ["## How its list changes", *_lists(name, pictures)]
     parts += ["## When to take it", *_advice(advice(case))]
     parts += ["## What it needs, stands and costs", "\n".join(markdown_table([("", ""), *_facts(case, given)]))]
-    if deviations := indented(docstring, "Deviations from the paper"):
+    if deviations := text.get("Deviations from the paper"):
         parts += ["## Deviations from the paper", in_markdown(deviations, name)]
     parts += ["## The paper", *_papers(agent)]
     parts += _standing(case)

@@ -55,7 +55,7 @@ def _lacks(decision: Decision) -> Iterable[str]:
     if few:
         yield (
             f"The {decision.n_held_out:,} held-out sessions contain only {min(few.values()):.0f} effective sessions for the "
-            f"list of {decision.winner} ({LEAST_SESSIONS} are needed), by {and_(few)}."
+            f"list of {decision.winner} (at least {LEAST_SESSIONS} are needed), by {and_(few)}."
         )
     if proposal.refused:
         yield (

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clickgym.core.docstrings import sections
 from clickgym.lab.bench.boards import Table
 from clickgym.lab.bench.leaderboard import Place
 from clickgym.lab.bench.score import Estimate, Standing
 from clickgym.lab.pages import advice
 from clickgym.lab.pages import agent_pictures as pictures
-from clickgym.lab.pages.agents import FAMILIES, family_of, family_page, indented, page, sources
+from clickgym.lab.pages.agents import FAMILIES, family_of, family_page, page, sources
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import make_agent, make_env
 
@@ -29,7 +30,8 @@ def given():
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_docstring_has_the_idea_in_five_sentences_and_the_algorithm_in_pseudo_code(name):
-    idea, algorithm = (indented(PUBLISHED[name].__doc__, heading) for heading in ("Idea", "Algorithm"))
+    text = sections(PUBLISHED[name].__doc__)
+    idea, algorithm = text["Idea"], text["Algorithm"]
     assert "\n\n" not in idea
     assert idea.endswith(".")
     assert 4 <= len(re.findall(r"[.!?](?=\s+[A-Z`]|$)", idea)) <= 6

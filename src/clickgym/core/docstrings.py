@@ -9,10 +9,21 @@ __all__ = ["entries", "sections"]
 
 
 def sections(text: str) -> dict[str, str]:
-    """The parts of a docstring by their headings (``Args``, ``Source``, ...); what stands above them under ``""``."""
-    parts = re.split(r"^(\w[\w ]*):\n(?=    )", inspect.cleandoc(text), flags=re.MULTILINE)
-    pairs = zip(["", *parts[1::2]], parts[::2], strict=True)
-    return {name: inspect.cleandoc(part).strip() for name, part in pairs}
+    """The indented parts of a docstring by their headings (``Args``, ``Source``, ...); what stands above them under ``""``.
+
+    Example:
+        >>> sections('''One line.
+        ...
+        ...     Idea:
+        ...         It learns.
+        ...
+        ...     More.''')
+        {'': 'One line.', 'Idea': 'It learns.'}
+    """
+    text = inspect.cleandoc(text) + "\n"
+    above = re.split(r"^\w[\w ]*:\n(?=    )", text, maxsplit=1, flags=re.MULTILINE)[0]
+    parts = re.findall(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", text, flags=re.MULTILINE)
+    return {"": above.strip()} | {name: inspect.cleandoc(part).strip() for name, part in parts}
 
 
 def entries(text: str) -> dict[str, str]:
