@@ -47,6 +47,8 @@ HALF = 0.5 + 1e-9
 """A window is closed when it holds more than half of the exposure of its item, rounding apart."""
 ALARM = 1000.0
 """Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
+CERTAIN_EXCESS = 4.0
+"""doc"""
 CERTAIN = 2.5
 """Standard deviations to each side within which an estimate is taken to be true by the guard."""
 SURE_GAIN = 2.0
@@ -73,9 +75,12 @@ class State(NamedTuple):
     began: NDArray[np.float64]  # (L,) the expected number of changes when the window began
     seen: NDArray[np.float64]  # (L,) that when the item was last observed
     changes: NDArray[np.float64]  # (3,) how many are expected by now; how many were seen; the first when the last was seen
+    # Of each item: what clicks on it do to the positions below.
+    below: NDArray[np.float64]  # (L,) B_i, the clicks while it was clicked last
+    foretold: NDArray[np.float64]  # (L,) X_i, how many were expected without ρ
+    continuation: NDArray[np.float64]  # (L,) ρ_i
     # Of the positions.
-    examination: NDArray[np.float64]  # (K, K) γ_kj as drawn
-    estimate: NDArray[np.float64]  # (K, K) its mean
+    examination: NDArray[np.float64]  # (K, K) γ_kj
     clicked: NDArray[np.float64]  # (K, K) Σ_i S_ikj
     expected: NDArray[np.float64]  # (K, K) Σ_i α_i N_ikj
     positions: NDArray[np.int64]  # (K,) where the item of the k-th largest draw is shown
@@ -86,6 +91,7 @@ class State(NamedTuple):
     attraction: NDArray[np.float64]  # (L,) as drawn, or of the items on the positions
     last: NDArray[np.float64]  # (K + 1,) the probability that the last click was on a position
     row: NDArray[np.int64]  # (K,) a list
+    reserve: NDArray[np.int64]  # (3 K,) the items of the largest draws
     trial: NDArray[np.int64]  # (K,) another one
     everything: NDArray[np.bool_]  # (L,) all true
     # The production list.
@@ -93,8 +99,8 @@ class State(NamedTuple):
     place: NDArray[np.int64]  # (L,) of each item, K for those that are not in it
     # Hyper-parameters.
     width: float  # 1 over the root of the sharpness
-    examination_width: float
     learns_examination: bool
+    sees_items: bool
     arranges: bool
     detects: bool
     guards: bool
@@ -144,13 +150,6 @@ def draw_attractions(state, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def gamma_draw(state, rng, clicks, expected):  # type: ignore[no-untyped-def]
-    """A draw from Gamma(clicks) / expected, whose root is nearly normal."""
-    root = math.sqrt(clicks) + 0.5 * state.examination_width * rng.standard_normal()
-    return root * root / expected
-
-
-@inner
 def sum_over_items(state, rng):  # type: ignore[no-untyped-def]
     """What tells of γ_kj, for a draw of the attractions."""
     state.clicked[:] = 0.0
@@ -177,8 +176,7 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
     above, clicked, expected, largest = 1.0, m, m, 0.0
     for k in range(n):
         clicks, weight = state.clicked[k, 0] + m * above, state.expected[k, 0] + m
-        state.estimate[k, 0], state.examination[k, 0] = clicks / weight, gamma_draw(state, rng, clicks, weight)
-        above = state.examination[k, 0]
+        state.examination[k, 0] = above = clicks / weight
         largest = max(largest, above)
         for j in range(1, k + 1):
             clicked += state.clicked[k, j]
@@ -187,12 +185,11 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
         for j in range(1, k + 1):
             clicks = state.clicked[k, j] + m * clicked / expected * state.examination[k, 0]
             weight = state.expected[k, j] + m
-            state.estimate[k, j], state.examination[k, j] = clicks / weight, gamma_draw(state, rng, clicks, weight)
+            state.examination[k, j] = clicks / weight
             largest = max(largest, state.examination[k, j])
     for k in range(n):
         for j in range(k + 1):
             state.examination[k, j] /= largest
-            state.estimate[k, j] = min(state.estimate[k, j] / largest, 1.0)
     for i in range(len(state.draws)):
         if state.exposure[i] > 0.0:
             before, state.exposure[i] = state.exposure[i], 0.0
@@ -203,7 +200,79 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
             estimate_item(state, i)
 
 
+@inner
+def estimate_continuation(state):  # type: ignore[no-untyped-def]
+    """ρ_i, shrunk to 1 by its variance τ² over items, which is 0 unless clicks tell that items differ."""
+    n, excess, weight = 0, 0.0, 0.0
+    for i in range(len(state.below)):
+        x = state.foretold[i]
+        if x >= 5.0:
+            n += 1
+            excess += (state.below[i] - x) * (state.below[i] - x) / x - 1.0
+            weight += x
+    excess -= CERTAIN_EXCESS * math.sqrt(2.0 * n)
+    for i in range(len(state.below)):
+        state.continuation[i] = 1.0
+        if excess > 0.0:
+            m = weight / excess
+            state.continuation[i] = (state.below[i] + m) / (state.foretold[i] + m)
+    return excess > 0.0
+
+
 # ------------------------------------------------------------------------------------------------------------ 3. arrangement
+
+
+@inner
+def clicks_of(state, row):  # type: ignore[no-untyped-def]
+    """Expected clicks on a list by the draws."""
+    total = 0.0
+    state.last[0] = 1.0
+    for k in range(len(row)):
+        clicks, alpha = 0.0, state.attraction[row[k]]
+        for j in range(k + 1):
+            gamma = state.examination[k, j]
+            if j > 0:
+                gamma = min(gamma * state.continuation[row[j - 1]], 1.0)
+            p = state.last[j] * alpha * gamma
+            state.last[j] -= p
+            clicks += p
+        state.last[k + 1] = clicks
+        total += clicks
+    return total
+
+
+@inner
+def improve(state, row):  # type: ignore[no-untyped-def]
+    """Exchange items of a list with each other and with those of the next largest draws, while this brings clicks."""
+    n, m = len(row), len(state.reserve)
+    best = clicks_of(state, row)
+    for _ in range(2 * n):
+        gain, first, second = 1e-12, -1, -1
+        for x in range(n):
+            for y in range(x):
+                swap(row, x, y)
+                more = clicks_of(state, row) - best
+                if more > gain:
+                    gain, first, second = more, x, y
+                swap(row, x, y)
+            for y in range(m):
+                inside = False
+                for k in range(n):
+                    inside = inside or row[k] == state.reserve[y]
+                if not inside:
+                    old = row[x]
+                    row[x] = state.reserve[y]
+                    more = clicks_of(state, row) - best
+                    if more > gain:
+                        gain, first, second = more, x, n + y
+                    row[x] = old
+        if first < 0:
+            return
+        if second < n:
+            swap(row, first, second)
+        else:
+            row[first] = state.reserve[second - n]
+        best += gain
 
 
 @inner
@@ -214,7 +283,7 @@ def expected_clicks(state):  # type: ignore[no-untyped-def]
     for k in range(len(state.positions)):
         clicks = 0.0
         for j in range(k + 1):
-            p = state.last[j] * state.attraction[k] * state.estimate[k, j]
+            p = state.last[j] * state.attraction[k] * state.examination[k, j]
             state.last[j] -= p
             clicks += p
         state.last[k + 1] = clicks
@@ -287,6 +356,7 @@ def forget(state, i):  # type: ignore[no-untyped-def]
     """Keep of an item what its window holds; the first item to change makes it as likely as not that the others have, too."""
     clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
     displays = state.recent_exposure[i] / state.exposure[i]
+    state.below[i], state.foretold[i], state.continuation[i] = 0.0, 0.0, 1.0
     for k in range(len(state.positions)):
         for j in range(k + 1):
             state.clicks[i, k, j] *= clicks
@@ -447,6 +517,7 @@ def begin_session(state, rng):  # type: ignore[no-untyped-def]
             steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
             for _ in range(min(steps, CATCH_UP)):
                 draw_examination(state, rng)
+        state.t[2] = state.sees_items and estimate_continuation(state)
         if state.arranges and t > 1:
             arrange(state)
         state.t[1] = t + 1 + int(GROWTH * t)
@@ -469,6 +540,13 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     else:
         rank_by_draw(state.draws, state.order, rng, len(ranking))
     show(state, ranking)
+    if state.t[2] and not state.guards:
+        m = len(state.reserve)
+        choose_largest(state.draws, state.order, m)
+        for k in range(m):
+            state.reserve[k] = state.order[k]
+            state.attraction[state.order[k]] = attraction_at(state.draws[state.order[k]])
+        improve(state, ranking)
 
 
 @kernel
@@ -483,14 +561,20 @@ def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    j = 0
+    j, above = 0, 0
     for k in range(len(ranking)):
         if clicks[k] <= 1:
-            i, gamma = ranking[k], state.examination[k, j]
+            i, gamma, rho = ranking[k], state.examination[k, j], 1.0
+            if j > 0 and state.sees_items:
+                above = ranking[j - 1]
+                rho = state.continuation[above]
+                state.below[above] += clicks[k]
+                state.foretold[above] += gamma * (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
+                gamma = min(gamma * rho, 1.0)
             if state.detects:
                 weigh(state, i, clicks[k], gamma)
             state.clicks[i, k, j] += clicks[k]
-            state.displays[i, k, j] += 1.0
+            state.displays[i, k, j] += rho
             state.total[i] += clicks[k]
             state.exposure[i] += gamma
             if state.detects:
@@ -505,6 +589,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
     state.clicks[item, :, :] = 0.0
     state.displays[item, :, :] = 0.0
     state.total[item], state.exposure[item], state.seen[item] = 0.0, 0.0, state.changes[0]
+    state.below[item], state.foretold[item], state.continuation[item] = 0.0, 0.0, 1.0
     close_window(state, item, state.changes[0])
     estimate_item(state, item)
 
@@ -547,7 +632,6 @@ class UBMTS(CompiledAgent):
         safe: whether lists are kept from having more than K/2 wrongly ordered pairs more than the first K items of ``initial``,
             as far as it knows attractions; without a list it changes nothing. It costs regret at the beginning.
         sharpness: > 0, by what the posteriors' counts of clicks are multiplied. More is greedier.
-        examination_width: ≥ 0, how far examination is drawn from its mean, in standard deviations.
         learn_examination: whether examination is learned; else every shown position counts as examined.
         arrange: whether the best items may be shown in another order than by attraction.
         detect: whether attractions may change.
@@ -588,8 +672,8 @@ class UBMTS(CompiledAgent):
         initial: ArrayLike | None = None,
         safe: bool = False,
         sharpness: float = 2.0,
-        examination_width: float = 0.3,
         learn_examination: bool = True,
+        by_item: bool = True,
         arrange: bool = True,
         detect: bool = True,
         seed: Seed = None,
@@ -605,8 +689,8 @@ class UBMTS(CompiledAgent):
             initial=initial,
             safe=check_flag("safe", safe),
             sharpness=check_at_least("sharpness", sharpness, 0, strictly=True),
-            examination_width=check_at_least("examination_width", examination_width, 0),
             learn_examination=check_flag("learn_examination", learn_examination),
+            by_item=check_flag("by_item", by_item),
             arrange=check_flag("arrange", arrange),
             detect=check_flag("detect", detect),
         )
@@ -636,23 +720,26 @@ class UBMTS(CompiledAgent):
             seen=np.zeros(n),
             changes=np.array([0.0, 0.0, -1.0]),
             examination=np.ones((k, k)),
-            estimate=np.ones((k, k)),
+            below=np.zeros(n),
+            foretold=np.zeros(n),
+            continuation=np.ones(n),
             clicked=np.zeros((k, k)),
             expected=np.zeros((k, k)),
             positions=np.arange(k),
-            t=np.array([0, 20]),
+            t=np.array([0, 20, 0]),
             draws=np.zeros(n),
             order=np.arange(n),
             attraction=np.zeros(n),
             last=np.zeros(k + 1),
             row=np.zeros(k, np.int64),
+            reserve=np.zeros(min(3 * k, n), np.int64),
             trial=np.zeros(k, np.int64),
             everything=np.ones(n, np.bool_),
             production=production,
             place=place,
             width=1.0 / math.sqrt(given["sharpness"]),
-            examination_width=given["examination_width"],
             learns_examination=given["learn_examination"],
+            sees_items=given["by_item"],
             arranges=given["arrange"] and not guards,
             detects=given["detect"],
             guards=guards,
