@@ -1,17 +1,20 @@
 """UBM-TS: Thompson sampling for users who browse as in the UBM, whose examination it learns, and who may change.
 
-It is told nothing but the numbers of items and positions. Five parts, each of which an argument switches off:
+It is told nothing but the numbers of items and positions. Six parts, all but the first of which an argument switches off:
 
 1. *Attraction.* Each item has a Beta posterior over its attraction α from its clicks S and its exposure E, the sum of the
    examination probabilities of its displays. A draw is made on the scale on which the variance is the same everywhere:
    ``asin √α`` is nearly normal, with mean ``asin √((S + 3/4) / (E + 3/2))`` and variance ``1 / (4 E + 6)``.
 2. *Examination.* γ(k, j) is the probability that position k is examined if the last click above it was on j (Dupret and
-   Piwowarski 2008); it contains the CM, where it is 0 below a click, and the PBM, where it does not depend on j. It is drawn,
-   too: given the attractions, the clicks on (k, j) are nearly Poisson, with a Gamma posterior.
-3. *Arrangement.* The items of the largest draws are shown on the positions on which they get most clicks by γ.
-4. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since the window began or
+   Piwowarski 2008); it contains the CM, where it is 0 below a click, and the PBM, where it does not depend on j. Given the
+   attractions, the clicks on (k, j) are nearly Poisson, with a Gamma posterior, whose mean is taken.
+3. *Continuation.* Where users are satisfied by some items more than by others, as in the DBN, examination below a click depends
+   on the item, too: γ(k, j) is multiplied by ρ(i), the clicks below those on i over those expected without it.
+4. *Arrangement.* The items of the largest draws are shown on the positions on which they get most clicks. Where ρ differs,
+   another item may take the place of one that ends many sessions.
+5. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since the window began or
    since it was last seen (Shiryaev 1963), with a rate of changes that is learned as well.
-5. *Guard.* Where a production list is given, only lists are shown that are worse than it by K/2 wrongly ordered pairs at most,
+6. *Guard.* Where a production list is given, only lists are shown that are worse than it by K/2 wrongly ordered pairs at most,
    as far as confidence intervals tell: the constraint of BubbleRank (Li et al. 2019).
 """
 
@@ -47,8 +50,12 @@ HALF = 0.5 + 1e-9
 """A window is closed when it holds more than half of the exposure of its item, rounding apart."""
 ALARM = 1000.0
 """Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
-CERTAIN_EXCESS = 4.0
-"""doc"""
+FEW = 5.0
+"""Expected clicks below an item from which on the item counts when the variance of ρ is estimated, as usual for χ²."""
+SURE_EXCESS = 4.0
+"""Standard deviations by which χ² must exceed its mean before ρ is anything but 1."""
+RESERVE = 3
+"""Of so many times K items a list may be made where ρ differs; the others are less attractive by far."""
 CERTAIN = 2.5
 """Standard deviations to each side within which an estimate is taken to be true by the guard."""
 SURE_GAIN = 2.0
@@ -75,23 +82,23 @@ class State(NamedTuple):
     began: NDArray[np.float64]  # (L,) the expected number of changes when the window began
     seen: NDArray[np.float64]  # (L,) that when the item was last observed
     changes: NDArray[np.float64]  # (3,) how many are expected by now; how many were seen; the first when the last was seen
-    # Of each item: what clicks on it do to the positions below.
-    below: NDArray[np.float64]  # (L,) B_i, the clicks while it was clicked last
-    foretold: NDArray[np.float64]  # (L,) X_i, how many were expected without ρ
+    # Of each item: what its clicks do to the positions below.
+    below: NDArray[np.float64]  # (L,) B_i, the clicks below while it was clicked last
+    expected_below: NDArray[np.float64]  # (L,) X_i, how many were expected without ρ
     continuation: NDArray[np.float64]  # (L,) ρ_i
     # Of the positions.
     examination: NDArray[np.float64]  # (K, K) γ_kj
     clicked: NDArray[np.float64]  # (K, K) Σ_i S_ikj
     expected: NDArray[np.float64]  # (K, K) Σ_i α_i N_ikj
     positions: NDArray[np.int64]  # (K,) where the item of the k-th largest draw is shown
-    t: NDArray[np.int64]  # (2,) displays; the display before which examination is drawn again
+    t: NDArray[np.int64]  # (2,) displays; the display before which examination is estimated again
+    differs: NDArray[np.bool_]  # (1,) whether ρ is anything but 1
     # Scratch.
     draws: NDArray[np.float64]  # (L,)
     order: NDArray[np.int64]  # (L,)
-    attraction: NDArray[np.float64]  # (L,) as drawn, or of the items on the positions
+    attraction: NDArray[np.float64]  # (L,) of those items that the list may be made of
     last: NDArray[np.float64]  # (K + 1,) the probability that the last click was on a position
     row: NDArray[np.int64]  # (K,) a list
-    reserve: NDArray[np.int64]  # (3 K,) the items of the largest draws
     trial: NDArray[np.int64]  # (K,) another one
     everything: NDArray[np.bool_]  # (L,) all true
     # The production list.
@@ -100,7 +107,7 @@ class State(NamedTuple):
     # Hyper-parameters.
     width: float  # 1 over the root of the sharpness
     learns_examination: bool
-    sees_items: bool
+    learns_continuation: bool
     arranges: bool
     detects: bool
     guards: bool
@@ -200,90 +207,41 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
             estimate_item(state, i)
 
 
+# ----------------------------------------------------------------------------------------------------------- 3. continuation
+
+
 @inner
 def estimate_continuation(state):  # type: ignore[no-untyped-def]
     """ρ_i, shrunk to 1 by its variance τ² over items, which is 0 unless clicks tell that items differ."""
     n, excess, weight = 0, 0.0, 0.0
     for i in range(len(state.below)):
-        x = state.foretold[i]
-        if x >= 5.0:
+        x = state.expected_below[i]
+        if x >= FEW:
             n += 1
             excess += (state.below[i] - x) * (state.below[i] - x) / x - 1.0
             weight += x
-    excess -= CERTAIN_EXCESS * math.sqrt(2.0 * n)
+    excess -= SURE_EXCESS * math.sqrt(2.0 * n)
     for i in range(len(state.below)):
         state.continuation[i] = 1.0
         if excess > 0.0:
             m = weight / excess
-            state.continuation[i] = (state.below[i] + m) / (state.foretold[i] + m)
+            state.continuation[i] = (state.below[i] + m) / (state.expected_below[i] + m)
     return excess > 0.0
 
 
-# ------------------------------------------------------------------------------------------------------------ 3. arrangement
+# ------------------------------------------------------------------------------------------------------------ 4. arrangement
 
 
 @inner
-def clicks_of(state, row):  # type: ignore[no-untyped-def]
-    """Expected clicks on a list by the draws."""
+def expected_clicks(state, items, n):  # type: ignore[no-untyped-def]
+    """On the list of the first n items, if attractions are ``attraction``."""
     total = 0.0
     state.last[0] = 1.0
-    for k in range(len(row)):
-        clicks, alpha = 0.0, state.attraction[row[k]]
-        for j in range(k + 1):
-            gamma = state.examination[k, j]
-            if j > 0:
-                gamma = min(gamma * state.continuation[row[j - 1]], 1.0)
-            p = state.last[j] * alpha * gamma
-            state.last[j] -= p
-            clicks += p
-        state.last[k + 1] = clicks
-        total += clicks
-    return total
-
-
-@inner
-def improve(state, row):  # type: ignore[no-untyped-def]
-    """Exchange items of a list with each other and with those of the next largest draws, while this brings clicks."""
-    n, m = len(row), len(state.reserve)
-    best = clicks_of(state, row)
-    for _ in range(2 * n):
-        gain, first, second = 1e-12, -1, -1
-        for x in range(n):
-            for y in range(x):
-                swap(row, x, y)
-                more = clicks_of(state, row) - best
-                if more > gain:
-                    gain, first, second = more, x, y
-                swap(row, x, y)
-            for y in range(m):
-                inside = False
-                for k in range(n):
-                    inside = inside or row[k] == state.reserve[y]
-                if not inside:
-                    old = row[x]
-                    row[x] = state.reserve[y]
-                    more = clicks_of(state, row) - best
-                    if more > gain:
-                        gain, first, second = more, x, n + y
-                    row[x] = old
-        if first < 0:
-            return
-        if second < n:
-            swap(row, first, second)
-        else:
-            row[first] = state.reserve[second - n]
-        best += gain
-
-
-@inner
-def expected_clicks(state):  # type: ignore[no-untyped-def]
-    """Of items whose attractions are ``attraction[:K]``, by position."""
-    total = 0.0
-    state.last[0] = 1.0
-    for k in range(len(state.positions)):
+    for k in range(n):
         clicks = 0.0
         for j in range(k + 1):
-            p = state.last[j] * state.attraction[k] * state.examination[k, j]
+            rho = state.continuation[items[j - 1]] if j > 0 else 1.0
+            p = state.last[j] * state.attraction[items[k]] * min(state.examination[k, j] * rho, 1.0)
             state.last[j] -= p
             clicks += p
         state.last[k + 1] = clicks
@@ -297,32 +255,52 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def arrange(state):  # type: ignore[no-untyped-def]
-    """Exchange positions of the best items, from page order on, while this surely brings clicks."""
-    n = len(state.positions)
-    choose_largest(state.centre, state.order, n)
-    for k in range(n):
-        state.attraction[k] = attraction_at(state.centre[state.order[k]])
-        state.positions[k] = k
-    clicks = expected_clicks(state)
-    least = SURE_GAIN * math.sqrt(clicks / state.t[0])
-    while True:
+def improve(state, items, n, least):  # type: ignore[no-untyped-def]
+    """Exchange two of the first n items, or one of them and a later one, as long as this brings ``least`` clicks."""
+    clicks = expected_clicks(state, items, n)
+    for _ in range(2 * n):
         gain, first, second = least, -1, -1
         for x in range(n):
-            for y in range(x):
-                swap(state.attraction, state.positions[x], state.positions[y])
-                more = expected_clicks(state) - clicks
+            for y in range(x + 1, len(items)):
+                swap(items, x, y)
+                more = expected_clicks(state, items, n) - clicks
                 if more > gain:
                     gain, first, second = more, x, y
-                swap(state.attraction, state.positions[x], state.positions[y])
+                swap(items, x, y)
         if first < 0:
             return
-        swap(state.attraction, state.positions[first], state.positions[second])
-        swap(state.positions, first, second)
+        swap(items, first, second)
         clicks += gain
 
 
-# ----------------------------------------------------------------------------------------------------------------- 4. change
+@inner
+def arrange(state):  # type: ignore[no-untyped-def]
+    """The positions of the best items: those in page order, but for exchanges that surely bring clicks."""
+    n = len(state.positions)
+    choose_largest(state.centre, state.order, n)
+    for k in range(n):
+        state.attraction[state.order[k]] = attraction_at(state.centre[state.order[k]])
+        state.row[k] = state.order[k]
+    clicks = expected_clicks(state, state.row, n)
+    improve(state, state.row, n, SURE_GAIN * math.sqrt(clicks / state.t[0]))
+    for k in range(n):
+        for place in range(n):
+            if state.row[place] == state.order[k]:
+                state.positions[k] = place
+
+
+@inner
+def arrange_draws(state, n_available):  # type: ignore[no-untyped-def]
+    """The list that gets most clicks if attractions are as drawn, as far as exchanges find it."""
+    n = len(state.positions)
+    items = state.order[: min(RESERVE * n, n_available)]
+    choose_largest(state.draws, state.order, len(items))
+    for k in range(len(items)):
+        state.attraction[items[k]] = attraction_at(state.draws[items[k]])
+    improve(state, items, n, 0.0)
+
+
+# ----------------------------------------------------------------------------------------------------------------- 5. change
 
 
 @inner
@@ -356,7 +334,7 @@ def forget(state, i):  # type: ignore[no-untyped-def]
     """Keep of an item what its window holds; the first item to change makes it as likely as not that the others have, too."""
     clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
     displays = state.recent_exposure[i] / state.exposure[i]
-    state.below[i], state.foretold[i], state.continuation[i] = 0.0, 0.0, 1.0
+    state.below[i], state.expected_below[i], state.continuation[i] = 0.0, 0.0, 1.0
     for k in range(len(state.positions)):
         for j in range(k + 1):
             state.clicks[i, k, j] *= clicks
@@ -381,7 +359,7 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
         forget(state, i)
 
 
-# ------------------------------------------------------------------------------------------------------------------ 5. guard
+# ------------------------------------------------------------------------------------------------------------------ 6. guard
 
 
 @inner
@@ -517,7 +495,7 @@ def begin_session(state, rng):  # type: ignore[no-untyped-def]
             steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
             for _ in range(min(steps, CATCH_UP)):
                 draw_examination(state, rng)
-        state.t[2] = state.sees_items and estimate_continuation(state)
+        state.differs[0] = state.learns_continuation and estimate_continuation(state)
         if state.arranges and t > 1:
             arrange(state)
         state.t[1] = t + 1 + int(GROWTH * t)
@@ -526,10 +504,16 @@ def begin_session(state, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def show(state, ranking):  # type: ignore[no-untyped-def]
-    items = state.row if state.guards else state.order
+def show(state, ranking, n_available):  # type: ignore[no-untyped-def]
+    if state.differs[0] and state.arranges:
+        arrange_draws(state, n_available)
     for k in range(len(ranking)):
-        ranking[state.positions[k]] = items[k]
+        if state.guards:
+            ranking[k] = state.row[k]
+        elif state.differs[0] and state.arranges:
+            ranking[k] = state.order[k]
+        else:
+            ranking[state.positions[k]] = state.order[k]
 
 
 @kernel
@@ -539,14 +523,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         guarded(state, state.everything)
     else:
         rank_by_draw(state.draws, state.order, rng, len(ranking))
-    show(state, ranking)
-    if state.t[2] and not state.guards:
-        m = len(state.reserve)
-        choose_largest(state.draws, state.order, m)
-        for k in range(m):
-            state.reserve[k] = state.order[k]
-            state.attraction[state.order[k]] = attraction_at(state.draws[state.order[k]])
-        improve(state, ranking)
+    show(state, ranking, len(state.draws))
 
 
 @kernel
@@ -556,7 +533,7 @@ def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
         guarded(state, available)
     else:
         rank_available(state.draws, state.order, rng, available, len(ranking))
-    show(state, ranking)
+    show(state, ranking, available.sum())
 
 
 @kernel
@@ -565,11 +542,11 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
         if clicks[k] <= 1:
             i, gamma, rho = ranking[k], state.examination[k, j], 1.0
-            if j > 0 and state.sees_items:
+            if j > 0 and state.learns_continuation:
                 above = ranking[j - 1]
                 rho = state.continuation[above]
                 state.below[above] += clicks[k]
-                state.foretold[above] += gamma * (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
+                state.expected_below[above] += gamma * (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
                 gamma = min(gamma * rho, 1.0)
             if state.detects:
                 weigh(state, i, clicks[k], gamma)
@@ -589,7 +566,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
     state.clicks[item, :, :] = 0.0
     state.displays[item, :, :] = 0.0
     state.total[item], state.exposure[item], state.seen[item] = 0.0, 0.0, state.changes[0]
-    state.below[item], state.foretold[item], state.continuation[item] = 0.0, 0.0, 1.0
+    state.below[item], state.expected_below[item], state.continuation[item] = 0.0, 0.0, 1.0
     close_window(state, item, state.changes[0])
     estimate_item(state, item)
 
@@ -673,7 +650,7 @@ class UBMTS(CompiledAgent):
         safe: bool = False,
         sharpness: float = 2.0,
         learn_examination: bool = True,
-        by_item: bool = True,
+        learn_continuation: bool = True,
         arrange: bool = True,
         detect: bool = True,
         seed: Seed = None,
@@ -690,7 +667,7 @@ class UBMTS(CompiledAgent):
             safe=check_flag("safe", safe),
             sharpness=check_at_least("sharpness", sharpness, 0, strictly=True),
             learn_examination=check_flag("learn_examination", learn_examination),
-            by_item=check_flag("by_item", by_item),
+            learn_continuation=check_flag("learn_continuation", learn_continuation),
             arrange=check_flag("arrange", arrange),
             detect=check_flag("detect", detect),
         )
@@ -721,25 +698,25 @@ class UBMTS(CompiledAgent):
             changes=np.array([0.0, 0.0, -1.0]),
             examination=np.ones((k, k)),
             below=np.zeros(n),
-            foretold=np.zeros(n),
+            expected_below=np.zeros(n),
             continuation=np.ones(n),
             clicked=np.zeros((k, k)),
             expected=np.zeros((k, k)),
             positions=np.arange(k),
-            t=np.array([0, 20, 0]),
+            t=np.array([0, 20]),
+            differs=np.zeros(1, np.bool_),
             draws=np.zeros(n),
             order=np.arange(n),
             attraction=np.zeros(n),
             last=np.zeros(k + 1),
             row=np.zeros(k, np.int64),
-            reserve=np.zeros(min(3 * k, n), np.int64),
             trial=np.zeros(k, np.int64),
             everything=np.ones(n, np.bool_),
             production=production,
             place=place,
             width=1.0 / math.sqrt(given["sharpness"]),
             learns_examination=given["learn_examination"],
-            sees_items=given["by_item"],
+            learns_continuation=given["learn_continuation"],
             arranges=given["arrange"] and not guards,
             detects=given["detect"],
             guards=guards,
