@@ -37,7 +37,7 @@ __all__ = ["UBMTS"]
 RIGHT_ANGLE = math.pi / 2  # the largest asin √α
 UNKNOWN, UNKNOWN_SPREAD = math.pi / 4, 0.5 / math.sqrt(1.5)  # of an item without displays
 GROWTH = 0.005
-"""Examination is drawn anew when there are so many more sessions: as if in each one, for a hundredth of the cost."""
+"""Examination is estimated anew when there are so many more sessions: as if in each one, for a hundredth of the cost."""
 CATCH_UP = 30
 """Steps of the Gibbs sampler at most, after a log was learned."""
 PRIOR_CLICKS = 2.0
@@ -256,7 +256,7 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 
 @inner
 def improve(state, items, n, least):  # type: ignore[no-untyped-def]
-    """Exchange two of the first n items, or one of them and a later one, as long as this brings ``least`` clicks."""
+    """Exchange two of the first n items, or one of them and a later one, as long as this brings more than ``least`` clicks."""
     clicks = expected_clicks(state, items, n)
     for _ in range(2 * n):
         gain, first, second = least, -1, -1
@@ -575,28 +575,30 @@ class UBMTS(CompiledAgent):
     """UBM-TS: Thompson sampling that learns how users examine the list and when they change, and can be kept safe.
 
     Idea:
-        Attractions are drawn from their posterior, as in other Thompson sampling, but how users examine the list is drawn, too,
-        from the clicks themselves. Examination may depend on the position and on the last click above, so that the cascade and
-        the position-based model are special cases and need not be told apart. The items of the largest draws are arranged so
-        that they earn most clicks, which need not be in the order of attraction. Each item has a window of recent clicks, and
-        where these contradict the older ones, the older ones are forgotten. It fails where one item's clicks change how others
-        are examined in a way that depends on the item, as satisfaction does in the DBN.
+        Attractions are drawn from their posterior, as in other Thompson sampling, but how users examine the list is learned
+        from the clicks, too. Examination may depend on the position, on the last click above, and on the clicked item, so that
+        the cascade, the position-based and other click models are special cases and need not be told apart. The items of the
+        largest draws are arranged so that they earn most clicks, which need not be in the order of attraction. Each item has a
+        window of recent clicks, and where these contradict the older ones, the older ones are forgotten. In a DCM whose users
+        often leave after a click at the top its regret stays linear.
 
     Algorithm:
         ::
 
             for t = 1, 2, ...:
                 from time to time, when t has grown by 0.5 %:
-                    draw α of each item, and γ(k, j) given these, for position k and last click j above
-                    E_i ← Σ γ(k, j) over the displays of i
+                    draw α of each item; estimate γ(k, j) given these, for position k and last click j above
+                    ρ_i ← clicks below those on i / clicks expected there, 1 unless it surely differs by item
+                    E_i ← Σ γ(k, j) ρ_above over the displays of i
                     exchange positions of the K best items while this surely earns more clicks
                 for each item i:
                     o ← odds that i has changed, since it was seen or since its window began
                     draw α_i from its clicks S_i and exposure E_i, or with odds o from those since
                 show the items of the K largest draws on their positions
+                if ρ differs: exchange items of this list with one another and with others while it earns more clicks
                 if safe: keep the production order but for what is surely better, up to K/2 wrong pairs
                 for each position k with a click or none on i:
-                    S_i ← S_i + click, E_i ← E_i + γ(k, j), also in the window
+                    S_i ← S_i + click, E_i ← E_i + γ(k, j) ρ_above, also in the window
                     evidence of i ← evidence · P(click | window) / P(click | all)
                     if it is small: begin a new window
                     if the odds exceed 1000: forget all of i but the window, and doubt all other items
@@ -610,7 +612,8 @@ class UBMTS(CompiledAgent):
             as far as it knows attractions; without a list it changes nothing. It costs regret at the beginning.
         sharpness: > 0, by what the posteriors' counts of clicks are multiplied. More is greedier.
         learn_examination: whether examination is learned; else every shown position counts as examined.
-        arrange: whether the best items may be shown in another order than by attraction.
+        learn_continuation: whether examination below a click may depend on the clicked item.
+        arrange: whether items may be shown in another order than by attraction.
         detect: whether attractions may change.
         seed: seeds the agent's own generator.
 
