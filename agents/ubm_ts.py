@@ -54,8 +54,8 @@ FEW = 5.0
 """Expected clicks below an item from which on the item counts when the variance of ρ is estimated, as usual for χ²."""
 SURE_EXCESS = 4.0
 """Standard deviations by which χ² must exceed its mean before ρ is anything but 1."""
-RESERVE = 3
-"""Of so many times K items a list may be made where ρ differs; the others are less attractive by far."""
+RESERVE = 2
+"""Of so many times K items the list may be made where ρ differs."""
 CERTAIN = 2.5
 """Standard deviations to each side within which an estimate is taken to be true by the guard."""
 SURE_GAIN = 2.0
@@ -258,19 +258,18 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 def improve(state, items, n, least):  # type: ignore[no-untyped-def]
     """Exchange two of the first n items, or one of them and a later one, as long as this brings more than ``least`` clicks."""
     clicks = expected_clicks(state, items, n)
-    for _ in range(2 * n):
-        gain, first, second = least, -1, -1
+    for _ in range(n):
+        before = clicks
         for x in range(n):
             for y in range(x + 1, len(items)):
                 swap(items, x, y)
-                more = expected_clicks(state, items, n) - clicks
-                if more > gain:
-                    gain, first, second = more, x, y
-                swap(items, x, y)
-        if first < 0:
+                more = expected_clicks(state, items, n)
+                if more > clicks + least:
+                    clicks = more
+                else:
+                    swap(items, x, y)
+        if clicks == before:
             return
-        swap(items, first, second)
-        clicks += gain
 
 
 @inner
