@@ -938,7 +938,7 @@ def test_films(says):
     assert says == {
         f"lose {min(weighing):.1f} to {max(weighing):.1f} times as much in 10⁵ sessions as in 10⁴",
         f"lose {min(others):.1f} to {max(others):.1f} times as much",
-        f"with `alpha=0.2` the agents differ by at most {100 * (max(regrets) / min(regrets) - 1):.0f} %",
+        f"with `alpha=0.2` they differ by at most {100 * (max(regrets) / min(regrets) - 1):.0f} %",
     }
 
 
@@ -963,15 +963,15 @@ def test_arithmetic(says):
         f"a duplicate in {duplicates[0]:.0f} % of its first draws at L = 6, K = 3, and in {duplicates[1]:.0f} % at L = "
         "10, K = 5",
         f"1, 10, 100, … 10⁶ sessions are at {', '.join(f'{value:.2f}' for value in scale[:-1])} and 1",
-        f"where random lists lose {lost(3, 20_000):,.0f} (exactly computed)",
+        f"Random lists lose {lost(3, 20_000):,.0f} (exactly computed)",
         f"random lists lose {lost(5, 64_000):,.0f} (exactly computed)",
         f"random lists lose {lost(2, 16_384):,.0f} (exactly computed)",
-        "for an update every 256 sessions and 720 lists",
+        "updates its policy every 256 sessions and chooses among 720 lists",
         "the 3.43 in circulation is a slip",
         f"at most 100,000; L = 10, K = 5 has {lists:,}",
         f"there must not be more than {MAX_LISTS:,}, 10 items on 5 positions",
-        f"for 2 positions and 4 items once in {math.perm(4, 2)} sessions",
-        "a log a hundred times as long are a tenth of these",
+        f"With 2 positions and 4 items, lists agree by chance once in {math.perm(4, 2)} sessions",
+        "A log a hundred times as long would have a tenth of them",
     }
 
 
@@ -1013,8 +1013,8 @@ def test_replay_of_films(says, films):
     assert "\n".join(printed) in (DOCS / "contextual.md").read_text(encoding="utf-8")
     error = np.std(online, ddof=1) / math.sqrt(len(online))
     assert says == {
-        f"attractions that are {attraction:.2f} on average",
-        f"earns {np.mean(online):.3f} online in as many sessions (mean of 40 runs, standard error {error:.3f})",
+        f"attractions are {attraction:.2f} on average",
+        f"earns {np.mean(online):.3f} in as many sessions (mean of 40 runs, standard error {error:.3f})",
     }
 
 
@@ -1032,7 +1032,7 @@ def test_replay_of_the_open_bandit_sample(says, data_folder):
     assert says == {
         f"On the sample's {len(log):,} rows with {log.n_items} items, {len(result.rewards)} agree; the agent's "
         f"estimate is {both} clicks a "
-        f"row by rejection and by weights (± one standard error), beside {result.on_policy} of the random policy"
+        f"row by rejection and by weights (± one standard error), the random policy has {result.on_policy}"
     }
 
 
