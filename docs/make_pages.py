@@ -74,7 +74,7 @@ def pages() -> dict[Path, str]:
     made = {
         readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
-        named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
+        named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is given"), agents),
     }
     made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}

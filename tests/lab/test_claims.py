@@ -691,14 +691,14 @@ def test_what_agents_stand(says):
 
     keeps = math.floor(100 * min(rates["CascadeUCB1"])) / 100
     assert says == {
-        f"it has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every 10,000 "
+        f"the agent has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every 10,000 "
         f"or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
-        f"it has at most {recovers} times the regret without bots, whether a farm is in the first 1,000 sessions or in 0.25 % "
-        f"of all. Each other agent has {ruined} times its regret or more in one of both",
+        f"the agent has at most {recovers} times its regret without bots, whether a farm acts in the first 1,000 sessions or in 0.25 % "
+        f"of all. Each other agent has {ruined} times its regret or more in at least one of the two cases",
         f"the true number of false sessions, three agents have at most {above(dearest)} times their regret without bots",
         f"`GLRCascadeKLUCB` has {glr['quit first 1,000']:.1f} times its regret after 1,000 sessions of `quit`, and "
         f"{glr['farm 5 %']:.1f} times with a farm in 5 % of the sessions",
-        f"batches of 5,000 cost it at most {waits} times what random lists lose in one batch",
+        f"batches of 5,000 cost the agent at most {waits} times what random lists lose in one batch",
         f"lose {hasty[0]} times as much as random lists in a batch, or more; `RankedUCB1` and `RankedKLUCB` lose {hasty[1]} "
         "times, or more",
     }
@@ -868,7 +868,7 @@ def test_generic_rl_beside_bandits_on_a_real_query(says):
     of_random = [100 * mean(env, agent, 1000) / random(env=env) for env, agent in CASES]
     minutes = on_one_query().timings["seconds"].sum() / 60
     assert says == {
-        f"after 10⁵ sessions of one real query PPO, A2C, DQN and SAC have {min(top):.1f} to {max(top):.0f} times the "
+        f"After 10⁵ sessions of one real query PPO, A2C, DQN and SAC have {min(top):.1f} to {max(top):.0f} times the "
         "mean regret of "
         "TopRank",
         f"five runs of 10⁵ sessions of one real query, 21 November 2026, {minutes:.1f} minutes of one core in all",
