@@ -691,10 +691,10 @@ def test_what_agents_stand(says):
 
     keeps = math.floor(100 * min(rates["CascadeUCB1"])) / 100
     assert says == {
-        f"the agent has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every 10,000 "
-        f"or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
-        f"the agent has at most {recovers} times its regret without bots, whether a farm acts in the first 1,000 sessions or in 0.25 % "
-        f"of all. Each other agent has {ruined} times its regret or more in at least one of the two cases",
+        f"the agent has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every "
+        f"10,000 or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
+        f"the agent has at most {recovers} times its regret without bots, whether a farm acts in the first 1,000 sessions or "
+        f"in 0.25 % of all. Each other agent has {ruined} times its regret or more in at least one of the two cases",
         f"the true number of false sessions, three agents have at most {above(dearest)} times their regret without bots",
         f"`GLRCascadeKLUCB` has {glr['quit first 1,000']:.1f} times its regret after 1,000 sessions of `quit`, and "
         f"{glr['farm 5 %']:.1f} times with a farm in 5 % of the sessions",
