@@ -338,15 +338,15 @@ def _tasks(protocol: Protocol) -> str:
     named = protocol is VERSION_2
     anchored = ("random", "best", "whose", "counts") if protocol.has_anchors else ()
     rows = [(*["task"] * named, "environment", "instance", "what it measures", *anchored)]
-    told = "an environment and an instance, as `clickgym run` takes them"
+    columns = "`clickgym run` accepts the names of environments and instances."
     if anchored:
-        told += (
-            ", what random lists lose, what the best agent of the reference loses, and who that is. A task counts if these two "
+        columns += (
+            " *random* is the loss of random lists, *best* the loss of the best agent of the reference, and *whose* its name. "
+            "A task counts if the two losses differ by a factor of three or more."
         )
-        told += "losses differ threefold"
     parts = [
         f"# The tasks{which} of the scorecard",
-        f"Those of version {protocol.version} of the [protocol]({page}), by ability: {told}.",
+        f"The tasks of version {protocol.version} of the [protocol]({page}), grouped by ability. {columns}",
     ]
     for ability, about in protocol.abilities.items():
         own = [
