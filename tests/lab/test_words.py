@@ -32,6 +32,18 @@ PHRASES = {
     "nothing else excuses": "an agent may skip a task only for these reasons",
     "for what is going on": "say what the function returns or does",
     "the line of an agent.": "say what the function returns or does",
+    "seeds hang on": "seeds derive from the label",
+    "stands in braces": "is written in braces",
+    "and their like stand": "name them: PPO, A2C, DQN, ...",
+    "what each will cost": "the command estimates the time of the runs",
+    "later on that way": "later, also during the development of version 2",
+    "what names the model": "an estimator whose model_class is the model",
+    "who reads the file needs": "a program that reads the file must import ...",
+    "whoever has come": "truncated after N sessions",
+    "what cannot work ends": "a combination that cannot work raises an error",
+    "says in a line each": "raises an error with one line for each fault",
+    "teaches the shell": "installs shell completion",
+    "tried to break this": "attempts to break clickgym",
 }
 """What to write instead, by phrase; lower case, spaces stand for any white space."""
 
