@@ -216,7 +216,7 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
 def estimate_continuation(state):  # type: ignore[no-untyped-def]
     """ρ_i = B_i / X_i, where X_i are the clicks below i that were expected if all items were alike, as in a contingency table.
 
-    It is shrunk to 1 by its variance over the items, which is 0 unless χ² tells that they differ.
+    It is shrunk to 1 by its variance over the items, and is 1 unless χ² tells that they differ.
     """
     expected, n, excess, weight = state.draws, 0, 0.0, 0.0
     expected[:] = 0.0
@@ -232,8 +232,7 @@ def estimate_continuation(state):  # type: ignore[no-untyped-def]
             n += 1
             excess += (state.clicks_below[i].sum() - expected[i]) ** 2 / expected[i] - 1.0
             weight += expected[i]
-    excess -= SURE_EXCESS * math.sqrt(2.0 * n)
-    state.differs[0] = excess > 0.0
+    state.differs[0] = excess > SURE_EXCESS * math.sqrt(2.0 * n)
     for i in range(len(expected)):
         state.continuation[i] = 1.0
         if state.differs[0]:
@@ -653,7 +652,7 @@ class UBMTS(CompiledAgent):
 
     Late clicks count for the display that earned them, under the examination of today. A replaced item begins everything anew.
 
-    Memory: 2 L K² + 15 L numbers.
+    Memory: 4 L K² + 15 L numbers.
 
     Example:
         >>> UBMTS(4, 2, seed=0).rank(None).shape
