@@ -567,8 +567,11 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             if j > 0 and state.learns_continuation:
                 above = ranking[j - 1]
                 rho = state.continuation[above]
-                state.clicks_below[above, k, j] += clicks[k]
-                state.displays_below[above, k, j] += (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
+                if state.t[0] < state.t[1]:  # else a log is learned, whose examination is not known yet
+                    state.clicks_below[above, k, j] += clicks[k]
+                    state.displays_below[above, k, j] += (0.75 + state.total[i]) / (
+                        1.5 + max(state.total[i], state.exposure[i])
+                    )
                 gamma = min(gamma * rho, 1.0)
             if state.detects:
                 weigh(state, i, clicks[k], gamma)
