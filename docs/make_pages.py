@@ -23,11 +23,12 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
+from clickgym.lab.bench.conclusions import conclusions, referee, teaches
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
-from clickgym.lab.bench.pages import leaderboard_html, teaches
-from clickgym.lab.bench.protocol import CURRENT, VERSION_1, VERSION_2, Board, Protocol
+from clickgym.lab.bench.pages import leaderboard_html
+from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Board, Protocol
 from clickgym.lab.bench.task import Task
 from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page, pictures
@@ -72,7 +73,7 @@ def pages() -> dict[Path, str]:
             late.append((name, agent.learns_from, *can, *shown_by))
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
-        readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
+        readme: _between(readme.read_text(encoding="utf-8"), "teaches", conclusions(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is given"), agents),
     }
@@ -283,7 +284,8 @@ def _leaderboard() -> dict[Path, str]:
     return {
         current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
         first: text,
-        DOCS / "leaderboard.html": leaderboard_html(CURRENT),
+        DOCS / "referee.md": referee(),
+        DOCS / "leaderboard.html": leaderboard_html(VERSION_2),
         DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),
         DOCS / "tasks.md": _tasks(VERSION_2),
         DOCS / "tasks_1.md": _tasks(VERSION_1),
@@ -291,13 +293,7 @@ def _leaderboard() -> dict[Path, str]:
 
 
 def _boards() -> Iterator[str]:
-    """The boards of version 2 in Markdown, each with a heading; a sentence, as long as there are no results."""
-    if CURRENT is VERSION_1:
-        yield (
-            "The reference results of version 2 are to come. Until they ship, `clickgym bench` plays version 1 and compares "
-            "with [its board](leaderboard_1.md)."
-        )
-        return
+    """The boards of version 2 in Markdown, each with a heading."""
     yield SORTED.format("leaderboard.html")
     for table in boards_tables(VERSION_2):
         yield f"### {table.title}"

@@ -19,7 +19,7 @@ import clickgym
 from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
-from clickgym.lab.bench.protocol import CURRENT, VERSION_1, Protocol
+from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Protocol
 from clickgym.lab.bench.reference import agent_of
 from clickgym.lab.pages.agents import FAMILIES, family_page, page, sources
 from clickgym.runner.labels import PUBLISHED, digest
@@ -192,10 +192,9 @@ def write(source: Path) -> None:
     listed.write_text(linked, encoding="utf-8")
     shutil.copy(HERE / "index.md", source)
     shutil.copytree(HERE / "static", source / "static")
-    for place, protocol in {"leaderboard.md": CURRENT, "leaderboard_1.md": VERSION_1}.items():
+    for place, protocol in {"leaderboard.md": VERSION_2, "leaderboard_1.md": VERSION_1}.items():
         board = source / place
-        if place == "leaderboard_1.md" or CURRENT is not VERSION_1:
-            board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
+        board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
 
 
 def notebook_cache() -> Path:

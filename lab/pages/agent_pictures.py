@@ -24,7 +24,7 @@ from ...runner.labels import PUBLISHED
 from ...runner.make import make_agent, make_env
 from ...runner.reports.figures import drawn
 from ...runner.run import run
-from ..bench.protocol import CURRENT, VERSION_1
+from ..bench.protocol import CURRENT
 from ..bench.reference import curves_of
 from .advice import Case
 
@@ -60,9 +60,9 @@ def regret_figure(case: Case) -> Figure | None:
         case: of the agent.
 
     Returns:
-        The figure; None where the version has no curves, or the agent stands on no board.
+        The figure; None where the agent stands on no board.
     """
-    if CURRENT is VERSION_1 or case.place is None or case.table is None or case.table.board is None:
+    if case.place is None or case.table is None or case.table.board is None:
         return None
     own, board = case.place, case.table.board
     best = next(place.agent for place in case.table.places if place.agent != "Oracle")

@@ -14,7 +14,7 @@ from ...runner.catalogue import list_agents
 from ...runner.describe import STANDS, abilities, stands
 from ...runner.labels import PUBLISHED
 from ..bench.boards import boards_tables
-from ..bench.protocol import CURRENT, VERSION_1
+from ..bench.protocol import CURRENT
 from ..bench.reference import agent_of, reference
 from ..studies import STUDIES
 from ..studies.study import Curves
@@ -259,14 +259,9 @@ def _standing(case: Case) -> Iterator[str]:
         yield "## In the [leaderboard](../leaderboard.md)"
     for table, place in lines:
         overall = f"overall {place.standing.overall}"
-        if CURRENT is VERSION_1:
-            ranked = [other.agent for other in case.peers if other.many]
-            rank = f"number {ranked.index(place.agent) + 1} of {len(ranked)}, " if place.agent in ranked else ""
-            yield f"Version 1: {rank}{overall}, over {place.standing.n_tasks} of {len(CURRENT.tasks())} tasks."
-        else:
-            tuned = place.agent.partition(", ")[2] or "as published"
-            changes = f", tuning changed {place.changes}" if place.changes else ""
-            yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
+        tuned = place.agent.partition(", ")[2] or "as published"
+        changes = f", tuning changed {place.changes}" if place.changes else ""
+        yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
         scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
         yield "\n".join(markdown_table([("ability", "score"), *scores]))
 
