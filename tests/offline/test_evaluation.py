@@ -703,7 +703,7 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, c
     assert main(["evaluate", str(path), "--policy", f"{folder}:dcm", *words]) == 0
     out = capsys.readouterr().out
     assert "Satisfied users per session, first 2 positions" in out
-    assert "does not tell who was satisfied" in out
+    assert "does not record which users were satisfied" in out
     (line,) = [line for line in out.splitlines() if line.startswith("dcm")]
     targets = {}
     for query in ("hats", "shoes"):

@@ -78,7 +78,7 @@ def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
     assert re.search(r"needs +nothing", out)
     assert re.search(r"step +3", out)
     assert main(["show", "shown_agent:Mine", "--positions", "2"]) == 2
-    assert "--positions is of instances; shown_agent:Mine is none" in capsys.readouterr().err
+    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in capsys.readouterr().err
     assert main(["show", "no_such_module:Mine"]) == 2
     assert "there is no module 'no_such_module'" in capsys.readouterr().err
     assert main(["show", "TopRank:Mine"]) == 2
