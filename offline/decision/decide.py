@@ -395,7 +395,7 @@ def open_log(
     probe = gym.make("PBMRank-v0", attraction=[0.5] * logged.n_positions, examination=[1.0] * logged.n_positions)
     for agent in settings.agents:
         if not isinstance(make_agent(agent, probe, horizon=settings.horizon), Agent):
-            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
+            raise ValueError(f"agents has {agent}, which has its own loop; expected agents that rank one list at a time")
     return name, logged
 
 

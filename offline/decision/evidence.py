@@ -2,10 +2,10 @@
 
 A list is recommended for one of two reasons (grounds):
 
-- **measured**: the list was logged in at least 100 sessions and earned significantly more in them than the list in production,
-  after a correction for the number of lists compared. This assumes nothing about users. Such a list has priority.
-- **models**: the list was rarely shown, but every click model that fits the held-out clicks predicts a significant gain, after a
-  correction by the model's errors on logged lists (see `correction`). If no model fits, this ground does not exist.
+- **measured**: the list was logged in at least 100 sessions and earned significantly more than the list in production, after
+  a correction for the number of lists. This assumes nothing about users. Such a list has priority.
+- **models**: the list was rarely shown, but every click model that fits the held-out clicks predicts a significant gain after
+  a correction by the model's errors on logged lists (see `correction`). If no model fits, this ground does not exist.
 
 | verdict | ground | advice |
 |---|---|---|

@@ -79,9 +79,7 @@ def tune(
     budget.
     """
     if len(agent) > 1:
-        raise ValueError(
-            f"one agent is tuned at a time, got {' '.join(agent)}; a shell takes braces apart: put quotes around them"
-        )
+        raise ValueError(f"one agent is tuned at a time, got {' '.join(agent)}; shells split braces: put quotes around them")
     replaced = ("envs", "instance", "budget", "horizon", "runs", "seed")
     file = file_of(context, agent, (".toml",), ("envs", "budget"), replaced)
     given: dict[str, Any]

@@ -231,7 +231,7 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
 
 def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
     """The same once sessions are played: it is not the input any more, and whoever wrote the agent wants to see where."""
-    resumed = f"{kept}, and the same command goes on from there"
+    resumed = f"{kept}, and the same command resumes it"
     match error:
         case SessionError():
             return f"{error}{kept}", FAULT
@@ -262,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not _is_of_output(error):
             raise
-        return _fail("what is printed cannot be written: the disk is full", FAULT)
+        return _fail("the output cannot be written: the disk is full", FAULT)
     except typer.Abort:  # Ctrl-C while the words were read
         return INTERRUPTED
     except USAGE_ERROR as error:

@@ -113,7 +113,7 @@ def test_each_refusal_has_its_words(tmp_path, monkeypatch, number, reason):
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is a file, or below one; the results need a folder$"):
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is a file, or lies below a file; expected a folder$"):
             make_folder(path)
 
 

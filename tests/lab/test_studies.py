@@ -293,7 +293,7 @@ def test_every_part_can_be_played(tmp_path, part):
     [
         ("study zoghi-fg1 --out new", "unknown study 'zoghi-fg1'; did you mean 'zoghi-fig1'?"),
         ("study --out new", "expected the name of a study"),
-        ("study zoghi-fig1", "the results need a folder"),
+        ("study zoghi-fig1", "expected a folder for the results"),
         ("study zoghi-fig1 --scale 2 --out new", "scale is 2.0; expected a number in (0, 1]"),
         ("study zoghi-fig1 --scale nan --out new", "scale is nan; expected a number in (0, 1]"),
         ("study zoghi-fig1 --seed -1 --out new", "seed is -1; expected a non-negative integer"),

@@ -283,7 +283,10 @@ WRONG = {
     "no log": (["none.csv"], "none.csv"),
     "query": (["LOG", "--query", "hats"], "the log has no query 'hats'"),
     "agent": (["LOG", "--agents", "TopRang"], "did you mean 'TopRank'"),
-    "learner": (["LOG", "--agents", "PPO"], "agents has PPO, which plays by itself; expected agents that rank"),
+    "learner": (
+        ["LOG", "--agents", "PPO"],
+        "agents has PPO, which has its own loop; expected agents that rank one list at a time",
+    ),
     "agent twice": (["LOG", "--agents", "TopRank", "TopRank"], "expected each once"),
     "horizon": (["LOG", "--horizon", "many"], "horizon is 'many'"),
     "runs": (["LOG", "--runs", "0"], "runs is 0"),

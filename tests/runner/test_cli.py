@@ -152,7 +152,7 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command goes on from there"
+    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
 
 
 @pytest.mark.slow  # `tests/core/test_kernels.py` has it of the kernels of an environment

@@ -88,7 +88,10 @@ def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label,
         (["TopRank", "TopRank=TopRank"], "agent 'TopRank' is named twice"),
         (["TopRank=BatchRank"], "the label 'TopRank' is the name of something else"),
         (["PBMRank-v0=BatchRank"], "the label 'PBMRank-v0' is the name of something else"),
-        (["mine=other=TopRank"], "'other=TopRank': labels are for what a sweep compares; expected 'TopRank' without 'other'"),
+        (
+            ["mine=other=TopRank"],
+            "'other=TopRank': labels are only for the agents and environments of a sweep; expected 'TopRank' without 'other'",
+        ),
         (["mine="], "unknown agent ''"),
     ],
 )
@@ -115,7 +118,7 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
         lambda: clickgym.bench("mine=TopRank", quick=True),
         lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
     ):
-        with pytest.raises(ValueError, match="labels are for what a sweep compares"):
+        with pytest.raises(ValueError, match="labels are only for the agents and environments of a sweep"):
             call()
 
 
