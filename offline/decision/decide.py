@@ -177,12 +177,12 @@ class Decision:
 
     @property
     def proposal(self) -> Candidate:
-        """The list that the log speaks for; where it speaks for none, that of the agent that lost least."""
+        """The list that the log supports; if it supports none, the list of the agent with the lowest regret."""
         return self.candidates[1]
 
     @property
     def winner(self) -> str:
-        """The agent that lost least."""
+        """The agent with the lowest regret."""
         return next(agent for agent in self.regret if agent != "Fixed" or len(self.regret) == 1)
 
     @property

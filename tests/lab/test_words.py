@@ -43,6 +43,11 @@ PHRASES = {
     "and no promise": "test the list in an experiment",
     "what speaks assumes": "all estimates of it assume a click model",
     "nothing in the log tells": "the log cannot show it",
+    "lost least": "had the lowest regret",
+    "nothing is left of": "the difference is explained",
+    "takes a decision back": "revises a decision",
+    "before noisy users": "with noisy users",
+    "to be told is": "being told is",
 }
 """What to write instead, by phrase; lower case, spaces stand for any white space."""
 

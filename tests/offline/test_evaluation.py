@@ -661,7 +661,7 @@ def test_evaluate_ends_in_a_decision(tidy, capsys):
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
             assert (float(low), float(high)) == pytest.approx(wanted.difference_interval, rel=1e-3)
             assert float(better) == pytest.approx(wanted.probability_better, abs=5e-4)
-        assert re.search(rf"^{spec}: (better|worse|not told apart|the estimators)", out, re.MULTILINE)
+        assert re.search(rf"^{spec}: (better|worse|not significantly different|the estimators)", out, re.MULTILINE)
 
 
 def test_evaluate_names_the_list_of_each_query(tidy, capsys):
