@@ -815,7 +815,7 @@ def test_users_that_clicks_spoil(says):
     assert says == {
         "play a tenth of the sessions",
         f"lose {' '.join(late)} clicks in every session to the end",
-        "After 100,000 sessions all four generic algorithms have less regret than they, and after a million PPO has a "
+        "After 100,000 sessions all four generic algorithms have less regret than the bandits, and after a million PPO has a "
         "quarter of "
         "their regret",
         f"{vi} after a million sessions, where PPO has {ppo} and the bandits have {each} and {single}",
