@@ -28,7 +28,7 @@ ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0303": "~", "\u0308": '"'}  # combin
 INTRODUCTION = """\
 # How to cite
 
-Cite clickgym with [`CITATION.cff`](../CITATION.cff), and cite the papers of the agents, click models and estimators that you used.
+Cite clickgym with [`CITATION.cff`](../CITATION.cff), and the papers of the agents, click models and estimators that you used.
 The tables below name these papers by their keys in [`paper.bib`](../paper.bib); the list at the end has the full references.
 In the docstrings, *Source* names the algorithm or section of the paper. The real search queries in the package are from the
 Relevance Prediction Challenge (`wscd2012`)."""

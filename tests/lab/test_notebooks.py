@@ -318,6 +318,11 @@ CLAIMS = {
         "its regret and that of `CascadeTS` are less than half of that of `TopRank`": (
             "max(regret_of(results, 'PBMHB'), regret_of(results, 'CascadeTS')) < 0.5 * regret_of(results, 'TopRank')"
         ),
+        "The estimates of the two lists of step 3 overlap": (
+            "max(evaluate(fitted.test, FixedPolicy(each), 'pbm').interval[0] for each in (proposed, naive_list))"
+            " < min(evaluate(fitted.test, FixedPolicy(each), 'pbm').interval[1] for each in (proposed, naive_list))"
+        ),
+        "After 3,000 users it is still wide.": "difference.high - difference.low > 0.2",
         "`PBMHB` loses less, the more of the log it has learned from.": (
             "warm['PBMHB', 0] > warm['PBMHB', 1_000] > warm['PBMHB', SESSIONS]"
         ),
