@@ -510,15 +510,16 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class UBMTS(CompiledAgent):
-    """UBM-TS: Thompson sampling that learns how users examine the list and when they change, and can be kept safe.
+    """UBM-TS: Thompson sampling that also learns how users examine the list, and detects when they change.
 
     Idea:
-        Attractions are drawn from their posterior, as in other Thompson sampling, but how users examine the list is drawn, too,
-        from the clicks themselves. Examination may depend on the position and on the last click above, so that the cascade and
-        the position-based model are special cases and need not be told apart. The items of the largest draws are arranged so
-        that they earn most clicks, which need not be in the order of attraction. Each item has a window of recent clicks, and
-        where these contradict the older ones, the older ones are forgotten. It fails where one item's clicks change how others
-        are examined in a way that depends on the item, as satisfaction does in the DBN.
+        UBM-TS draws the attractions of the items and the examination probabilities from their posterior, given all clicks. An
+        examination probability may depend on the position and on the position of the last click above it; the cascade model and
+        the position-based model are special cases, so the agent need not know which one holds. It shows the items of the
+        largest draws in the order that promises most clicks, which need not be the order of attraction. For each item it
+        compares recent clicks with older ones, and forgets the older ones if they contradict each other. With ``safe=True`` it
+        also stays close to a production list. It is not made for users whose examination depends on which item they clicked,
+        such as satisfied users of the DBN, who leave.
 
     Algorithm:
         ::
@@ -527,17 +528,17 @@ class UBMTS(CompiledAgent):
                 from time to time, when t has grown by 0.5 %:
                     draw α of each item, and γ(k, j) given these, for position k and last click j above
                     E_i ← Σ γ(k, j) over the displays of i
-                    exchange positions of the K best items while this surely earns more clicks
+                    exchange positions of the K best items while this brings more clicks by two standard errors
                 for each item i:
-                    o ← odds that i has changed, since it was seen or since its window began
-                    draw α_i from its clicks S_i and exposure E_i, or with odds o from those since
+                    o_1 ← expected changes since i was last seen; o_2 ← those since its window began · evidence of i
+                    draw α_i with odds o_1 from the prior, with odds o_2 from the clicks of the window, else from S_i and E_i
                 show the items of the K largest draws on their positions
-                if safe: keep the production order but for what is surely better, up to K/2 wrong pairs
-                for each position k with a click or none on i:
+                if safe: change the list so that at most K/2 pairs more than in the production list can be in the wrong order
+                for each position k with its item i, and j the last click above:
                     S_i ← S_i + click, E_i ← E_i + γ(k, j), also in the window
                     evidence of i ← evidence · P(click | window) / P(click | all)
-                    if it is small: begin a new window
-                    if the odds exceed 1000: forget all of i but the window, and doubt all other items
+                    if the evidence is below 0.05: begin a new window
+                    if o_2 exceeds 1000: forget the clicks on i before the window; expect a change of the other items, too
 
     Args:
         n_items: L.

@@ -226,16 +226,18 @@ def _when_rl_pays() -> dict[Path, str]:
 
 
 PRACTICE = (
-    ("at once", "late-clicks", ""),
-    ("batches of 1,000", "late-clicks", ":arrival=batch:1000"),
-    ("batches of 5,000", "late-clicks", ":arrival=batch:5000"),
-    ("half of the clicks lost", "late-clicks", ":arrival=immediate:lost=0.5"),
-    ("farm in 0.25 %", "click-farms", ":bots=farm:share=0.0025"),
-    ("farm in the first 1,000", "click-farms", ":bots=farm:first=1000"),
-    ("a new item every 10,000", "churn", ":churn=0.0001"),
-    ("every 1,000", "churn", ":churn=0.001"),
+    ("clicks at once", "late-clicks", ""),
+    ("in batches of 1,000", "late-clicks", ":arrival=batch:1000"),
+    ("in batches of 5,000", "late-clicks", ":arrival=batch:5000"),
+    ("clicks of half the sessions lost", "late-clicks", ":arrival=immediate:lost=0.5"),
+    ("no bots, no new items", "click-farms", ""),
+    ("a farm in 0.25 % of the sessions", "click-farms", ":bots=farm:share=0.0025"),
+    ("a farm in the first 1,000", "click-farms", ":bots=farm:first=1000"),
+    ("a new item every 10,000 sessions", "churn", ":churn=0.0001"),
+    ("a new item every 1,000", "churn", ":churn=0.001"),
 )
-"""What users do in the table of the page for practice, each with a part of a study and arguments of its environment."""
+"""What users do in the table of the page for practice, each with a part of a study and arguments of its environment; a study
+of other length begins with a column of its own without any of it."""
 IN_PRACTICE = (
     "PBMHB", "CascadeTS", "PBMTS", "GRAB", "CascadeKLUCB", "GLRCascadeKLUCB", "UniRank", "TopRank", "EpsilonGreedy",
     "MergeRank", "BatchRank", "CascadeSWUCB", "CascadeDUCB", "RankedExp3", "BubbleRank", "Fixed",
@@ -256,7 +258,8 @@ def _practice() -> dict[Path, str]:
 
     rows = []
     for agent in IN_PRACTICE:
-        log = " → ".join(filter(None, (share("warm-start", CM, label) for label in (agent, warm(agent, 100_000)))))
+        without, after = (share("warm-start", CM, label) for label in (agent, warm(agent, 100_000)))
+        log = without and f"{without} → {after or '–'}"
         rows.append((f"`{agent}`", *(share(part, f"{CM}{arguments}", agent) for _, part, arguments in PRACTICE), log))
     header = ("agent", *(head for head, *_ in PRACTICE), "no log → a log of 100,000")
     path = DOCS / "practice.md"
