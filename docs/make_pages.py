@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -412,7 +413,10 @@ def tuning(name: str) -> Tuning:
     config = read_json(TUNED / name / "tuning.json")
     searched = ",".join(f"{key}={values}" for key, values in config["search_space"].items())
     arguments = {key: config[key] for key in ("horizon", "runs", "instances", "seed")}
-    return tune(f"{name}:{searched}", config["envs"], config["result"]["budget"], **arguments, out=TUNED / name, progress=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
+        budget = config["result"]["budget"]
+        return tune(f"{name}:{searched}", config["envs"], budget, **arguments, out=TUNED / name, progress=False)
 
 
 def _tuned() -> Iterator[Sequence[str]]:

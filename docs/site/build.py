@@ -43,6 +43,7 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "migration.md": "MIGRATION.md",
 }
 
 

@@ -11,7 +11,7 @@ from clickgym.command_line import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "envs", "agents", "runner", "offline", "serving", "lab", "docs", "examples", "benchmarks", "submissions")
-FILES = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "CITATION.cff", "paper.md")
+FILES = ("README.md", "CONTRIBUTING.md", "MIGRATION.md", "pyproject.toml", "CITATION.cff", "paper.md")
 SUFFIXES = (".py", ".md", ".toml", ".html", ".ipynb")
 PHRASES = {
     "not to be told costs": "agents that must estimate ... lose little against agents that are given it",
