@@ -602,8 +602,8 @@ class UBMTS(CompiledAgent):
     """UBM-TS: Thompson sampling that also learns how users examine the list, and detects when they change.
 
     Idea:
-        UBM-TS draws the attractions of the items from their posterior, and learns from the same clicks how users examine the list.
-        An examination probability may depend on the position, on the position of the last click above it, and on the item
+        UBM-TS draws the attractions of the items from their posterior, and learns from the same clicks how users examine the
+        list. An examination probability may depend on the position, on the position of the last click above it, and on the item
         clicked there; the cascade model and the position-based model are special cases, so the agent need not know which one
         holds. It shows the items of the largest draws in the order that promises most clicks, which need not be the order of
         attraction. For each item it compares recent clicks with older ones, and forgets the older ones if they contradict each
