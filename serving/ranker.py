@@ -27,7 +27,7 @@ from ..core.checks import (
     check_within,
     short,
 )
-from ..offline.decision.decide import AGENTS
+from ..offline.decision.decide import FALLBACK
 from ..offline.log import ClickLog
 from ..offline.stores import as_items, log_of, open_store
 from ..runner.labels import AgentLike
@@ -112,7 +112,7 @@ class Ranker:
 
     def __init__(
         self,
-        agent: AgentLike = AGENTS[0],
+        agent: AgentLike = FALLBACK,
         *,
         n_positions: int,
         store: str | PathLike[str] | None = None,
@@ -331,7 +331,7 @@ class Ranker:
         return self._reading(lambda connection: report_of(connection, now, confidence, self._production is not None))
 
     @classmethod
-    def from_log(cls, log: ClickLog, agent: AgentLike = AGENTS[0], *, n_positions: int | None = None, **settings: Any) -> Self:
+    def from_log(cls, log: ClickLog, agent: AgentLike = FALLBACK, *, n_positions: int | None = None, **settings: Any) -> Self:
         """A ranker whose agents have learned from a log.
 
         Args:

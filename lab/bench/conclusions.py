@@ -15,7 +15,7 @@ from ...core.templates import templates
 from ...runner.labels import PUBLISHED
 from .leaderboard import Place, leaderboard, tables_of
 from .protocol import VERSION_1, VERSION_2, Protocol
-from .reference import agent_of, reference
+from .reference import TUNED_LINE, agent_of, line_name, lines, reference
 from .score import LEVEL, Estimate, common, pairs, query_of, regret_ratios, standing
 from .task import Task
 
@@ -23,6 +23,7 @@ __all__ = ["conclusions", "recommended", "referee", "teaches"]
 
 FOLDER = Path(__file__).parent
 OURS = "UBMTS"
+PLANNER = "CascadeVI"
 MUCH = 0.1
 """A gain of so much in score by tuning is large."""
 
@@ -37,10 +38,15 @@ def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
     Returns:
         ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
     """
-    places = [place for place in leaderboard(protocol, protocol.boards[0]) if not place.changes and learns(place)]
+    places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and learns(place)]
     best = {name: max(places, key=lambda place: place.standing.abilities[name].value).agent for name in ("change", "safety")}
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
     return {"overall": places[0].agent, "published": published, **best}
+
+
+def is_tuned(place: Place) -> bool:
+    """Whether it is the tuned line of its agent."""
+    return place.agent == line_name(agent_of(place.agent), TUNED_LINE)
 
 
 def learns(place: Place) -> bool:
@@ -55,22 +61,26 @@ def conclusions(docs: str) -> str:
     Args:
         docs: where the pages lie that it links to.
     """
-    free, extra, _, memory = VERSION_2.boards
+    free, extra, *_ = VERSION_2.boards
     places = {place.agent: place for board in (free, extra) for place in leaderboard(VERSION_2, board)}
-    tuned = [(places[agent_of(name)], place) for name, place in places.items() if place.changes]
-    of_memory = {place.agent: place.standing.abilities["memory"] for place in leaderboard(VERSION_2, memory)}
+    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
+    memory = reference(VERSION_2).filter(ability="memory")
+    bandits = [name for name in memory["agent"].unique().sort() if agent_of(name) in AGENTS and name != "Oracle"]
+    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
     return _render(
         "conclusions.md",
         docs=docs,
         take=recommended(),
+        typed={name: lines(VERSION_2)[name].agent for name in recommended().values()},
         places=places,
         ours=OURS,
         informed=max(leaderboard(VERSION_2, extra), key=lambda place: place.standing.overall.value),
         unsafe=_unsafe(),
         tuned=sorted(tuned, key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value),
         gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
-        memory=of_memory,
-        bandit=next(name for name in sorted(of_memory, key=lambda name: -of_memory[name].value) if agent_of(name) in AGENTS),
+        planner=PLANNER,
+        ratios=ratios,
+        bandit=min(bandits, key=ratios.__getitem__),
         n_tasks=sum(task.ability in free.abilities for task in VERSION_2.candidates),
         much=MUCH,
     )

@@ -51,9 +51,11 @@ from .words import advice, objections
 
 __all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Weighed", "conclude", "decide", "weigh"]
 
-AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "TSCascade")
-"""The agents that are compared unless others are asked for: of those that need no extra knowledge and take little time the ones
-that score highest with users who do not change (the scorecard's ability ``standard``)."""
+RECOMMENDED, FALLBACK = "UBMTS", "CascadeTS"
+"""The agent of the first board of the scorecard with the highest score, and the best published one that takes little time."""
+
+AGENTS = (RECOMMENDED, FALLBACK, "CascadeKLUCB")
+"""The agents that are compared unless others are asked for: these two, and the agent with which all are compared."""
 
 JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
 """The estimators that are applied to a list, if they can estimate the reward."""

@@ -529,8 +529,8 @@ def test_click_models_are_known_in_every_list_of_them():
 
 def test_an_agent_that_nobody_can_type_is_passed_in_python(tmp_path, capsys):
     card = bench({"mine": "Random"}, quick=True, out=tmp_path)
-    assert card.command == "clickgym.bench({'mine': agent}, quick=True, out=DIR)"
-    assert dataclasses.replace(card, agent="__main__:Mine").command == "clickgym.bench(agent, quick=True, out=DIR)"
+    assert card.command == "clickgym.bench({'mine': agent}, quick=True, version=1, out=DIR)"
+    assert dataclasses.replace(card, agent="__main__:Mine").command == "clickgym.bench(agent, quick=True, version=1, out=DIR)"
     assert main(["bench", "--verify", str(tmp_path)]) == 2
     assert "verify('" in capsys.readouterr().err
     assert verifying.verify(tmp_path, agent="Random").right

@@ -1,21 +1,27 @@
-"""The agents that ``clickgym decide`` compares by default are those that the scorecard says."""
+"""The agents that ``clickgym decide`` compares by default are those that the scorecard recommends."""
 
 from __future__ import annotations
 
+from clickgym.lab.bench.conclusions import is_tuned, learns, recommended
 from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.protocol import VERSION_1
-from clickgym.offline.decision.decide import AGENTS
+from clickgym.lab.bench.protocol import VERSION_2
+from clickgym.offline.decision.decide import AGENTS, FALLBACK, RECOMMENDED
 
 SLOWEST = 10
-"""A default agent takes at most so many times the time of Random for the tasks that it plays."""
+"""The fallback takes at most so many times the time of `Random` for its tasks."""
 
 
-def test_the_default_agents_of_decide_score_highest_of_those_that_need_no_knowledge_and_little_time():
-    """The fitted users do not change, so the ability that counts is ``standard``."""
-    seconds = {place.agent: place.seconds / place.standing.n_tasks for place in leaderboard(VERSION_1)}
-    scores = {
-        place.agent: place.standing.abilities["standard"].value
-        for place in leaderboard(VERSION_1)
-        if not place.told and "standard" in place.standing.abilities and seconds[place.agent] <= SLOWEST * seconds["Random"]
-    }
-    assert set(AGENTS) == set(sorted(scores, key=scores.__getitem__)[-len(AGENTS) :])
+def test_the_first_default_agent_of_decide_is_the_one_that_the_scorecard_recommends():
+    assert recommended()["overall"] == RECOMMENDED == AGENTS[0]
+
+
+def test_the_fallback_is_the_best_published_agent_that_takes_little_time():
+    board = VERSION_2.boards[0]
+    places = [place for place in leaderboard(VERSION_2, board) if not is_tuned(place) and place.agent != RECOMMENDED]
+    [random] = [place.seconds for place in leaderboard(VERSION_2, board) if place.agent == "Random"]
+    quick = [place.agent for place in places if learns(place) and place.seconds <= SLOWEST * random]
+    assert next(name for name in quick if not name.startswith(RECOMMENDED)) == FALLBACK == AGENTS[1]
+
+
+def test_the_others_are_compared_with_the_base_of_the_board():
+    assert AGENTS[2] == VERSION_2.boards[0].base

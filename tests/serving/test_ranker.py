@@ -14,7 +14,7 @@ import clickgym
 from clickgym import Ranker
 from clickgym.agents import CONTEXTUAL_AGENTS, Agent, CascadeTS, CompiledAgent
 from clickgym.offline import ClickLog
-from clickgym.offline.decision.decide import AGENTS
+from clickgym.offline.decision.decide import FALLBACK
 
 ABC = ["a", "b", "c"]
 
@@ -81,7 +81,7 @@ def rows(ranker, statement):
 
 
 def test_the_default_agent_is_that_of_decide():
-    assert type(agent_of_new(Ranker(n_positions=2))).__name__ == AGENTS[0]
+    assert type(agent_of_new(Ranker(n_positions=2))).__name__ == FALLBACK
 
 
 def agent_of_new(ranker):
