@@ -62,6 +62,8 @@ SURE_GAIN = 2.0
 """An arrangement replaces page order if it promises more clicks by so many standard errors of the number of clicks."""
 QUANTILES = np.array([-1.645, -1.036, -0.674, -0.385, -0.126, 0.126, 0.385, 0.674, 1.036, 1.645])
 """Of the normal law, 5 % to 95 %."""
+TINY = 1e-9
+"""Rounding error of expected clicks."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -297,7 +299,7 @@ def arrange_draws(state, n_available):  # type: ignore[no-untyped-def]
     choose_largest(state.draws, state.order, len(items))
     for k in range(len(items)):
         state.attraction[items[k]] = attraction_at(state.draws[items[k]])
-    improve(state, items, n, 0.0)
+    improve(state, items, n, TINY)
 
 
 # ----------------------------------------------------------------------------------------------------------------- 5. change

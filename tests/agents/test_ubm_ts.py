@@ -105,7 +105,7 @@ def test_users_whom_some_items_satisfy(part, arrivals):
     """So that continuation differs by item, and lists are arranged by it, with all that happens to clicks and items."""
     arguments = (ABLATIONS | GUARDS)[part]
     agent, references = made(**arguments)
-    assert follow_late(agent, references, SATISFIED, 900, arrivals, masked=0.5, **(ALL | {"churn": 0.002})) == {""}
+    assert follow_late(agent, references, SATISFIED, 600, arrivals, masked=0.5, **(ALL | {"churn": 0.002})) == {""}
     assert (references[""].n_differing > 100) == arguments.get("learn_continuation", True)
 
 

@@ -21,6 +21,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 QUANTILES = [sign * size for sign in (-1, 1) for size in (1.645, 1.036, 0.674, 0.385, 0.126)]
 CERTAINTY = 2.5
 """In spreads: by how much the angles of two items differ that are certainly in order."""
+ROUNDING = 1e-9
+"""Of expected clicks, which are the same for many lists where all is examined."""
 PULL = 2.0
 """How many clicks, and how many expected ones, the examination of a position is taken to have had before the first session."""
 
@@ -360,7 +362,7 @@ class UBMTSReference(Reference):
         sines = {item: math.sin(cut_angle(angles[item])) for item in items}
         attraction = {item: sine * sine for item, sine in sines.items()}
         clicks = self.clicks_of(items[:K], attraction)
-        least = 2 * math.sqrt(clicks / self.t) if is_sure else 0.0
+        least = 2 * math.sqrt(clicks / self.t) if is_sure else ROUNDING
         for _ in range(K if self.reading == "few exchanges" else 2 * K):
             gain, better = least, items
             for x in range(K):
