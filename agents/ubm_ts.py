@@ -54,8 +54,8 @@ FEW = 5.0
 """Expected clicks below an item from which on the item counts when the variance of ρ is estimated, as usual for χ²."""
 SURE_EXCESS = 4.0
 """Standard deviations by which χ² must exceed its mean before ρ is anything but 1."""
-RESERVE = 3
-"""Of so many times K items a list may be made where ρ differs; the others are less attractive by far."""
+RESERVE = 2
+"""Of so many times K items the list may be made where ρ differs."""
 CERTAIN = 2.5
 """Standard deviations to each side within which an estimate is taken to be true by the guard."""
 SURE_GAIN = 2.0
@@ -85,8 +85,8 @@ class State(NamedTuple):
     seen: NDArray[np.float64]  # (L,) that when the item was last observed
     changes: NDArray[np.float64]  # (3,) how many are expected by now; how many were seen; the first when the last was seen
     # Of each item: what its clicks do to the positions below.
-    below: NDArray[np.float64]  # (L,) B_i, the clicks below while it was clicked last
-    expected_below: NDArray[np.float64]  # (L,) X_i, how many were expected without ρ
+    clicks_below: NDArray[np.float64]  # (L, K, K) B_ikj, clicks on position k while i was clicked last, on j
+    displays_below: NDArray[np.float64]  # (L, K, K) D_ikj, the sum of the attractions that were shown there
     continuation: NDArray[np.float64]  # (L,) ρ_i
     # Of the positions.
     examination: NDArray[np.float64]  # (K, K) γ_kj
@@ -214,21 +214,30 @@ def draw_examination(state, rng):  # type: ignore[no-untyped-def]
 
 @inner
 def estimate_continuation(state):  # type: ignore[no-untyped-def]
-    """ρ_i, shrunk to 1 by its variance τ² over items, which is 0 unless clicks tell that items differ."""
-    n, excess, weight = 0, 0.0, 0.0
-    for i in range(len(state.below)):
-        x = state.expected_below[i]
-        if x >= FEW:
+    """ρ_i = B_i / X_i, where X_i are the clicks below i that were expected if all items were alike, as in a contingency table.
+
+    It is shrunk to 1 by its variance over the items, and is 1 unless χ² tells that they differ.
+    """
+    expected, n, excess, weight = state.draws, 0, 0.0, 0.0
+    expected[:] = 0.0
+    for k in range(len(state.positions)):
+        for j in range(1, k + 1):
+            displays = state.displays_below[:, k, j].sum()
+            if displays > 0.0:
+                rate = state.clicks_below[:, k, j].sum() / displays
+                for i in range(len(expected)):
+                    expected[i] += rate * state.displays_below[i, k, j]
+    for i in range(len(expected)):
+        if expected[i] >= FEW:
             n += 1
-            excess += (state.below[i] - x) * (state.below[i] - x) / x - 1.0
-            weight += x
-    excess -= SURE_EXCESS * math.sqrt(2.0 * n)
-    for i in range(len(state.below)):
+            excess += (state.clicks_below[i].sum() - expected[i]) ** 2 / expected[i] - 1.0
+            weight += expected[i]
+    state.differs[0] = excess > SURE_EXCESS * math.sqrt(2.0 * n)
+    for i in range(len(expected)):
         state.continuation[i] = 1.0
-        if excess > 0.0:
+        if state.differs[0]:
             m = weight / excess
-            state.continuation[i] = (state.below[i] + m) / (state.expected_below[i] + m)
-    return excess > 0.0
+            state.continuation[i] = (state.clicks_below[i].sum() + m) / (expected[i] + m)
 
 
 # ------------------------------------------------------------------------------------------------------------ 4. arrangement
@@ -257,8 +266,11 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def improve(state, items, n, least):  # type: ignore[no-untyped-def]
-    """Exchange two of the first n items, or one of them and a later one, as long as this brings more than ``least`` clicks."""
+def improve(state, items, n, least, at_once):  # type: ignore[no-untyped-def]
+    """Exchange two of the first n items, or one of them and a later one, as long as this brings more than ``least`` clicks.
+
+    Each exchange is the best one, or, in half of the time, the next one that is found.
+    """
     clicks = expected_clicks(state, items, n)
     for _ in range(2 * n):
         gain, first, second = least, -1, -1
@@ -267,12 +279,17 @@ def improve(state, items, n, least):  # type: ignore[no-untyped-def]
                 swap(items, x, y)
                 more = expected_clicks(state, items, n) - clicks
                 if more > gain:
-                    gain, first, second = more, x, y
+                    first, second = x, y
+                    if at_once:
+                        clicks += more
+                        continue
+                    gain = more
                 swap(items, x, y)
         if first < 0:
             return
-        swap(items, first, second)
-        clicks += gain
+        if not at_once:
+            swap(items, first, second)
+            clicks += gain
 
 
 @inner
@@ -284,7 +301,7 @@ def arrange(state):  # type: ignore[no-untyped-def]
         state.attraction[state.order[k]] = attraction_at(state.centre[state.order[k]])
         state.row[k] = state.order[k]
     clicks = expected_clicks(state, state.row, n)
-    improve(state, state.row, n, SURE_GAIN * math.sqrt(clicks / state.t[0]))
+    improve(state, state.row, n, SURE_GAIN * math.sqrt(clicks / state.t[0]), False)
     for k in range(n):
         for place in range(n):
             if state.row[place] == state.order[k]:
@@ -299,7 +316,7 @@ def arrange_draws(state, n_available):  # type: ignore[no-untyped-def]
     choose_largest(state.draws, state.order, len(items))
     for k in range(len(items)):
         state.attraction[items[k]] = attraction_at(state.draws[items[k]])
-    improve(state, items, n, TINY)
+    improve(state, items, n, TINY, True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- 5. change
@@ -336,7 +353,9 @@ def forget(state, i):  # type: ignore[no-untyped-def]
     """Keep of an item what its window holds; the first item to change makes it as likely as not that the others have, too."""
     clicks = state.recent_total[i] / state.total[i] if state.total[i] > 0.0 else 0.0
     displays = state.recent_exposure[i] / state.exposure[i]
-    state.below[i], state.expected_below[i], state.continuation[i] = 0.0, 0.0, 1.0
+    state.clicks_below[i, :, :] = 0.0
+    state.displays_below[i, :, :] = 0.0
+    state.continuation[i] = 1.0
     for k in range(len(state.positions)):
         for j in range(k + 1):
             state.clicks[i, k, j] *= clicks
@@ -497,7 +516,8 @@ def begin_session(state, rng):  # type: ignore[no-untyped-def]
             steps = 1 + int(math.log(t / max(state.t[1], 1)) / GROWTH)
             for _ in range(min(steps, CATCH_UP)):
                 draw_examination(state, rng)
-        state.differs[0] = state.learns_continuation and estimate_continuation(state)
+        if state.learns_continuation:
+            estimate_continuation(state)
         if state.arranges and t > 1:
             arrange(state)
         state.t[1] = t + 1 + int(GROWTH * t)
@@ -547,8 +567,8 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             if j > 0 and state.learns_continuation:
                 above = ranking[j - 1]
                 rho = state.continuation[above]
-                state.below[above] += clicks[k]
-                state.expected_below[above] += gamma * (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
+                state.clicks_below[above, k, j] += clicks[k]
+                state.displays_below[above, k, j] += (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
                 gamma = min(gamma * rho, 1.0)
             if state.detects:
                 weigh(state, i, clicks[k], gamma)
@@ -568,7 +588,9 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
     state.clicks[item, :, :] = 0.0
     state.displays[item, :, :] = 0.0
     state.total[item], state.exposure[item], state.seen[item] = 0.0, 0.0, state.changes[0]
-    state.below[item], state.expected_below[item], state.continuation[item] = 0.0, 0.0, 1.0
+    state.clicks_below[item, :, :] = 0.0
+    state.displays_below[item, :, :] = 0.0
+    state.continuation[item] = 1.0
     close_window(state, item, state.changes[0])
     estimate_item(state, item)
 
@@ -630,7 +652,7 @@ class UBMTS(CompiledAgent):
 
     Late clicks count for the display that earned them, under the examination of today. A replaced item begins everything anew.
 
-    Memory: 2 L K² + 15 L numbers.
+    Memory: 4 L K² + 15 L numbers.
 
     Example:
         >>> UBMTS(4, 2, seed=0).rank(None).shape
@@ -702,8 +724,8 @@ class UBMTS(CompiledAgent):
             seen=np.zeros(n),
             changes=np.array([0.0, 0.0, -1.0]),
             examination=np.ones((k, k)),
-            below=np.zeros(n),
-            expected_below=np.zeros(n),
+            clicks_below=np.zeros((n, k, k)),
+            displays_below=np.zeros((n, k, k)),
             continuation=np.ones(n),
             clicked=np.zeros((k, k)),
             expected=np.zeros((k, k)),

@@ -112,7 +112,7 @@ def main() -> None:
                 write(path, arguments.sessions, arguments.seed)
             row, steps = measured(path, ["PBM"])
             rows.append(row)
-            told.append(f"What the command told of `{name}`:\n\n```\n{steps}\n```")
+            told.append(f"Output of the command for `{name}`:\n\n```\n{steps}\n```")
     publish("\n\n".join([table(["log", "model", "clock", "processors", "peak memory"], rows), *told]))
 
 

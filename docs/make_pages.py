@@ -74,7 +74,7 @@ def pages() -> dict[Path, str]:
     made = {
         readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
-        named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is told"), agents),
+        named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is given"), agents),
     }
     made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
@@ -338,15 +338,15 @@ def _tasks(protocol: Protocol) -> str:
     named = protocol is VERSION_2
     anchored = ("random", "best", "whose", "counts") if protocol.has_anchors else ()
     rows = [(*["task"] * named, "environment", "instance", "what it measures", *anchored)]
-    told = "an environment and an instance, as `clickgym run` takes them"
+    columns = "`clickgym run` accepts the names of environments and instances."
     if anchored:
-        told += (
-            ", what random lists lose, what the best agent of the reference loses, and who that is. A task counts if these two "
+        columns += (
+            " *random* is the loss of random lists, *best* the loss of the best agent of the reference, and *whose* its name. "
+            "A task counts if the two losses differ by a factor of three or more."
         )
-        told += "losses differ threefold"
     parts = [
         f"# The tasks{which} of the scorecard",
-        f"Those of version {protocol.version} of the [protocol]({page}), by ability: {told}.",
+        f"The tasks of version {protocol.version} of the [protocol]({page}), grouped by ability. {columns}",
     ]
     for ability, about in protocol.abilities.items():
         own = [

@@ -79,7 +79,7 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 
 
 class DynamicBayesianModel(ClickModel):
-    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy, which ends the session.
+    r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy the user, who then leaves.
 
     The user scans from the top; an examined attractive item is clicked; a clicked item i satisfies with probability s(i) and
     ends the session; otherwise the user goes on to the next position with probability g.

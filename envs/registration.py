@@ -64,7 +64,7 @@ class Environment(NamedTuple):
     def about(self) -> str:
         """The users in one line."""
         if self.kind == "Memory":
-            return "users with a memory (cascading Markov decision process): what they click changes how they come back"
+            return "users with a memory (cascading Markov decision process): their clicks change their next state"
         model = self.click_model
         if self.form == "NonStationary":
             return f"{model.title} ({model.short}) with parameters that change abruptly, at given steps"

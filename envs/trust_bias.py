@@ -54,7 +54,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class TrustBiasModel(ClickModel):
-    r"""Trust-bias model (TPBM, an affine PBM): users also click what is not relevant, the more the higher it stands.
+    r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at higher positions.
 
     Position k is examined with probability χ_k, whatever the list and the other clicks. The item there is relevant with
     probability α(i); an examined relevant item is clicked with probability ε⁺_k and any other examined item with ε⁻_k. With

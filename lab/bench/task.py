@@ -24,7 +24,8 @@ class Task(NamedTuple):
         about: what it measures, in a sentence.
         measure: ``"regret"``, or the metric that counts in its place.
         quick: whether ``--quick`` plays it.
-        label: what its results and seeds hang on; empty in version 1, where they hang on environment, instance and agent.
+        label: its seeds derive from it, and its results are stored under it; empty in version 1, where environment, instance
+            and agent served for both.
         log: how many sessions of the production ranking the agent learns from before.
         allowance: what is added to all losses before they are compared.
     """

@@ -19,21 +19,21 @@ DEVELOPMENT_SEED, TEST_SEED = 1, 2
 
 ABOUT = {
     "standard": "queries under six click models",
-    "position_bias": "lower positions are seen less, from a little to hardly at all, or trusted less",
+    "position_bias": "users look at lower positions less often, slightly to almost never, or trust them less",
     "many_items": "20 to 1,000 items",
     "long_lists": "lists of 10 out of 20 items",
-    "small_gaps": "the better items attract with 0.1 or 0.05 more than the others",
-    "low_click_rates": "no item is clicked more often than once in fifty times",
+    "small_gaps": "the attraction of the better items is only 0.1 or 0.05 above that of the others",
+    "low_click_rates": "no item has an attraction above 0.02",
     "change": "users whose attractions change abruptly, one to nine times",
-    "safety": "lists much worse than the production ranking",
+    "safety": "how many of the shown lists are much worse than the production ranking",
     "cold_start": "the first thousand sessions",
     "misspecified": "users with all parameters drawn uniformly, under seven click models",
     "late": "clicks that arrive in batches, after a delay, or never",
-    "bots": "clicks of a click farm, of random clickers, and false reports",
+    "bots": "clicks of a click farm or of random clickers, and false click reports",
     "churn": "items that are replaced by new ones, 10 to 100 times",
-    "warm_start": "a log of the production ranking before the first session",
+    "warm_start": "the agent gets a log of the production ranking before the first session",
     "contextual": "candidates that are described by features",
-    "memory": "users who come back as what was clicked made them",
+    "memory": "users with a memory: their clicks change how they behave in the next session",
 }
 """The abilities, with a line about each."""
 

@@ -50,7 +50,7 @@ class TunedLine(NamedTuple):
 
 
 SEAT = "agent"
-"""What the tuning calls the agent: seeds hang on it, and are the same for all."""
+"""The label of the agent in tuning. Seeds derive from it, so they are the same for all agents."""
 
 
 def development_tasks(protocol: Protocol, board: Board) -> list[Task]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     churn,
     click_farms,
+    first_everywhere,
     he2020,
     lagree2016,
     late_clicks,
@@ -44,6 +45,7 @@ FURTHER = (
     click_farms,
     churn,
     warm_start,
+    first_everywhere,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

@@ -691,14 +691,14 @@ def test_what_agents_stand(says):
 
     keeps = math.floor(100 * min(rates["CascadeUCB1"])) / 100
     assert says == {
-        f"it has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every 10,000 "
-        f"or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
-        f"it has at most {recovers} times the regret without bots, whether a farm is in the first 1,000 sessions or in 0.25 % "
-        f"of all. Each other agent has {ruined} times its regret or more in one of both",
+        f"the agent has at most {forgets} times the regret of `CascadeKLUCB`, which never forgets, whether users change every "
+        f"10,000 or every 100,000 sessions. `CascadeUCB1` has {keeps:.2f} times its regret or more",
+        f"the agent has at most {recovers} times its regret without bots, whether a farm acts in the first 1,000 sessions or "
+        f"in 0.25 % of all. Each other agent has {ruined} times its regret or more in at least one of the two cases",
         f"the true number of false sessions, three agents have at most {above(dearest)} times their regret without bots",
         f"`GLRCascadeKLUCB` has {glr['quit first 1,000']:.1f} times its regret after 1,000 sessions of `quit`, and "
         f"{glr['farm 5 %']:.1f} times with a farm in 5 % of the sessions",
-        f"batches of 5,000 cost it at most {waits} times what random lists lose in one batch",
+        f"batches of 5,000 cost the agent at most {waits} times what random lists lose in one batch",
         f"lose {hasty[0]} times as much as random lists in a batch, or more; `RankedUCB1` and `RankedKLUCB` lose {hasty[1]} "
         "times, or more",
     }
@@ -868,7 +868,7 @@ def test_generic_rl_beside_bandits_on_a_real_query(says):
     of_random = [100 * mean(env, agent, 1000) / random(env=env) for env, agent in CASES]
     minutes = on_one_query().timings["seconds"].sum() / 60
     assert says == {
-        f"after 10⁵ sessions of one real query PPO, A2C, DQN and SAC have {min(top):.1f} to {max(top):.0f} times the "
+        f"After 10⁵ sessions of one real query PPO, A2C, DQN and SAC have {min(top):.1f} to {max(top):.0f} times the "
         "mean regret of "
         "TopRank",
         f"five runs of 10⁵ sessions of one real query, 21 November 2026, {minutes:.1f} minutes of one core in all",
@@ -938,7 +938,7 @@ def test_films(says):
     assert says == {
         f"lose {min(weighing):.1f} to {max(weighing):.1f} times as much in 10⁵ sessions as in 10⁴",
         f"lose {min(others):.1f} to {max(others):.1f} times as much",
-        f"with `alpha=0.2` the agents differ by at most {100 * (max(regrets) / min(regrets) - 1):.0f} %",
+        f"with `alpha=0.2` they differ by at most {100 * (max(regrets) / min(regrets) - 1):.0f} %",
     }
 
 
@@ -963,15 +963,15 @@ def test_arithmetic(says):
         f"a duplicate in {duplicates[0]:.0f} % of its first draws at L = 6, K = 3, and in {duplicates[1]:.0f} % at L = "
         "10, K = 5",
         f"1, 10, 100, … 10⁶ sessions are at {', '.join(f'{value:.2f}' for value in scale[:-1])} and 1",
-        f"where random lists lose {lost(3, 20_000):,.0f} (exactly computed)",
+        f"Random lists lose {lost(3, 20_000):,.0f} (exactly computed)",
         f"random lists lose {lost(5, 64_000):,.0f} (exactly computed)",
         f"random lists lose {lost(2, 16_384):,.0f} (exactly computed)",
-        "for an update every 256 sessions and 720 lists",
+        "updates its policy every 256 sessions and chooses among 720 lists",
         "the 3.43 in circulation is a slip",
         f"at most 100,000; L = 10, K = 5 has {lists:,}",
         f"there must not be more than {MAX_LISTS:,}, 10 items on 5 positions",
-        f"for 2 positions and 4 items once in {math.perm(4, 2)} sessions",
-        "a log a hundred times as long are a tenth of these",
+        f"With 2 positions and 4 items, lists agree by chance once in {math.perm(4, 2)} sessions",
+        "A log a hundred times as long would have a tenth of them",
     }
 
 
@@ -1013,8 +1013,8 @@ def test_replay_of_films(says, films):
     assert "\n".join(printed) in (DOCS / "contextual.md").read_text(encoding="utf-8")
     error = np.std(online, ddof=1) / math.sqrt(len(online))
     assert says == {
-        f"attractions that are {attraction:.2f} on average",
-        f"earns {np.mean(online):.3f} online in as many sessions (mean of 40 runs, standard error {error:.3f})",
+        f"attractions are {attraction:.2f} on average",
+        f"earns {np.mean(online):.3f} in as many sessions (mean of 40 runs, standard error {error:.3f})",
     }
 
 
@@ -1032,7 +1032,7 @@ def test_replay_of_the_open_bandit_sample(says, data_folder):
     assert says == {
         f"On the sample's {len(log):,} rows with {log.n_items} items, {len(result.rewards)} agree; the agent's "
         f"estimate is {both} clicks a "
-        f"row by rejection and by weights (± one standard error), beside {result.on_policy} of the random policy"
+        f"row by rejection and by weights (± one standard error), the random policy has {result.on_policy}"
     }
 
 

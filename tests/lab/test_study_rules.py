@@ -117,6 +117,7 @@ SIZES = {
     "churn-models": (4, 10, 30_000, 1, 76),
     "warm-start": (2, 63, 20_000, 1, 16),
     "warm-start-many": (2, 18, 20_000, 1, 76),
+    "first-everywhere": (6, 7, 100_000, 4, 76),
 }
 # Below them the experiment shows nothing.
 LEAST = {
@@ -139,7 +140,7 @@ LEAST = {
     **{f"late-clicks{of}": (40_000, 1) for of in ("", "-models")},
     "click-farms": (50_000, 1), "click-farms-models": (30_000, 1),
     "churn": (50_000, 1), "churn-models": (30_000, 1),
-    **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")},
+    **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")}, "first-everywhere": (20_000, 4),
 }  # fmt: skip
 
 
