@@ -105,8 +105,18 @@ def test_users_whom_some_items_satisfy(part, arrivals):
     """So that continuation differs by item, and lists are arranged by it, with all that happens to clicks and items."""
     arguments = (ABLATIONS | GUARDS)[part]
     agent, references = made(**arguments)
-    assert follow_late(agent, references, SATISFIED, 600, arrivals, masked=0.5, **(ALL | {"churn": 0.002})) == {""}
-    assert (references[""].n_differing > 100) == arguments.get("learn_continuation", True)
+    assert follow_late(agent, references, SATISFIED, 1200, arrivals, masked=0.5, **(ALL | {"churn": 0.002})) == {""}
+    assert (references[""].n_differing > 500) == arguments.get("learn_continuation", True)
+
+
+@pytest.mark.parametrize(("n_items", "masked"), [(L, 0.0), *slow((12, 0.3))])
+def test_some_thousand_users_whom_some_items_satisfy(n_items, masked):
+    """Continuation differs in most sessions; among 12 items, as some cannot be shown and others stand in for them."""
+    sessions = 400 * n_items
+    users = satisfied(np.linspace(0.8, 0.3, n_items), range(0, n_items, 2), sessions)
+    agent, references = made(sizes=(n_items, K))
+    assert follow_late(agent, references, users, sessions, at_once, masked=masked, lost=0.0) == {""}
+    assert references[""].n_differing > sessions / 2
 
 
 @pytest.mark.parametrize("guard", [False, True])
@@ -172,7 +182,11 @@ OF_CONTINUATION = [
     "all that was clicked",
     "continuation at once",
     "continuation of the display",
-    "continuation by position",
+    "one rate",
+    "a rate of each position",
+    "rates of examination",
+    "rates with examination",
+    "more than chance",
     "exposure without continuation",
     "a display is a display",
     "expected with continuation",
@@ -180,18 +194,20 @@ OF_CONTINUATION = [
     "expected in hindsight",
     "below what counts",
     "replaced continues",
+    "replaced continues for a while",
     "order of draws",
     "exchanges inside",
-    "exchanges with all",
+    "exchanges with more",
     "exchanges by estimates",
     "sure exchanges",
-    "first exchange",
-    "few exchanges",
+    "best exchange",
+    "one pass",
 ]
-OF_CHANGED_CONTINUATION = ["changed continues", "examination above one"]
+OF_CHANGED_CONTINUATION = ["changed continues", "changed continues for a while", "examination above one"]
 OF_ARRIVALS = [
     "the window stays open",
     "rearranged",
+    "page order at once",
     "void is no click",
     "void counts",
     "replaced stays",
@@ -220,7 +236,7 @@ def test_other_readings_of_changes_and_examination_are_told_apart():
 
 
 def test_other_readings_of_continuation_are_told_apart():
-    """Of the items 3 K are tried in a list, and there are more."""
+    """Of the items 2 K are tried in a list, and there are more."""
     agent, references = made(OF_CONTINUATION, sizes=(12, K))
     users = satisfied(np.linspace(0.8, 0.5, 12), range(9), 500)
     assert follow_late(agent, references, users, 1500, at_random(12), masked=0.3, **(ALL | {"churn": 0.003})) == {""}

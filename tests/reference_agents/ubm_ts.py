@@ -64,7 +64,11 @@ READINGS = {
     "all that was clicked": "continuation is the ratio of clicks to expected ones, however few",
     "continuation at once": "continuation is estimated before each session, not from time to time",
     "continuation of the display": "late clicks count by the continuation that was estimated when the list was shown",
-    "continuation by position": "continuation depends on the position of the last click above, not on its item",
+    "one rate": "clicks below a click are expected at one rate, wherever both positions are",
+    "a rate of each position": "clicks below a click are expected at a rate of the lower position, wherever the click was",
+    "rates of examination": "clicks below a click are expected by the examination of the position, not by what other items had",
+    "rates with examination": "what is below a click counts by its examination, when it is asked what other items had",
+    "more than chance": "continuation is drawn to one by what its squared errors are above those that chance may bring",
     "exposure without continuation": "what is below a click adds to the exposure as if continuation did not differ",
     "a display is a display": "what is below a click adds one display, whatever its continuation",
     "expected with continuation": "expected clicks below a click are those of the continuation",
@@ -73,14 +77,17 @@ READINGS = {
     "below what counts": "what follows a void click tells nothing of its item",
     "replaced continues": "an item that is replaced keeps its continuation",
     "changed continues": "an item that has changed keeps its continuation",
+    "changed continues for a while": "an item that has changed keeps its continuation until the next estimate",
+    "replaced continues for a while": "an item that is replaced keeps its continuation until the next estimate",
     "examination above one": "continuation may raise the examination of a position above one",
     "order of draws": "the largest draws stand in their order, or on their positions, where continuation differs, too",
     "exchanges inside": "where continuation differs, only the items of the largest draws are exchanged",
-    "exchanges with all": "where continuation differs, items of the list are exchanged with all others",
+    "exchanges with more": "where continuation differs, items of the list are exchanged with those of the 3 K largest draws",
     "exchanges by estimates": "where continuation differs, lists are compared by the centres of attractions, not by draws",
     "sure exchanges": "where continuation differs, items are exchanged for a sure gain only",
-    "first exchange": "the first exchange of two items that gains is made, not the best one",
-    "few exchanges": "as many exchanges are made as there are positions, at most",
+    "best exchange": "where continuation differs, the exchange that gains most is made first, not each that gains",
+    "one pass": "where continuation differs, each exchange is tried once",
+    "page order at once": "positions are exchanged as soon as that gains, not where it gains most",
     "all of the list": "under the guard items of the list of production that stand below its last position are of it, too",
     "every exchange costs": "under the guard an exchange that is certainly right counts as a wrong one",
     "exchanges are free": "under the guard an exchange that is certainly right does not make up for a wrong one",
@@ -92,18 +99,25 @@ READINGS = {
 
 
 class Continuation:
-    """Of the clicks below those on an item."""
+    """Of the clicks below those on an item.
 
-    def __init__(self) -> None:
-        self.clicks = self.expected = 0.0
-        self.rate = 1.0
+    Args:
+        n_positions: of a list.
+        rate: that is believed until the next estimate.
+    """
+
+    def __init__(self, n_positions: int, rate: float = 1.0) -> None:
+        # By the position, from 0, and that of the click on the item, from 1.
+        self.clicks = [[0.0] * n_positions for _ in range(n_positions)]
+        self.displays = [[0.0] * n_positions for _ in range(n_positions)]  # each counts by the attraction of what was shown
+        self.rate = rate
 
 
 class Item:
     """What is known of an item."""
 
     def __init__(self, n_positions: int) -> None:
-        self.continuation = Continuation()
+        self.continuation = Continuation(n_positions)
         self.clicks = [[0.0] * n_positions for _ in range(n_positions)]
         self.displays = [[0.0] * n_positions for _ in range(n_positions)]
         self.total = self.exposure = 0.0
@@ -168,7 +182,6 @@ class UBMTSReference(Reference):
         self.items = [Item(n_positions) for _ in range(n_items)]
         # By the position, from 0, and that of the last click above, from 1; 0: there was none.
         self.examination = [[1.0] * (k + 1) for k in range(n_positions)]
-        self.continuations = [Continuation() for _ in range(n_positions)]  # of a reading
         self.differs = False
         self.positions = list(range(n_positions))
         self.t, self.due = 0, 20
@@ -300,30 +313,39 @@ class UBMTSReference(Reference):
         """Whether it differs by item more than by chance, and that of each."""
         if not self.learns_continuation:
             return
-        least = 1e-9 if self.reading == "few clicks count" else 5
         every = [item.continuation for item in self.items]
-        if self.reading == "continuation by position":
-            every = self.continuations
-        frequent = [each for each in every if each.expected >= least]
-        excess = 0.0 if self.reading == "chance differs" else -4 * math.sqrt(2 * len(frequent))
-        weight = 0.0
-        for each in frequent:
-            excess += (each.clicks - each.expected) ** 2 / each.expected - 1
-            weight += each.expected
-        self.differs = excess > 0
-        for each in every:
-            each.rate = 1.0
-            if self.differs and (each in frequent or self.reading != "few clicks stay"):
-                pull = weight / excess
-                if self.reading == "all that was clicked":
-                    pull = 1e-9
-                each.rate = (each.clicks + pull) / (each.expected + pull)
+        rates = self.rates_below(every)
+        clicks = [sum(map(sum, each.clicks)) for each in every]
+        expected = [sum(rate * each.displays[k][j] for (k, j), rate in rates.items()) for each in every]
+        least = 1e-9 if self.reading == "few clicks count" else 5
+        frequent = [i for i, x in enumerate(expected) if x >= least]
+        excess = sum((clicks[i] - expected[i]) ** 2 / expected[i] - 1 for i in frequent)
+        chance = 0.0 if self.reading == "chance differs" else 4 * math.sqrt(2 * len(frequent))
+        self.differs, pull = excess > chance, 0.0
+        if self.reading == "more than chance":
+            excess -= chance
+        if self.differs:
+            pull = 1e-9 if self.reading == "all that was clicked" else sum(expected[i] for i in frequent) / excess
+        for i, each in enumerate(every):
+            is_other = self.differs and (i in frequent or self.reading != "few clicks stay")
+            each.rate = (clicks[i] + pull) / (expected[i] + pull) if is_other else 1.0
 
-    def continuation_of(self, item: int, position: int) -> Continuation:
-        """Below a click on the item, which was on the position."""
-        if self.reading == "continuation by position":
-            return self.continuations[position]
-        return self.items[item].continuation
+    def rates_below(self, every: list[Continuation]) -> dict[tuple[int, int], float]:
+        """Clicks in a display below a click, of all items, by the position and that of the click, from 1."""
+        cells = [(k, j) for k in range(self.n_positions) for j in range(1, k + 1)]
+        if self.reading == "rates of examination":
+            return dict.fromkeys(cells, 1.0)
+        groups = [[cell] for cell in cells]
+        if self.reading == "one rate":
+            groups = [cells]
+        elif self.reading == "a rate of each position":
+            groups = [[cell for cell in cells if cell[0] == k] for k in range(self.n_positions)]
+        rates = {}
+        for group in groups:
+            clicks = sum(each.clicks[k][j] for each in every for k, j in group)
+            displays = sum(each.displays[k][j] for each in every for k, j in group)
+            rates |= dict.fromkeys(group, clicks / displays if displays > 0 else 0.0)
+        return rates
 
     # --------------------------------------------------------------------------------------------------------- arrangement
 
@@ -336,52 +358,56 @@ class UBMTSReference(Reference):
         if self.reading == "rearranged":
             for item, position in zip(best, self.positions, strict=True):
                 start[position] = item
-        row = self.improved(start, dict(enumerate(centres)), self.reading != "page order by estimates")
+        is_sure, at_once = self.reading != "page order by estimates", self.reading == "page order at once"
+        row = self.improved(start, dict(enumerate(centres)), is_sure, at_once)
         self.n_exchanges += row != start
         self.positions = [row.index(item) for item in best]
 
     def arranged(self, draws: list[float], best: list[int]) -> list[int]:
         """The list of these draws, the items that can be shown being in their order."""
-        n = 3 * self.n_positions
+        n = 2 * self.n_positions
         if self.reading == "exchanges inside":
             n = self.n_positions
-        elif self.reading == "exchanges with all":
-            n = self.n_items
+        elif self.reading == "exchanges with more":
+            n = 3 * self.n_positions
         angles = [item.posterior[0] for item in self.items] if self.reading == "exchanges by estimates" else draws
-        return self.improved(best[:n], dict(enumerate(angles)), self.reading == "sure exchanges")
+        is_sure, at_once = self.reading == "sure exchanges", self.reading != "best exchange"
+        return self.improved(best[:n], dict(enumerate(angles)), is_sure, at_once)
 
-    def improved(self, items: list[int], angles: dict[int, float], is_sure: bool) -> list[int]:
+    def improved(self, items: list[int], angles: dict[int, float], is_sure: bool, at_once: bool) -> list[int]:
         """The list of the first items, after exchanges with one another and with those that follow.
 
         Args:
             items: at least as many as there are positions.
             angles: of attraction, of all of them.
             is_sure: whether an exchange must gain more than chance.
+            at_once: whether each exchange is made that gains, not the one that gains most.
         """
         K, items = self.n_positions, list(items)
         sines = {item: math.sin(cut_angle(angles[item])) for item in items}
         attraction = {item: sine * sine for item, sine in sines.items()}
         clicks = self.clicks_of(items[:K], attraction)
         least = 2 * math.sqrt(clicks / self.t) if is_sure else ROUNDING
-        for _ in range(K if self.reading == "few exchanges" else 2 * K):
-            gain, better = least, items
+        for _ in range(1 if at_once and self.reading == "one pass" else 2 * K):
+            gain, better, has_gained = least, items, False
             for x in range(K):
                 for y in range(x + 1, len(items)):
-                    if better is not items and self.reading == "first exchange":
-                        break
                     others = list(items)
                     others[x], others[y] = others[y], others[x]
                     more = self.clicks_of(others[:K], attraction) - clicks
-                    if more > gain:
-                        gain, better = more, others
-            if better is items:
+                    if at_once and more > least:
+                        items, clicks, has_gained = others, clicks + more, True
+                    elif not at_once and more > gain:
+                        gain, better, has_gained = more, others, True
+            if not has_gained:
                 break
-            items, clicks = better, clicks + gain
+            if not at_once:
+                items, clicks = better, clicks + gain
         return items[:K]
 
     def clicks_of(self, ranking: list[int], attraction: dict[int, float]) -> float:
         """The expected number of clicks, by the law of the last click above."""
-        rates = [1.0] + [self.continuation_of(item, position).rate for position, item in enumerate(ranking)]
+        rates = [1.0] + [self.items[item].continuation.rate for item in ranking]
         chances, total = [1.0], 0.0
         for k, item in enumerate(ranking):
             clicked = 0.0
@@ -415,22 +441,26 @@ class UBMTSReference(Reference):
                 gamma, rate = examination[k][above], 1.0
                 if j and self.learns_continuation:
                     clicked = arrived.ranking[j - 1]
-                    continuation = self.continuation_of(clicked, j - 1)
+                    continuation = self.items[clicked].continuation
                     rate = shown[2][clicked] if self.reading == "continuation of the display" else continuation.rate
                     if self.reading != "below what counts" or not arrived.void[j - 1]:
-                        with_it = rate if self.reading == "expected with continuation" else 1.0
-                        continuation.clicks += click
-                        continuation.expected += gamma * with_it * self.attraction(self.items[item], click)
+                        continuation.clicks[k][j] += click
+                        continuation.displays[k][j] += self.expected_below(self.items[item], click, gamma, rate)
                 self.observe(self.items[item], k, above, click, gamma, rate, seen)
             if click == 1 and not (void and self.reading == "void is no click"):
                 j = k + 1
 
-    def attraction(self, item: Item, click: int) -> float:
-        """By which a click on the item is expected."""
+    def expected_below(self, item: Item, click: int, gamma: float, rate: float) -> float:
+        """The attraction of an item that is shown below a click, by which its display counts there."""
         clicks, examined = (0.0, 1e-9) if self.reading == "expected by the ratio" else (0.75, 1.5)
         if self.reading == "expected in hindsight":
             clicks, examined = clicks + click, examined + 1
-        return (clicks + item.total) / (examined + max(item.total, item.exposure))
+        attraction = (clicks + item.total) / (examined + max(item.total, item.exposure))
+        if self.reading == "expected with continuation":
+            attraction *= rate
+        elif self.reading in ("rates of examination", "rates with examination"):
+            attraction *= gamma
+        return attraction
 
     def observe(self, item: Item, k: int, j: int, click: int, gamma: float, rate: float, seen: float) -> None:
         """A click or miss on the item, where the continuation of what was clicked above has this rate."""
@@ -488,7 +518,8 @@ class UBMTSReference(Reference):
                 other.seen -= 1
         item.seen = self.expected
         if self.reading != "changed continues":
-            item.continuation = Continuation()
+            is_slow = self.reading == "changed continues for a while"
+            item.continuation = Continuation(self.n_positions, item.continuation.rate if is_slow else 1.0)
 
     def replace(self, number: int) -> None:
         if self.reading != "replaced stays":
@@ -496,6 +527,8 @@ class UBMTSReference(Reference):
             item.seen = item.began = self.expected
             if self.reading == "replaced continues":
                 item.continuation = before.continuation
+            elif self.reading == "replaced continues for a while":
+                item.continuation.rate = before.continuation.rate
             self.items[number] = item
 
     # --------------------------------------------------------------------------------------------------------------- guard
@@ -581,8 +614,8 @@ class UBMTSReference(Reference):
         changes = [self.expected, self.n_changes, self.last_change]
         return {name: [getattr(item, name) for item in self.items] for name in names} | {
             "changes": changes,
-            "below": [item.continuation.clicks for item in self.items],
-            "expected_below": [item.continuation.expected for item in self.items],
+            "clicks_below": [item.continuation.clicks for item in self.items],
+            "displays_below": [item.continuation.displays for item in self.items],
             "continuation": [item.continuation.rate for item in self.items],
             "positions": self.positions,
         }
