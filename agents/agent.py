@@ -466,7 +466,7 @@ class CompiledAgent(Agent):
         if self.learns_from == ANY_LIST:
             return None
         if last is None:
-            raise ValueError(f"update got the list {ranking!r}, but none waits for clicks: call rank before each update")
+            raise ValueError(f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update")
         raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
 
     def _list_of(self, display: int) -> NDArray[np.int64] | None:
@@ -485,7 +485,7 @@ class CompiledAgent(Agent):
 
     def _checked_candidates(self, candidates: ArrayLike) -> NDArray[np.bool_]:
         if self.rank_available_kernel is None:
-            raise ValueError(f"{type(self).__name__} cannot choose among some of the items only")
+            raise ValueError(f"{type(self).__name__} cannot choose from a subset of the items")
         available = flags("candidates", candidates, self.n_items)
         if available.sum() < self.n_positions:
             raise ValueError(f"candidates has {available.sum()} items; expected at least the {self.n_positions} of a list")
@@ -621,7 +621,7 @@ class CompiledAgent(Agent):
         except ImportError as error:
             raise ValueError(f"{path} holds an agent of a class that cannot be found: {error}") from None
         except Exception as error:
-            raise ValueError(f"{path} is not a saved agent, or damaged: {error!r}; take a copy of it") from None
+            raise ValueError(f"{path} is not a saved agent, or damaged: {error!r}; restore it from a backup") from None
         if not isinstance(agent, cls):
             raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
         return agent

@@ -191,13 +191,13 @@ class BatchRank(CompiledAgent):
 
     Idea:
         BatchRank learns in a class of click models that contains both the cascade model and the position-based model, without
-        knowing which one holds. It keeps batches: a set of items with the range of positions that these items share. In each
-        session the least displayed items of a batch stand on its positions in random order, so that all of them meet the same
-        examination and their click rates can be compared. After a stage of n_ℓ displays of each item it splits the batch where
-        all items above are surely better than all below, by KL bounds, or drops items that surely belong below it; then counts
-        begin anew, and stages become four times as long. Random order removes position bias, so that its regret is logarithmic
-        in all these models. It learns slowly, because stages are long and forget what came before, and a decision that bots or
-        a change have made wrong is never taken back.
+        knowing which one holds. It divides the items into batches, each with a range of positions. In each session the least
+        displayed items of a batch are shown on its positions in random order, which removes position bias: their click rates
+        can be compared. After a stage of n_ℓ displays of each item, it splits the batch if some items are better than all
+        others with high confidence; if it cannot split, it drops items that are too bad for the batch, and the next stage is
+        four times as long. Its regret grows with log T in all these models, but with a large constant: stages are long, and
+        each stage starts counting from 0. It never takes a decision back, so it does not recover from bots or from a change of
+        the users.
 
     Algorithm:
         ::
@@ -205,18 +205,18 @@ class BatchRank(CompiledAgent):
             𝒜 ← {1}; B_1 ← all L items; I_1 ← the positions 1, ..., K; ℓ_1 ← 0; δ_T = log T + 3 log log T
             for t = 1, ..., T:
                 for each batch b ∈ 𝒜:
-                    put the len(b) least displayed items of B_b, ties at random, in random order on I_b
+                    put the |I_b| least displayed items of B_b, ties at random, in random order on I_b
                 show the list and observe the clicks
                 for each batch b ∈ 𝒜 of more than one item:
                     n_ℓ ← ⌈16 · 4^{ℓ_b} log T⌉
                     for each item d of B_b in the list that was least displayed and has n(d) < n_ℓ:
                         c(d) ← c(d) + the click on d; n(d) ← n(d) + 1
                     if n(d) = n_ℓ for all d ∈ B_b:
-                        L(d), U(d) ← the least and largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ
+                        L(d), U(d) ← the bounds: the least and largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ
                         sort B_b by L, in decreasing order
-                        s ← the largest s < len(b) for which the s first items have L above U of all others
+                        s ← the largest s < |I_b| for which the s first items have L above U of all others
                         if there is one: cut B_b and I_b after s into two batches, both with ℓ ← 0
-                        else: drop the items with U below the len(b)-th largest L; ℓ_b ← ℓ_b + 1
+                        else: drop the items with U below the |I_b|-th largest L; ℓ_b ← ℓ_b + 1
                         c(d) ← 0 and n(d) ← 0 for all these items
 
     Args:

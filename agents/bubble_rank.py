@@ -164,17 +164,16 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class BubbleRank(CompiledAgent):
-    """BubbleRank: improve a given list safely, by exchanging neighbours at random until one is surely better.
+    """BubbleRank: improve a given list by random exchanges of neighbours, and keep those exchanges that get more clicks.
 
     Idea:
-        BubbleRank improves a production list without ever showing one that is much worse: it is made for systems in which bad
-        lists are not allowed while learning. It keeps a base list, first the production list, and for each pair of neighbours
-        how often exactly one of both was clicked, n, and the clicks on the one minus those on the other, s. In each session
-        every second pair of neighbours is exchanged with probability 1/2, unless it is decided; so both items of a pair meet
-        both positions, and position bias cancels. Once s is large enough, the better item moves up in the base list for good,
-        like a bubble. With K = L any item is shown at most one position from its place in the base list, which only gets
-        better; with K < L a challenger for the last position may come from anywhere below. Good items rise one position at a
-        time, so that its regret is high if the production list is bad.
+        BubbleRank improves a production list and, with high probability, shows no list that is much worse: it is made for
+        systems in which users must not see bad lists while it learns. It starts from the production list as its base list. In
+        each session it exchanges some neighbours of the base list with probability 1/2, so that both items of a pair are shown
+        at both positions and position bias cancels. It counts, for each pair, the sessions in which exactly one of the two was
+        clicked, n, and the difference of their clicks, s; once s is large enough, the order of the pair is decided, and the
+        better item moves up in the base list. If K < L, an item from below the list is tried at the last position in the same
+        way. An item rises one position at a time, so that its regret is high if the production list is bad.
 
     Algorithm:
         ::
@@ -184,7 +183,7 @@ class BubbleRank(CompiledAgent):
             for t = 1, 2, ..., T:
                 R_t ← R; h ← 1 if t is odd, else 2
                 for k = h, h + 2, ... below K:
-                    unless R(k) beats R(k + 1): exchange R_t(k) and R_t(k + 1) with probability 1/2
+                    unless R(k) beats R(k + 1) (the pair is decided): exchange R_t(k) and R_t(k + 1) with probability 1/2
                 if K < L and position K is in no pair:
                     j ← a random item below that R(K) does not beat; R_t(K) ← j with probability 1/2
                 show R_t and observe the clicks, 0 for an item that is not shown
@@ -213,10 +212,12 @@ class BubbleRank(CompiledAgent):
     Deviations from the paper:
         1. ⚠ Line 5 and the text disagree on which parity comes first; pairs begin at the first position at odd t, as in the
            text. Section 4.3's rule for K < L fits line 5: here the last position is challenged whenever it is in no pair.
-        2. ⚠ Lines 13-19 as printed update every neighbour pair. Lemma 7 needs the statistics of a decided pair to stand still:
-           it is shown in a fixed order, so its clicks carry position bias. Only pairs subject to exchange are updated.
-        3. With an unknown horizon the base list goes back to R_0 at each doubling and the statistics are kept; δ shrinks, so a
-           decided pair may become undecided again.
+        2. ⚠ Lines 13-19 as printed update every pair of neighbours. But a decided pair is shown in a fixed order, so its clicks
+           have position bias, and Lemma 7 of the paper needs its statistics to stay as they are. Here only pairs that can be
+           exchanged are updated.
+        3. If no horizon is given, it is estimated and doubled when it is reached. At each doubling the base list goes back to
+           R_0. The statistics are kept, so most exchanges follow again at once; but δ shrinks, so a decided pair may become
+           undecided.
 
     Late clicks count for a pair unless it was decided since its display. A replaced item goes to the end of the base list and
     of the initial one.

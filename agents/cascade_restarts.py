@@ -421,16 +421,16 @@ class GLRCascadeUCB(_RestartingAgent):
 
 
 class GLRCascadeKLUCB(_RestartingAgent):
-    """GLR-CascadeKLUCB: `CascadeKLUCB` that forgets everything once the clicks on some item tell that users have changed.
+    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
 
     Idea:
-        GLR-CascadeKLUCB is `CascadeKLUCB` with a detector of changes. It keeps all clicks on each item since the last restart,
-        in a compact form, and tests after every session whether they look like two stretches with different means: the
-        generalised likelihood ratio. Once the statistic of some item reaches a threshold it forgets everything and learns anew;
-        until then it shows the K items of largest KL-UCB index over all sessions since the restart. Each item stands on top of
-        the list once in ⌊L/p⌋ sessions, so that changes of items that are not shown are noticed. The test is made for abrupt
-        changes; to it the end of an attack by bots is one, too, while slow drift and false clicks all the time are none. The
-        forced sessions cost regret for ever.
+        GLR-CascadeKLUCB is `CascadeKLUCB` with a detector of changes. After every session it tests for each item whether the
+        clicks since the last restart have one mean, or two different means before and after some session (generalised
+        likelihood ratio test). If the statistic of one item exceeds a threshold, it forgets the clicks on all items and learns
+        again; until then it shows the K items of largest KL-UCB index. In L of every ⌊L/p⌋ sessions it puts each item on top of
+        the list once, in turn, so that it also notices changes of items that it does not show otherwise; these forced sessions
+        cost regret also when nothing changes. It detects abrupt changes, and the end of an attack by bots is one for it. It
+        does not detect slow changes, or bots that never stop.
 
     Algorithm:
         ::
@@ -445,7 +445,7 @@ class GLRCascadeKLUCB(_RestartingAgent):
                 if j < L:
                     move the (j + 1)-th item of a fixed random order to the top of R_t
                 show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
+                k' ← the position of the last click (of the first, if feedback is first_click), and K without a click
                 for k = 1, ..., k':
                     add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
                 for each item e with new observations:
@@ -466,7 +466,7 @@ class GLRCascadeKLUCB(_RestartingAgent):
     Source: as for `GLRCascadeUCB`, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ As in `GLRCascadeUCB`; ties and the exploration term as in `CascadeKLUCB`.
+        1. ⚠ Forced items, their order and restarts: as in `GLRCascadeUCB`. Ties and the exploration term: as in `CascadeKLUCB`.
 
     Example:
         >>> GLRCascadeKLUCB(4, 2, horizon=1000, seed=0).rank(None).shape

@@ -170,7 +170,7 @@ class MergeRank(CompiledAgent):
         Once every item of a batch has log(L T) / δ² observations, the batch is sorted by the KL lower bounds; items that are
         surely worse than the one on the last place shown are dropped, and the batch is cut wherever all above are surely better
         than all below. Shuffling removes position bias as in BatchRank, and a first test after 4 log(L T) observations makes it
-        faster. It still compares within batches only and never takes a decision back, so that change, or bots in the first
+        faster. It still compares within batches only and never revises a decision, so that change, or bots in the first
         sessions, leave it with a wrong order.
 
     Algorithm:

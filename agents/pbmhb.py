@@ -162,16 +162,17 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMHB(CompiledAgent):
-    """PB-MHB: attractions and examination drawn from their posterior by Metropolis-Hastings, and the list best for the draw.
+    """PB-MHB: draw attractions and examination from their posterior by Metropolis-Hastings; show the best list for the draw.
 
     Idea:
-        PB-MHB is Thompson sampling for the position-based model when nobody knows which positions users examine: it learns the
-        attractions θ and the examination κ together. It keeps how often each item was clicked and not clicked at each position,
-        S and F. In each session one pass of Metropolis-Hastings moves its last sample of all parameters towards the posterior,
-        with small normal steps that are accepted by their likelihood. The item of the k-th largest θ goes to the position of
-        the k-th largest κ. A click at one position teaches about the item at all others; `GRAB`, which keeps a number for each
-        pair, must learn each by itself. It goes through all L K counts in every session, which takes time with many items; by
-        default it takes the first position for the best, and its regret is linear where that is wrong.
+        PB-MHB (position-based, Metropolis-Hastings bandit) is Thompson sampling for the position-based model with unknown
+        examination probabilities: it learns the attractions θ and the examination κ together, from the numbers of clicks and
+        skips of each item at each position, S and F. In each session a Markov chain (Metropolis-Hastings) moves its sample of
+        all parameters by small random steps towards the posterior. The item with the k-th largest θ is shown at the position
+        with the k-th largest κ, so a click at one position also teaches something about the item at all other positions. The
+        steps become smaller with time; therefore the agent hardly recovers if the first sessions are misleading, and its first
+        lists can be bad although it has learned from a log. By default it assumes that the first position is examined most; if
+        that is false, pass ``fix_first=False``, or it loses clicks in every session. A session takes time in proportion to L K.
 
     Algorithm:
         ::
@@ -179,7 +180,7 @@ class PBMHB(CompiledAgent):
             S(i, k) ← 0 and F(i, k) ← 0 for each item i and position k
             θ_1, ..., θ_L and κ_2, ..., κ_K ← uniform draws; κ_1 ← 1 (unless fix_first=False)
             for t = 1, 2, ...:
-                σ ← c / sqrt(t)
+                σ ← the constant c of the steps / sqrt(t)
                 for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K (n_sweeps times):
                     draw x' from the normal law N(x, σ²), cut off at 0 and 1
                     Λ ← the ratio, with x' to with x, of Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)}
@@ -207,10 +208,10 @@ class PBMHB(CompiledAgent):
     2021, Algorithms 1 and 2.
 
     Deviations from the paper:
-        1. ⚠ The prior is uniform, where the authors' code begins with half a click and half a miss for each pair.
+        1. ⚠ The prior is uniform; the authors' code begins with half a click and half a miss for each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. Steps wider than 0.5 are drawn from the uniform law and kept with their density, which is the same law as
-           drawing until one lies between 0 and 1.
+        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is done by rejection sampling
+           from the uniform distribution.
 
     Memory: 3 L K + 3 (L + K) numbers.
 

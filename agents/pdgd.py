@@ -118,17 +118,16 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PDGD(ContextualAgent):
-    """PDGD: lists drawn by a linear score, which learns from each pair of a clicked and an unclicked candidate.
+    """PDGD: draws lists by a linear score, and learns the score from pairs of a clicked and an unclicked candidate.
 
     Idea:
-        A ranker that scores candidates by their features is to learn from clicks while it is in use, although the clicks depend
-        on the positions that it gave the candidates itself. PDGD keeps the weights of a linear score and draws every list at
-        random, so that candidates with higher scores are more likely to stand high (the Plackett-Luce model). A click says that
-        the candidate is preferred to the unclicked ones above it and to the one right below the last click. For each such pair
-        PDGD moves the weights so that the preferred candidate is scored higher, by a step that is the larger, the likelier the
-        list with the two exchanged would have been; this makes up for the fact that a candidate on top is clicked more often.
-        It needs no click model and keeps learning with a constant step, but it has no bound on its regret, and a list that is
-        drawn at random never settles completely.
+        PDGD learns a linear score of the candidates' features from clicks, and corrects for the bias of the positions that it
+        gave the candidates itself. It draws every list at random, so that candidates with higher scores are more likely to be
+        on top (the Plackett-Luce model). A click means that the clicked candidate is preferred to the unclicked ones above it,
+        and to the candidate directly below the last click. For each such pair PDGD moves the weights so that the preferred
+        candidate gets a higher score. The step is weighted by the probability of the list with the two candidates exchanged,
+        relative to that of both lists: a preference that only the positions explain gets a small weight. It needs no click
+        model, but its lists stay random, and there is no bound of its regret.
 
     Algorithm:
         ::
@@ -145,7 +144,7 @@ class PDGD(ContextualAgent):
                     R' = R with d and e exchanged
                     ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing the list)
                     ∇ += ω e^{f(d)} e^{f(e)} / (e^{f(d)} + e^{f(e)})² (x_d − x_e)
-                w += η ∇
+                w += η ∇        (η: the learning rate)
 
     Args:
         n_items: L, candidates in each session.
@@ -160,8 +159,9 @@ class PDGD(ContextualAgent):
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018, Algorithm 1.
 
     Deviations from the paper:
-        1. ⚠ The probabilities of the exchanged list are those of a draw from all L candidates, of which K are shown.
-        2. The list is that of the largest ``f + g``, g drawn from the Gumbel law, which is the same draw.
+        1. ⚠ The probability of a list is that of its first K candidates in a draw from all L candidates.
+        2. The list is that of the largest ``f + g``, g drawn from the Gumbel distribution; this gives the same distribution of
+           lists.
 
     Example:
         >>> PDGD(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape

@@ -567,8 +567,11 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             if j > 0 and state.learns_continuation:
                 above = ranking[j - 1]
                 rho = state.continuation[above]
-                state.clicks_below[above, k, j] += clicks[k]
-                state.displays_below[above, k, j] += (0.75 + state.total[i]) / (1.5 + max(state.total[i], state.exposure[i]))
+                if state.t[0] < state.t[1]:  # else a log is learned, whose examination is not known yet
+                    state.clicks_below[above, k, j] += clicks[k]
+                    state.displays_below[above, k, j] += (0.75 + state.total[i]) / (
+                        1.5 + max(state.total[i], state.exposure[i])
+                    )
                 gamma = min(gamma * rho, 1.0)
             if state.detects:
                 weigh(state, i, clicks[k], gamma)
@@ -596,15 +599,15 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class UBMTS(CompiledAgent):
-    """UBM-TS: Thompson sampling that learns how users examine the list and when they change, and can be kept safe.
+    """UBM-TS: Thompson sampling that also learns how users examine the list, and detects when they change.
 
     Idea:
-        Attractions are drawn from their posterior, as in other Thompson sampling, but how users examine the list is learned
-        from the clicks, too. Examination may depend on the position, on the last click above, and on the clicked item, so that
-        the cascade, the position-based and other click models are special cases and need not be told apart. The items of the
-        largest draws are arranged so that they earn most clicks, which need not be in the order of attraction. Each item has a
-        window of recent clicks, and where these contradict the older ones, the older ones are forgotten. In a DCM whose users
-        often leave after a click at the top its regret stays linear.
+        UBM-TS draws the attractions of the items from their posterior, and learns from the same clicks how users examine the
+        list. An examination probability may depend on the position, on the position of the last click above it, and on the item
+        clicked there; the cascade model and the position-based model are special cases, so the agent need not know which one
+        holds. It shows the items of the largest draws in the order that promises most clicks, which need not be the order of
+        attraction. For each item it compares recent clicks with older ones, and forgets the older ones if they contradict each
+        other. With ``safe=True`` it also stays close to a production list.
 
     Algorithm:
         ::
@@ -612,20 +615,20 @@ class UBMTS(CompiledAgent):
             for t = 1, 2, ...:
                 from time to time, when t has grown by 0.5 %:
                     draw α of each item; estimate γ(k, j) given these, for position k and last click j above
-                    ρ_i ← clicks below those on i / clicks expected there, 1 unless it surely differs by item
+                    ρ_i ← clicks below those on i / clicks expected there if all items were alike; 1 unless χ² is large
                     E_i ← Σ γ(k, j) ρ_above over the displays of i
-                    exchange positions of the K best items while this surely earns more clicks
+                    exchange positions of the K best items while this brings more clicks by two standard errors
                 for each item i:
-                    o ← odds that i has changed, since it was seen or since its window began
-                    draw α_i from its clicks S_i and exposure E_i, or with odds o from those since
+                    o_1 ← expected changes since i was last seen; o_2 ← those since its window began · evidence of i
+                    draw α_i with odds o_1 from the prior, with odds o_2 from the clicks of the window, else from S_i and E_i
                 show the items of the K largest draws on their positions
-                if ρ differs: exchange items of this list with one another and with others while it earns more clicks
-                if safe: keep the production order but for what is surely better, up to K/2 wrong pairs
-                for each position k with a click or none on i:
+                if ρ differs: exchange items of this list with one another and with others while this brings more clicks
+                if safe: change the list so that at most K/2 pairs more than in the production list can be in the wrong order
+                for each position k with its item i, and j the last click above:
                     S_i ← S_i + click, E_i ← E_i + γ(k, j) ρ_above, also in the window
                     evidence of i ← evidence · P(click | window) / P(click | all)
-                    if it is small: begin a new window
-                    if the odds exceed 1000: forget all of i but the window, and doubt all other items
+                    if the evidence is below 0.05: begin a new window
+                    if o_2 exceeds 1000: forget the clicks on i before the window; expect a change of the other items, too
 
     Args:
         n_items: L.

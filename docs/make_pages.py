@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -23,11 +24,12 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
+from clickgym.lab.bench.conclusions import conclusions, referee, teaches
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
-from clickgym.lab.bench.pages import leaderboard_html, teaches
-from clickgym.lab.bench.protocol import CURRENT, VERSION_1, VERSION_2, Board, Protocol
+from clickgym.lab.bench.pages import leaderboard_html
+from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Board, Protocol
 from clickgym.lab.bench.task import Task
 from clickgym.lab.pages.citing import bibtex, citing_page
 from clickgym.lab.pages.environments import page, pictures
@@ -72,7 +74,7 @@ def pages() -> dict[Path, str]:
             late.append((name, agent.learns_from, *can, *shown_by))
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
-        readme: _between(readme.read_text(encoding="utf-8"), "teaches", teaches(PAGE)),
+        readme: _between(readme.read_text(encoding="utf-8"), "teaches", conclusions(PAGE)),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is given"), agents),
     }
@@ -225,16 +227,18 @@ def _when_rl_pays() -> dict[Path, str]:
 
 
 PRACTICE = (
-    ("at once", "late-clicks", ""),
-    ("batches of 1,000", "late-clicks", ":arrival=batch:1000"),
-    ("batches of 5,000", "late-clicks", ":arrival=batch:5000"),
-    ("half of the clicks lost", "late-clicks", ":arrival=immediate:lost=0.5"),
-    ("farm in 0.25 %", "click-farms", ":bots=farm:share=0.0025"),
-    ("farm in the first 1,000", "click-farms", ":bots=farm:first=1000"),
-    ("a new item every 10,000", "churn", ":churn=0.0001"),
-    ("every 1,000", "churn", ":churn=0.001"),
+    ("clicks at once", "late-clicks", ""),
+    ("in batches of 1,000", "late-clicks", ":arrival=batch:1000"),
+    ("in batches of 5,000", "late-clicks", ":arrival=batch:5000"),
+    ("clicks of half the sessions lost", "late-clicks", ":arrival=immediate:lost=0.5"),
+    ("no bots, no new items", "click-farms", ""),
+    ("a farm in 0.25 % of the sessions", "click-farms", ":bots=farm:share=0.0025"),
+    ("a farm in the first 1,000", "click-farms", ":bots=farm:first=1000"),
+    ("a new item every 10,000 sessions", "churn", ":churn=0.0001"),
+    ("a new item every 1,000", "churn", ":churn=0.001"),
 )
-"""What users do in the table of the page for practice, each with a part of a study and arguments of its environment."""
+"""What users do in the table of the page for practice, each with a part of a study and arguments of its environment; a study
+of other length begins with a column of its own without any of it."""
 IN_PRACTICE = (
     "PBMHB", "CascadeTS", "PBMTS", "GRAB", "CascadeKLUCB", "GLRCascadeKLUCB", "UniRank", "TopRank", "EpsilonGreedy",
     "MergeRank", "BatchRank", "CascadeSWUCB", "CascadeDUCB", "RankedExp3", "BubbleRank", "Fixed",
@@ -255,7 +259,8 @@ def _practice() -> dict[Path, str]:
 
     rows = []
     for agent in IN_PRACTICE:
-        log = " → ".join(filter(None, (share("warm-start", CM, label) for label in (agent, warm(agent, 100_000)))))
+        without, after = (share("warm-start", CM, label) for label in (agent, warm(agent, 100_000)))
+        log = without and f"{without} → {after or '–'}"
         rows.append((f"`{agent}`", *(share(part, f"{CM}{arguments}", agent) for _, part, arguments in PRACTICE), log))
     header = ("agent", *(head for head, *_ in PRACTICE), "no log → a log of 100,000")
     path = DOCS / "practice.md"
@@ -283,7 +288,8 @@ def _leaderboard() -> dict[Path, str]:
     return {
         current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
         first: text,
-        DOCS / "leaderboard.html": leaderboard_html(CURRENT),
+        DOCS / "referee.md": referee(),
+        DOCS / "leaderboard.html": leaderboard_html(VERSION_2),
         DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),
         DOCS / "tasks.md": _tasks(VERSION_2),
         DOCS / "tasks_1.md": _tasks(VERSION_1),
@@ -291,13 +297,7 @@ def _leaderboard() -> dict[Path, str]:
 
 
 def _boards() -> Iterator[str]:
-    """The boards of version 2 in Markdown, each with a heading; a sentence, as long as there are no results."""
-    if CURRENT is VERSION_1:
-        yield (
-            "The reference results of version 2 are to come. Until they ship, `clickgym bench` plays version 1 and compares "
-            "with [its board](leaderboard_1.md)."
-        )
-        return
+    """The boards of version 2 in Markdown, each with a heading."""
     yield SORTED.format("leaderboard.html")
     for table in boards_tables(VERSION_2):
         yield f"### {table.title}"
@@ -413,7 +413,10 @@ def tuning(name: str) -> Tuning:
     config = read_json(TUNED / name / "tuning.json")
     searched = ",".join(f"{key}={values}" for key, values in config["search_space"].items())
     arguments = {key: config[key] for key in ("horizon", "runs", "instances", "seed")}
-    return tune(f"{name}:{searched}", config["envs"], config["result"]["budget"], **arguments, out=TUNED / name, progress=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
+        budget = config["result"]["budget"]
+        return tune(f"{name}:{searched}", config["envs"], budget, **arguments, out=TUNED / name, progress=False)
 
 
 def _tuned() -> Iterator[Sequence[str]]:

@@ -92,15 +92,17 @@ class Axes:
         if isinstance(self._model, ContextualModel):
             self._check_contextual_users()
         if self.available is not None and reference is not None:
-            raise ValueError("a reference list cannot be given with available: its items are not there in every session")
+            raise ValueError(
+                "a reference list cannot be given with available: some of its items are not available in every session"
+            )
 
     def _check_users_with_memory(self) -> None:
         if self.arrival:
-            raise ValueError("arrival must be 'immediate' before users with a memory: their next state tells the clicks")
+            raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
         if self.available is not None:
-            raise ValueError("available cannot be given before users with a memory: their best lists are of all items")
+            raise ValueError("available cannot be given for users with a memory: their best lists use all items")
         if self.bots and not self.bots.users_are_real:
-            raise ValueError("bots must be 'quit' or have 'users=real' before users with a memory, whose lives go on")
+            raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
         if self.churn:
             raise ValueError(
                 f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
@@ -113,8 +115,8 @@ class Axes:
             )
         if self.bots and self.bots.has_targets:
             raise ValueError(
-                "bots must be 'random' in contextual environments: there are other candidates in every session, so that an id "
-                "is no target"
+                "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
+                "cannot be a target"
             )
 
     @property

@@ -95,7 +95,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
 def _checked_seed(seed: Any, options: Any) -> int | None:
     """The seed of ``reset``, whose arguments are checked."""
     if options and options.keys() - FOREIGN_OPTIONS:
-        raise ValueError(f"options are {short(options)}; expected none, for reset knows no options")
+        raise ValueError(f"options are {short(options)}; expected none, because reset has no options")
     return None if seed is None else check_seed(seed)
 
 
@@ -345,7 +345,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             TypeError: always, naming the wrapper to take.
         """
         raise TypeError(
-            f"{name_of(self)} has no action masks, for an action is a whole list; MaskablePPO chooses the items one by one "
+            f"{name_of(self)} has no action masks, because an action is a whole list; MaskablePPO chooses the items one by one "
             "with the wrapper clickgym.envs.ItemByItem(env)"
         )
 
@@ -481,7 +481,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         problems = Problem.each(model, form, instance, n_positions, parameters)
         if len(problems) > self.num_envs:
             raise ValueError(
-                f"{len(problems)} instances cannot be dealt to {num_envs} streams: num_envs must be at least as many"
+                f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
             )
         self.models = tuple(problem.model for problem in problems)
         self.instances = tuple(problem.instance for problem in problems)

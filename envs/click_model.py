@@ -242,7 +242,7 @@ class ClickModel(Users, abstract=True):
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
         """The probability that a click at each position of ``(..., K)`` lists satisfies; of models with that reward."""
-        raise NotImplementedError(f"a {type(self).__name__} does not tell who is satisfied")
+        raise NotImplementedError(f"a {type(self).__name__} does not define which users are satisfied")
 
     def position_weights(self) -> NDArray[np.float64] | None:
         """What an agent is told that assumes the examination of each position known, ``(K,)``; None: it depends on the list."""

@@ -80,7 +80,9 @@ class Problem(NamedTuple):
             kind = list(kinds)["attraction" in parameters and len(kinds) > 1]
             return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
         if isinstance(instance, list | tuple):
-            raise TypeError("instance is a list: an environment has one; gym.make_vec deals several to its streams in turn")
+            raise TypeError(
+                "instance is a list: an environment has one instance; gym.make_vec distributes several over its streams"
+            )
         first = next(iter(kinds))
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:

@@ -143,7 +143,7 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
         ValueError: it holds something else, or is damaged.
     """
     path = Path(path)
-    with reading(path, "holds no results to be passed on, or is damaged", "take a copy of it"):
+    with reading(path, "holds no results to be passed on, or is damaged", "restore it from a backup"):
         check_file(path)
         metadata = polars.read_parquet_metadata(path)
         if metadata["clickgym_format"] != FORMAT:

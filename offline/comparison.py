@@ -248,7 +248,7 @@ def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policy:
         )
     if not Path(spec).exists():
         raise ValueError(f"cannot read the policy {spec}: there is no such file")
-    with reading(spec, "cannot be read as a policy", "expected what np.savez writes; take a copy of it"):
+    with reading(spec, "cannot be read as a policy", "expected what np.savez writes; restore it from a backup"):
         arrays = read_arrays(spec)
     name = next((name for name in ("action_dist", "scores") if name in arrays), None)
     if name is None:
@@ -269,7 +269,7 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
         instance = load_instance(file)
         query, items = instance.estimation.get("query"), instance.estimation.get("items")
         if not isinstance(query, str) or not isinstance(items, list) or len(items) != instance.n_items:
-            raise ValueError(f"{file} does not tell the query and the items' labels in a log; the files of clickgym fit do")
+            raise ValueError(f"{file} has no query and no labels of items; expected a file that clickgym fit wrote")
         if query in policies:
             raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
         best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(reward, cutoff)

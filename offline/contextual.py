@@ -265,7 +265,7 @@ def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> No
     for argument, value in arguments.items():
         if value != {"models": None, "linear": False, "floor": 0.05, "examination": DEFAULT_INSTANCE}[argument]:
             raise ValueError(
-                f"{argument} is given beside users = {short(users)}, whose grades tell who clicks what; expected one"
+                f"{argument} is given beside users = {short(users)}, whose grades determine the clicks; expected one of the two"
             )
     if judgements.features is None:
         raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")

@@ -48,7 +48,7 @@ class DoublyRobust:
         target, lists = sessions.target, sessions.lists
         sources = self.sources
         if isinstance(target, ListPolicy) and (target.support()[0] < 0).any():
-            raise ValueError(f"the policy's own lists are of unequal length, of which {self.estimator!r} knows nothing")
+            raise ValueError(f"the policy's own lists are of unequal length, which {self.estimator!r} does not support")
         lengths = (lists >= 0).sum(axis=1)
         items = np.union1d(target.items, lists[lists >= 0])  # the model's items are numbered in this order
         above = _above(weights) if self.estimator == "cascade-dr" else np.ones((len(lists), 1))

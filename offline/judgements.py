@@ -220,7 +220,7 @@ class _Documents:
         if name is not None:
             query, last = name.decode(), len(self.query_index) - 1
             if self.query_index.setdefault(query, last + 1) < last:
-                raise Fault(f"the documents of query {query} do not stand together")
+                raise Fault(f"the documents of query {query} are not consecutive")
             self.queries.append(len(self.query_index) - 1)
 
     def features(self) -> sparse.csr_array:

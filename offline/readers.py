@@ -310,7 +310,7 @@ class _YandexSessions:
             expected = f"expected {self.pages.n_positions}, as before"
             raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
         if len(positions) != len(urls):
-            raise Fault("a URL stands twice on one list")
+            raise Fault("a list contains a URL twice")
         if page is not None and any(entry[0] == page for entry in self.lists):
             raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
         self.pages.n_positions = len(urls)
@@ -407,7 +407,7 @@ def read_tidy(
     """Read a table with one row per session and position; docs/logs.md shows what it may look like.
 
     The rows of a session have the positions from 1 (or, if the first session's have, from 0) to the length of its list, in any
-    order. Where they do not stand together, the sessions come in the order of their names. In text a row is one line: a quoted
+    order. Where they are not consecutive, the sessions come in the order of their names. In text a row is one line: a quoted
     field may hold separators, but no line break. Parquet that `write_tidy` wrote has a checksum; that of others is left to
     Polars: a damaged file of that kind may be refused late, or end the process.
 
@@ -583,7 +583,7 @@ def read_log(
     if log_format == "tidy":
         return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
     if columns or duplicates != "refuse":
-        raise ValueError(f"columns and duplicates are a matter of tidy tables; {path} is read as {log_format}")
+        raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
     return LOG_FORMATS[log_format](path, strict=strict, max_memory=max_memory)
 
 
@@ -604,6 +604,6 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if b"item_id" in words and b"propensity_score" in words:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
     raise ValueError(
-        f"{path}, line 1: it begins like none of {', '.join(LOG_FORMATS)}; name the format, or the columns that are called "
-        f"otherwise than session, query, position, item and clicked. Got {excerpt(line)}"
+        f"{path}, line 1: it has none of the formats {', '.join(LOG_FORMATS)}; give the format, or the names of columns that "
+        f"are not called session, query, position, item and clicked. Got {excerpt(line)}"
     )

@@ -134,7 +134,7 @@ def _items(log: ItemPositionLog, n_items: int, n_positions: int) -> Iterator[Dis
 def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """The context, and the probability that a list in random order begins with given items, by their number."""
     if log.context is None:
-        raise ValueError("the log has no context: an agent would see nothing of the items")
+        raise ValueError("the log has no context: an agent could not observe the items")
     if (log.items < 0).any():
         raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
     if n_items != log.n_positions:

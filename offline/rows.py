@@ -39,7 +39,7 @@ COLUMNS = ("session", "query", "position", "item", "clicked")
 OTHERS = ("region", "propensity", "list_propensity", "split")
 CONTEXT = re.compile("feature_[1-9][0-9]*")
 NEEDED = tuple(name for name in COLUMNS if name != "query")
-DAMAGED = "is not a Parquet table, or damaged", "take a copy of it"
+DAMAGED = "is not a Parquet table, or damaged", "restore it from a backup"
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 
 

@@ -1,7 +1,7 @@
 """Sessions from tidy tables, which have one row per session and position.
 
 A table comes in blocks of rows, whose columns Polars holds as text. Blocks are parsed and checked as a whole; a row becomes a
-Python object only if it is faulty. Where the rows of a session do not stand together, which shows in the sessions' names, all
+Python object only if it is faulty. Where the rows of a session are not consecutive, which shows in the sessions' names, all
 rows are sorted by the names of the sessions, in parts by a hash of these names that lie in temporary files.
 """
 
@@ -148,7 +148,7 @@ class _Sessions:
         self.floats = [name for name in self.names if name not in (*COLUMNS, "region", "split")]
         self._begin()
         if not self._read_as_they_stand(blocks):
-            self._note("the rows of a session do not stand together: they are sorted by session and position")
+            self._note("the rows of a session are not consecutive: they are sorted by session and position")
             self._begin("key")
             self._read_sorted(blocks)
         if not self.n_sessions:
@@ -225,7 +225,7 @@ class _Sessions:
 
     def _read_as_they_stand(self, blocks: TextTable | FrameTable) -> bool:
         """Read the sessions in the order of their rows; whether those of each stand together."""
-        fault: ValueError | None = None  # of a session, unless its rows do not stand together
+        fault: ValueError | None = None  # of a session, unless its rows are not consecutive
         names: list[pl.Series] = []
         for rows, lost, error in self._whole_sessions(blocks):
             names.append(rows["key"].rle().struct.field("value").hash())

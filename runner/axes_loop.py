@@ -335,11 +335,11 @@ def check_axes(agent: Agent, env: ClickEnv) -> None:
         return
     if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
         raise UnsuitedError(
-            f"{name} learns from {LAST_DISPLAY}, and cannot play where clicks come late (arrival={axes.arrival.text!r}); an "
+            f"{name} learns from {LAST_DISPLAY}, and cannot be run with late clicks (arrival={axes.arrival.text!r}); an "
             f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
         )
     if axes.available is not None and not agent.takes_candidates():
-        raise UnsuitedError(f"{name} cannot choose among some of the items only (available={axes.available})")
+        raise UnsuitedError(f"{name} cannot choose from a subset of the items (available={axes.available})")
     if axes.churn and not agent.can_replace():
         raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
 

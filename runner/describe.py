@@ -143,9 +143,9 @@ def describe_agent(name: str) -> Description:
         "paper": getattr(agent, "paper", ""),
         "click models": getattr(agent, "click_models", ""),
         "needs": needs(agent),
-        "is told": ", ".join([*getattr(agent, "told", {}), *observed]),
+        "is given": ", ".join([*getattr(agent, "told", {}), *observed]),
         "learns from": getattr(agent, "learns_from", ""),
-        "stands": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
+        "robust to": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in getattr(agent, "search_space", {}).items()),
         "settings=tuned": ", ".join(f"{key}={_default(value)}" for key, value in (getattr(agent, "tuned", None) or {}).items()),
@@ -293,7 +293,7 @@ def _filled(facts: Mapping[str, str]) -> dict[str, str]:
 
 def _default(value: Any) -> str:
     if value is inspect.Parameter.empty:
-        return "told"
+        return "given"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

@@ -76,7 +76,7 @@ def read_tuning(file: Path) -> dict[str, Any]:
     content = _parsed(file)
     section = content.get("tune")
     if not isinstance(section, dict):
-        raise ValueError(f"{file} has no section [tune], with agent and budget; it tells what clickgym tune is to do")
+        raise ValueError(f"{file} has no section [tune]; expected one, with agent and budget")
     shared: dict[str, Any] = {key: content[key] for key in ("envs", "horizon") if key in content}
     return _checked(f"{file}, [tune]", shared | section, TUNING_KEYS, ("agent", "budget", "envs"), file.parent)
 
@@ -110,4 +110,4 @@ def _parsed(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ValueError(f"there is no experiment file {file}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no TOML: {error}") from None
+        raise ValueError(f"{file} is not valid TOML: {error}") from None

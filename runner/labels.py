@@ -144,7 +144,7 @@ def _pieces(spec: str, text: str) -> Iterator[str]:
             start = mark.end()
     if depth:
         raise ValueError(
-            f"{short(spec)}: a bracket is not closed; put quotes around it all, for shells take braces and spaces apart"
+            f"{short(spec)}: a bracket is not closed; put quotes around the whole, because shells split braces and spaces"
         )
     yield text[start:]
 
@@ -334,7 +334,8 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
         label, spec = split_label(thing)
         if label is not None:
             raise ValueError(
-                f"{short(thing)}: labels are for what a sweep compares; expected {short(spec)} without {short(label)}"
+                f"{short(thing)}: labels are only for the agents and environments of a sweep; expected {short(spec)} without "
+                f"{short(label)}"
             )
         return parse_spec(thing)
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
@@ -489,7 +490,7 @@ def _with_labels(what: str, thing: Any) -> Iterator[tuple[str, Any]]:
             own = own_label(each)
             if own is None:
                 raise ValueError(
-                    f"{what} {short(each)} has no name that stays the same, which seeds and results need: give it one, in a "
+                    f"{what} {short(each)} has no stable name, which seeds and results need; name it in a "
                     f'mapping {{"my {what}": ...}} instead of the list'
                 )
             yield own, each

@@ -167,18 +167,18 @@ def playable(agent: Learner, env: gym.Env) -> ClickEnv:
         raise UnsuitedError(bypass)
     if isinstance(layer.model, ContextualModel):
         raise UnsuitedError(
-            f"{type(agent).__name__} cannot face a contextual environment by name: it sees no features; wrap the environment "
-            "in RecordRegret and let the library's own algorithm step it"
+            f"{type(agent).__name__} cannot be run by name in a contextual environment, because it observes no features; wrap "
+            "the environment in RecordRegret and let the library's own algorithm step it"
         )
     if type(layer).step is not ClickEnv.step:
         raise UnsuitedError(bypass)
     if layer.task.model is not layer.model:
         raise UnsuitedError(
-            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot face users "
-            f"who change at given steps ({type(layer.model).__name__})"
+            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot be run with "
+            f"users who change at given steps ({type(layer.model).__name__})"
         )
     if isinstance(layer.model, CascadeMDP) and agent.training is not None:
-        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot face others")
+        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot be run with others")
     if layer.axes is not None:
         _check_axes_of_learner(agent, layer, layer.axes)
     if agent.actions == "lists":
@@ -191,11 +191,17 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv, axes: Axes) -> None:
     learner = type(agent).__name__
     given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
     if isinstance(env.model, CascadeMDP):
-        raise UnsuitedError(f"{learner} cannot face users with a memory by name where there are others beside them ({given})")
+        raise UnsuitedError(
+            f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
+        )
     if axes.available is not None and not agent.takes_candidates():
-        raise UnsuitedError(f"{learner} knows no masks and cannot choose among some items only ({given}); MaskablePPO can")
+        raise UnsuitedError(
+            f"{learner} supports no masks and cannot choose from a subset of the items ({given}); MaskablePPO can"
+        )
     if agent.training is not None and (axes.arrival is not None or axes.changes_items):
-        raise UnsuitedError(f"protocol='meta' reads clicks that come at once, on items that stay, and cannot face {given}")
+        raise UnsuitedError(
+            f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
+        )
 
 
 def loop(

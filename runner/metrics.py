@@ -308,7 +308,7 @@ class Metrics:
         """
         for name in self.summed:
             if METRICS[name].contextual and METRICS[name].of_the_round and isinstance(agent, Learner):
-                raise ValueError(f"the metric {name!r} cannot be measured of {agent!r}, which plays on streams of its own")
+                raise ValueError(f"the metric {name!r} cannot be measured for {agent!r}, which runs on its own streams")
         for name in self.learned:
             blind = isinstance(agent, CompiledAgent) and not isinstance(agent, ContextualAgent)
             if blind or not callable(getattr(agent, "best", None)):

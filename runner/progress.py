@@ -202,7 +202,7 @@ def listener_of(
     check_kind("callback", callback, Callback | None, "a Callback")
     if callback is not None:
         if progress:
-            raise ValueError("progress is shown by the callback, if there is one; give one of the two")
+            raise ValueError("progress and callback cannot both be given: the callback shows the progress")
         return nullcontext(callback)
 
     bar = bar_on(Console(stderr=True), lines=False)

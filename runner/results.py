@@ -354,7 +354,7 @@ def _check_fit(folder: Path, parts: Sequence[Part], table: polars.DataFrame, tim
     elif table["step"].unique().sort().to_list() != sorted(parts[0]["checkpoints"]):
         fault = f"the steps of {TABLE} are not the checkpoints of {CONFIG}"
     if fault:
-        raise ValueError(f"the files of {folder} do not fit one another: {fault}; take a copy of all of them")
+        raise ValueError(f"the files of {folder} are inconsistent: {fault}; restore all of them from a backup")
 
 
 def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
@@ -393,8 +393,8 @@ def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
     again = f", or run {folder / CONFIG} again, which makes it anew" if (folder / TRIALS).exists() else ""
     for name, columns in ((TABLE, COLUMNS), (TIMINGS, TIMED)):
         if not (folder / name).exists():
-            raise ValueError(f"{folder / name} is missing; take a copy of it{again}")
-        with reading(folder / name, "is damaged", f"take a copy of it{again}"):
+            raise ValueError(f"{folder / name} is missing; restore it from a backup{again}")
+        with reading(folder / name, "is damaged", f"restore it from a backup{again}"):
             tables.append(_read(folder / name))
             tables[-1].select(columns)
             for column, kind in tables[-1].select(Trial._fields).schema.items():
@@ -435,7 +435,7 @@ def read_parts(file: Path) -> list[Part]:
     except FileNotFoundError:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
     except ValueError as error:
-        raise ValueError(f"{error}; take a copy of it") from None
+        raise ValueError(f"{error}; restore it from a backup") from None
     if config.get("format", 1) not in (1, FORMAT):
         raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
     parts = config.get("parts", [config])
@@ -443,8 +443,8 @@ def read_parts(file: Path) -> list[Part]:
         raise ValueError(f"{file} is not the configuration of a sweep")
     if config.get("checksum", checksum := _checksum(parts)) != checksum:
         raise ValueError(
-            f"{file} is damaged, or was edited: its checksum is another; take a copy of it, or remove the line of the checksum "
-            f"to stand by what it says"
+            f"{file} is damaged or was edited: its checksum differs; restore it from a backup, or remove the line of the "
+            "checksum to accept the edits"
         )
     return parts
 
@@ -492,7 +492,7 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
     if _is_empty(out):
         _write_config(out, parts)
     elif not _is_of(out, parts, frames):
-        raise ValueError(f"{out} holds something already; choose another folder")
+        raise ValueError(f"{out} is not empty; choose another folder")
     make_folder(out / TRIALS)
     for trial, frame in frames.items():
         if not (out / TRIALS / trial.file).exists():

@@ -154,7 +154,7 @@ def run(
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
             later. The last is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
-            give the same lists, clicks and regret, bit for bit. A `Learner` brings its own loop, and takes only ``"auto"``.
+            give the same lists, clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
             ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before; before users with
             a memory ``"users"``, how many have come, and of the others ``"any_click"`` and ``"window_regret"``; before users by
@@ -281,7 +281,7 @@ def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, 
     if isinstance(agent, Learner):
         playable(agent, env)
         if engine != "auto":
-            raise ValueError(f"engine={engine!r} cannot serve {name}: {agent.engine} brings its own loop")
+            raise ValueError(f"engine={engine!r} cannot serve {name}: {agent.engine} has its own loop")
         return agent.engine
     if isinstance(env.unwrapped, ClickEnv):
         check_axes(agent, env.unwrapped)

@@ -333,7 +333,7 @@ def _plan(
             measured.contexts(env.unwrapped)
             name = instance_of(env)
             if f"{env_label} {name}" in models:
-                raise ValueError("two instances have the same name; their results could not be told apart")
+                raise ValueError("two instances have the same name; give each its own name")
             models[f"{env_label} {name}"] = users_digest(env_label, env_like, env)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
@@ -438,7 +438,7 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
             write_trial(out, trial, frame)
             callback.finished(trial, frame, counted=shared)
     except BrokenExecutor:
-        raise WorkerError("a worker process was killed, perhaps for want of memory") from None
+        raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
     finally:
         stop.set()
 

@@ -286,7 +286,7 @@ def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> lis
 
 def _rows_of(path: Path) -> polars.DataFrame:
     """The rows of a Parquet file, with reward and clicks, which may be unknown."""
-    with reading(path, "holds no results, or is damaged", "take a copy of it"):
+    with reading(path, "holds no results, or is damaged", "restore it from a backup"):
         check_file(path)
         frame = polars.read_parquet(path, memory_map=False)
     unknown_columns = {"reward": polars.Float64, "clicks": polars.Int64}

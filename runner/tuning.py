@@ -63,7 +63,7 @@ FINALISTS = 4
 MOST_FINAL_RUNS = 100
 ATTEMPTS = 50
 """Proposals for each trial of a batch, of which one must be new and suit the agent's constructor."""
-CURE = "take a copy of it, or choose another folder"
+CURE = "restore it from a backup, or choose another folder"
 IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "seed", "models", "sources")
 """What a folder can hold only one of."""
 COMPLETE, PRUNED = "complete", "pruned"
@@ -586,9 +586,9 @@ def _play_random(folder: Path, job: _Job, n_jobs: int, callback: Callback) -> li
     )
     for env, instance, regret, missing in means.iter_rows():
         if missing:
-            raise ValueError(f"{env} ({instance}) tells no regret, by which trials are compared")
+            raise ValueError(f"{env} ({instance}) has no regret, by which trials are compared")
         if regret <= 0:
-            raise ValueError(f"random lists lose nothing in {env} ({instance}): nothing can be learned there")
+            raise ValueError(f"random lists have no regret in {env} ({instance}): nothing can be learned there")
     return [list(row) for row in means.drop("n").iter_rows()]
 
 

@@ -76,7 +76,7 @@ class Watching:
         env, agent, sessions: as made.
 
     Raises:
-        ValueError, TypeError: on a bad argument; an agent that brings a loop of its own; an environment of another origin.
+        ValueError, TypeError: on a bad argument; an agent that has its own loop; an environment of another origin.
 
     Example:
         >>> frames = Watching("PBMRank-v0", "TopRank", 100).play()
@@ -89,13 +89,11 @@ class Watching:
         self.env = make_env(env)
         if not isinstance(self.env.unwrapped, ClickEnv):
             raise ValueError(
-                f"{env} is a {type(self.env.unwrapped).__name__}; expected an environment of clickgym, whose users are seen"
+                f"{env} is a {type(self.env.unwrapped).__name__}; expected an environment of clickgym, whose users can be shown"
             )
         made = make_agent(agent, self.env, horizon=self.sessions, seed=self.seed)
         if not isinstance(made, Agent):
-            raise ValueError(
-                f"{agent} brings a loop of its own; expected an agent that ranks one list after the other, as TopRank"
-            )
+            raise ValueError(f"{agent} has its own loop; expected an agent that ranks one list after the other, as TopRank")
         self.agent = made
         self._engine = choose_engine(made, self.env, "auto", type(made).__name__, "this pair")
 

@@ -256,8 +256,9 @@ def what_is_unknown(without: Sequence[str]) -> str:
     if not without:
         return ""
     return (
-        f"Regret is unknown in {', '.join(without)}, where sessions do not tell it: agents are compared there by their "
-        "total reward, of which more is better."
+        f"Regret is unknown in {', '.join(without)}, because its sessions do not contain it: agents are compared there by "
+        f"their "
+        "total reward, and a higher reward is better."
     )
 
 
@@ -300,17 +301,18 @@ def what_is_tested(config: dict[str, Any]) -> str:
     """
     runs, n_agents = config["runs"], len(config["agents"])
     if n_agents == 1:
-        return "One agent: there is nothing to compare it with."
+        return "There is only one agent, so that nothing is compared."
     if runs == 1:
-        return "One run of each agent: no interval and no test can tell which differences are chance. More runs can."
+        return "There is one run of each agent, so that no interval and no test can show which differences are chance. Use "
+        "more runs."
     means = ", each averaged over the instances" if averaged(config) else ""
     n_pairs, place = n_agents * (n_agents - 1) // 2, "an environment" + " and instance" * bool(separate(config))
     return (
-        f"Tied agents are not told apart by the Welch t-test, two-sided, over {number_of_runs(config)} independent runs of "
-        f"each{means}. The null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. The "
-        f"Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of {place}: the chance of telling any equal "
-        f"pair of them apart is at most {LEVEL:.0%}, as far as regrets are normal. Tied does not mean equal: the fewer the "
-        f"runs, the larger a difference must be to be seen."
+        f"Tied agents do not differ significantly by a two-sided Welch t-test over {number_of_runs(config)} independent runs "
+        f"of each{means}. The null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. "
+        f"The Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of {place}: the probability that any equal "
+        f"pair is called different is at most {LEVEL:.0%}, if regrets are normally distributed. Tied does not mean equal: with "
+        f"fewer runs, a difference must be larger to be detected."
     )
 
 
@@ -322,13 +324,13 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
         timings, config: as `read_results` returns them.
     """
     oracles = ", ".join(filter(partial(is_told_optimum, config), config["agents"]))
-    notes = [f"Told the optimum, and there only to compare with: {oracles}."] if oracles else []
+    notes = [f"Given the optimum, and shown only for comparison: {oracles}."] if oracles else []
     with_training = timings.filter(polars.col("training_sessions") > 0)
     for (agent,), runs in with_training.group_by("agent", maintain_order=True):
         sessions, seconds = runs.select(polars.col("training_sessions").max(), polars.col("training_seconds").mean()).row(0)
         notes.append(
             f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
-            "regret does not count: it was told more than the others."
+            "regret does not include: it had more information than the others."
         )
     instances = timings.group_by("env", "agent").agg(polars.col("instance").unique().sort().str.join("\n"))
     if instances.n_unique(["env", "instance"]) > instances.n_unique("env"):

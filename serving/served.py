@@ -98,7 +98,7 @@ class Recipe:
             served.learn(Event(1, AGENT, features, [0] * self.n_positions))
             return agent
         if not agent.takes_candidates():
-            raise ValueError(f"{self.name} cannot choose among some of the items only, and candidates differ in a service")
+            raise ValueError(f"{self.name} cannot choose from a subset of the items, and candidates differ in a service")
         if not agent.can_replace():
             raise ValueError(f"{self.name} cannot replace an item, and items come and go in a service")
         served = Served(0, None, agent, n_items, self)

@@ -24,8 +24,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = ("src", "envs", "agents", "runner", "offline", "serving", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
-    "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile",
-    "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
+    "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "MIGRATION.md",
+    "Makefile", "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
 )  # fmt: skip
 PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
 

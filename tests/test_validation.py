@@ -790,7 +790,7 @@ def test_a_reset_knows_seeds_and_no_options(make):
     for seed in (True, 0.5, "3", -1, [1]):
         with pytest.raises(ValueError, match=r"seed is .*; expected a non-negative integer"):
             make().reset(seed=seed)
-    with pytest.raises(ValueError, match="reset knows no options"):
+    with pytest.raises(ValueError, match="reset has no options"):
         make().reset(options={"difficulty": 3})
     env = make()
     first, second = env.reset(seed=np.int64(3), options={}), env.reset(seed=3)

@@ -12,40 +12,26 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from posixpath import normpath, relpath
+from pathlib import Path
+
+import yaml
+from links import broken
+from places import ROOT, pages, places_of, relinked
 
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.lab.bench.boards import boards_notes, boards_tables, filters_html, table_html
-from clickgym.lab.bench.protocol import CURRENT, VERSION_1, Protocol
+from clickgym.lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
+from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Protocol
 from clickgym.lab.bench.reference import agent_of
+from clickgym.lab.pages.agent_pictures import svg
 from clickgym.lab.pages.agents import FAMILIES, family_page, page, sources
+from clickgym.lab.pages.landing import curves_figure, landing
 from clickgym.runner.labels import PUBLISHED, digest
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
 SCRIPTS = ("tables.js", "filters.js", "board.js")
 """Of the boards, as they are in pages of their own."""
-ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
-    "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
-    "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
-    "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
-    "tutorials/04_service.ipynb": "examples/04_service.ipynb",
-    "course/1_clicks_lie.ipynb": "examples/course/1_clicks_lie.ipynb",
-    "course/2_explore_or_not.ipynb": "examples/course/2_explore_or_not.ipynb",
-    "course/3_the_cascade.ipynb": "examples/course/3_the_cascade.ipynb",
-    "course/4_what_you_are_told.ipynb": "examples/course/4_what_you_are_told.ipynb",
-    "course/5_users_that_change.ipynb": "examples/course/5_users_that_change.ipynb",
-    "course/6_from_a_log_to_a_service.ipynb": "examples/course/6_from_a_log_to_a_service.ipynb",
-    "speed.md": "benchmarks/README.md",
-    "contributing.md": "CONTRIBUTING.md",
-    "changelog.md": "CHANGELOG.md",
-}
-
-
 BESIDE = {
     "tutorials/service.py": "examples/service.py",
     "tutorials/service_users.py": "examples/service_users.py",
@@ -56,14 +42,8 @@ BESIDE = {
 
 def collect(source: Path) -> None:
     """Copy the pages that are written by hand or by `make pages`, their links turned to where things are in the site."""
-    files = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*") if path.is_file()}
-    kept = {
-        place: path
-        for place, path in files.items()
-        if path.suffix in (".md", ".png", ".svg") and not place.startswith(("site/", "README.md"))
-    }
-    kept |= {place: ROOT / path for place, path in ELSEWHERE.items()}
-    places = {path.relative_to(ROOT).as_posix(): place for place, path in kept.items()} | {"docs/README.md": "index.md"}
+    kept = pages()
+    places = places_of(kept)
     for place, path in kept.items():
         target = source / place
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,33 +59,6 @@ def collect(source: Path) -> None:
             shutil.copy(path, target)
     for place, path in BESIDE.items():
         shutil.copy(ROOT / path, source / place)
-
-
-def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> str:
-    """A text with links that lead to other pages of the site, or to the repository.
-
-    Args:
-        text: in Markdown.
-        path: of its file.
-        place: of its page in the site.
-        places: of all pages in the site, by their path in the repository.
-
-    Raises:
-        ValueError: a link leads nowhere.
-    """
-
-    def turn(found: re.Match[str]) -> str:
-        link, anchor = found[2], found[3] or ""
-        there = normpath((PurePosixPath(path.relative_to(ROOT).as_posix()).parent / link).as_posix())
-        if there in places:
-            return f"{found[1]}{relpath(places[there], str(PurePosixPath(place).parent))}{anchor})"
-        if there == "docs/environments":
-            return f"{found[1]}{relpath('environments.md', str(PurePosixPath(place).parent))})"
-        if not (ROOT / there).exists():
-            raise ValueError(f"{path}: the link {link} leads nowhere")
-        return f"{found[1]}{REPOSITORY}{there}{anchor})"
-
-    return re.sub(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)", turn, text)
 
 
 # ------------------------------------------------------------------------------------------------- pages made from the package
@@ -142,7 +95,7 @@ def board_page(text: str, protocol: Protocol) -> str:
     """The page of a leaderboard with tables that are sorted and filtered in place of those in Markdown.
 
     Args:
-        text: of the page; of one without tables it stays as it is.
+        text: of the page, with marks where the tables are.
         protocol: the version.
     """
     parts = [_raw(filters_html(protocol))]
@@ -151,7 +104,7 @@ def board_page(text: str, protocol: Protocol) -> str:
         parts.append(_raw(f'<div class="scroll boards" tabindex="0">\n{table_html(table, protocol, _agent_address)}\n</div>'))
     parts += boards_notes(protocol) if protocol is not VERSION_1 else []
     scripts = "".join(f'<script src="_static/{name}"></script>' for name in SCRIPTS)
-    return BLOCK.sub(lambda _: "\n\n".join([*parts, _raw(scripts)]), text)
+    return "---\nhide-toc: true\n---\n\n" + BLOCK.sub(lambda _: "\n\n".join([*parts, _raw(scripts)]), text)
 
 
 def _agent_address(line: str) -> str:
@@ -190,12 +143,15 @@ def write(source: Path) -> None:
     listed = source / "agents.md"
     linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
     listed.write_text(linked, encoding="utf-8")
-    shutil.copy(HERE / "index.md", source)
+    facts, readme = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")), ROOT / "README.md"
+    given_words = relinked(readme.read_text(encoding="utf-8"), readme, "index.md", places_of(pages()))
+    text = landing(HERE / "index.md", given_words, facts)
+    (source / "index.md").write_text(text, encoding="utf-8")
+    (source / "regret.svg").write_bytes(svg(curves_figure()))
     shutil.copytree(HERE / "static", source / "static")
-    for place, protocol in {"leaderboard.md": CURRENT, "leaderboard_1.md": VERSION_1}.items():
+    for place, protocol in {"leaderboard.md": VERSION_2, "leaderboard_1.md": VERSION_1}.items():
         board = source / place
-        if place == "leaderboard_1.md" or CURRENT is not VERSION_1:
-            board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
+        board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
 
 
 def notebook_cache() -> Path:
@@ -220,7 +176,7 @@ def toctree(entries: list[str], *, hidden: bool) -> str:
 
 
 def main() -> int:
-    """Build; the code of Sphinx is returned, which is not 0 on any warning."""
+    """Build; the code of Sphinx is returned, which is not 0 on any warning, or 1 if a link of the site leads nowhere."""
     parser = argparse.ArgumentParser(description="Build the website.")
     parser.add_argument("out", type=Path, nargs="?", default=ROOT / "build" / "site")
     out = parser.parse_args().out
@@ -233,7 +189,11 @@ def main() -> int:
     from sphinx.cmd.build import main as sphinx  # only the build needs it, not the tests of what is collected
 
     kept = f"-Dnb_execution_cache_path={notebook_cache()}"
-    return sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), kept, str(source), str(out)])
+    if code := sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), kept, str(source), str(out)]):
+        return code
+    wrong = broken(out, ROOT, REPOSITORY.removesuffix("/blob/main/"))
+    print("\n".join(f"links to nowhere: {link}" for link in wrong), end="\n" * bool(wrong), file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from docstrings import readable, without
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from places import origins
 
 from clickgym.lab.pages.agents import ON_PAGE
 from clickgym.runner.labels import PUBLISHED
+
+REPOSITORY = "https://github.com/clickgym/clickgym/"
+ORIGINS = origins()
 
 project = "clickgym"
 author = copyright = "the clickgym developers"
@@ -34,6 +38,7 @@ suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
 html_math_renderer = "mathml"
 html_theme = "furo"
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_title = f"clickgym {version}"
 html_static_path = [
     "static",
@@ -42,9 +47,8 @@ html_static_path = [
 ]
 html_css_files = ["board.css", "site.css"]
 html_theme_options = {
-    "source_repository": "https://github.com/clickgym/clickgym/",
+    "source_repository": REPOSITORY,
     "source_branch": "main",
-    "source_directory": "docs/",
     "light_css_variables": {"color-brand-primary": "#0a58a6", "color-brand-content": "#0a58a6"},
     "dark_css_variables": {"color-brand-primary": "#7ab8f5", "color-brand-content": "#7ab8f5"},
 }
@@ -52,6 +56,11 @@ html_theme_options = {
 
 def _turned(app, what, name, thing, options, lines):
     lines[:] = readable(without(lines, ON_PAGE) if thing in PUBLISHED.values() else lines)
+
+
+def _skipped(app, what, name, thing, skip, options):
+    """The fields of a named tuple stand among its attributes, each with its meaning."""
+    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
 def _formula(translator, node, display):
@@ -68,6 +77,17 @@ def _block(translator, node):
     _formula(translator, node, "block")
 
 
+def _origin(app, pagename, templatename, context, doctree):
+    """Let the buttons to view and to edit a page lead to its file in the repository; a page without one has no buttons."""
+    if pagename in ORIGINS:
+        context["theme_source_view_link"] = f"{REPOSITORY}blob/main/{ORIGINS[pagename]}?plain=1"
+        context["theme_source_edit_link"] = f"{REPOSITORY}edit/main/{ORIGINS[pagename]}"
+    else:
+        context["page_source_suffix"] = None
+
+
 def setup(app):
+    app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
+    app.connect("autodoc-skip-member", _skipped)
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

@@ -308,7 +308,7 @@ def bench(
         The card; its ``save`` writes it.
 
     Raises:
-        ValueError, TypeError: on a bad argument, before any work starts; on an agent that can play none of the tasks; on a
+        ValueError, TypeError: on a bad argument, before any work starts; on an agent that cannot play any of the tasks; on a
             folder that holds the results of another agent, protocol or version of it.
         AgentError: the agent proposed a bad list, or failed; what was played is kept.
 
@@ -325,7 +325,7 @@ def bench(
     tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, agent) if check_flag("tuned", tuned) else None
     suitable = suited(agent, tasks)
     if not suitable:
-        raise ValueError(f"{label} can play none of the {len(tasks)} tasks")
+        raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary if out is None else out)
         config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
@@ -360,7 +360,9 @@ def _tuned_on(protocol: Protocol, label: str, agent: AgentLike) -> Board:
     search_space_of(agent)  # refuses an agent with nothing to tune
     boards = protocol.boards_of(sources_of(agent), {task.ability for task in suited(agent, DEVELOPMENT.candidates)})
     if not boards:
-        raise ValueError(f"{label} stands on no board of version {protocol.version}, for it is told what none allows")
+        raise ValueError(
+            f"{label} is on no leaderboard of version {protocol.version}, because it needs knowledge that none of them allows"
+        )
     return boards[0]
 
 

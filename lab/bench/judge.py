@@ -325,7 +325,7 @@ def _maker(folder: Path, agent: str) -> SeatMaker:
     except SeatError as error:
         raise ValueError(f"{folder}: the agent {agent!r} cannot be imported: {error}") from None
     if maker.learns:
-        raise ValueError(f"{folder}: {agent} brings a loop of its own; only agents that rank and update can be judged")
+        raise ValueError(f"{folder}: {agent} has its own loop; only agents that rank and update can be judged")
     return maker
 
 
@@ -346,10 +346,10 @@ def secret_set(protocol: Protocol, seed: int, data: Path, quick: bool, abilities
 def _boards(protocol: Protocol, maker: SeatMaker, tasks: Collection[Task]) -> list[Board]:
     """Where an agent stands that plays some tasks."""
     if not tasks:
-        raise ValueError(f"{maker.agent} can play none of the tasks")
+        raise ValueError(f"{maker.agent} cannot play any of the tasks")
     boards = protocol.boards_of(sources_of(maker), {task.ability for task in tasks})
     if not boards:
-        raise ValueError(f"{maker.agent} asks to be told {', '.join(maker.told)}, which no board allows")
+        raise ValueError(f"{maker.agent} needs {', '.join(maker.told)}, which no board allows")
     return boards
 
 

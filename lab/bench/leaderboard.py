@@ -48,7 +48,8 @@ class Place(NamedTuple):
         number: one more than the number of lines that are better; 0 in version 1.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
-        early: its place after fewer sessions, by their number; empty in version 1 and where only ``--quick`` is looked at.
+        early: its place after fewer sessions, by their number, where tasks of the board count so early; empty in version 1 and
+            where only ``--quick`` is looked at.
         trust: who played it, by `TRUST`.
     """
 
@@ -120,7 +121,7 @@ def leaderboard(
         place._replace(
             **among(place.agent, compared),
             ratio=regret_ratio(tables[place.agent], base, protocol),
-            early={step: of[place.agent] for step, of in early.items()},
+            early={step: of[place.agent] for step, of in early.items() if place.agent in of},
         )
         for place in places
     ]

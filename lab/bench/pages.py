@@ -8,9 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars
-
-from ...agents import AGENTS
 from ...core.formats import amount, clock
 from ...core.templates import templates
 from ...runner.reports.figures import picture
@@ -18,14 +15,13 @@ from .boards import MODELS, boards_notes, boards_tables, table_values
 from .figures import card_figure
 from .leaderboard import header, ratio_text, row_of
 from .paper import check_beside, leading
-from .protocol import CURRENT, VERSION_1, Protocol
-from .reference import reference
-from .score import Estimate, common, query_of, regret_ratios, standing
+from .protocol import CURRENT, Protocol
+from .score import Estimate
 
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary", "teaches"]
+__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary"]
 
 FOLDER = Path(__file__).parent
 END = 1.25
@@ -109,43 +105,6 @@ def leaderboard_html(protocol: Protocol = CURRENT) -> str:
         old=protocol is not CURRENT,
         **table_values(),
     )
-
-
-def teaches(docs: str) -> str:
-    """What the leaderboard of version 1 teaches, in Markdown: five points, each figure from the results that ship.
-
-    Args:
-        docs: where the pages lie that it links to.
-    """
-    table = reference(VERSION_1)
-    of = {name: table.filter(polars.col("ability") == name) for name in VERSION_1.abilities}
-
-    def scores(agents: Sequence[str], rows: polars.DataFrame) -> tuple[int, dict[str, Estimate]]:
-        shared = common(agents, rows)
-        overall = {name: standing(shared.filter(polars.col("agent") == name), VERSION_1).overall for name in agents}
-        return shared["task"].n_unique(), overall
-
-    changes = ["CascadeKLUCB", "CascadeSWUCB"]
-    safety = of["safety"].filter(polars.col("agent").is_in([name for name in AGENTS if name not in ("Fixed", "Oracle")]))
-    unsafe = dict(safety.group_by("agent").agg(polars.col("loss").mean()).iter_rows())
-    played = of["memory"].filter(polars.col("task").is_in(common(["MaskablePPO", "CascadeVI"], of["memory"])["task"].implode()))
-    memory = regret_ratios(played["agent"].unique().sort().to_list(), "CascadeVI", played)
-    return _render(
-        "teaches.md",
-        VERSION_1,
-        docs=docs,
-        sampling=scores(["PBMHB", "CascadeTS", "CascadeKLUCB", "BCMPTS", "PBMTS", "PBMUCB"], table),
-        told=scores(["PBMHB", "PBMTS"], of["standard"]),
-        change=(of["change"]["task"].n_unique(), regret_ratios(changes, "GLRCascadeKLUCB", of["change"])),
-        standard=scores(["BubbleRank", "BatchRank", "MergeRank"], of["standard"])[1],
-        unsafe=unsafe,
-        next_safe=min(unsafe.keys() - {"BubbleRank"}, key=unsafe.__getitem__),
-        horizon=safety["horizon"].unique().item(),
-        n_safety=safety["task"].n_unique(),
-        n_safety_instances=len({query_of(task, VERSION_1) for task in safety["task"].unique()}),
-        memory=memory,
-        best_bandit=min(memory.keys() & AGENTS.keys() - {"Oracle"}, key=memory.__getitem__),
-    ).strip("\n")
 
 
 def _bar(score: Estimate) -> dict[str, float]:

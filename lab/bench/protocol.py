@@ -271,8 +271,8 @@ VERSION_2 = Protocol(
 DEVELOPMENT = replace(VERSION_2, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))
 """The tasks on which hyper-parameters are chosen; they have no anchors."""
 
-CURRENT = VERSION_2 if VERSION_2.has_anchors else VERSION_1
-"""The version that is played if none is named: the newest that can be scored."""
+CURRENT = VERSION_2
+"""The version that is played if none is named."""
 
 
 def protocol_of(version: Any) -> Protocol:

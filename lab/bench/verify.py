@@ -207,7 +207,7 @@ def _due(label: str, player: AgentLike, protocol: Collection[Task], n_runs: int)
     """``task`` and ``run`` of all that an agent has to play."""
     pairs = [(task.name, run) for task in suited(player, protocol) for run in range(n_runs)]
     if not pairs:
-        raise ValueError(f"{label} can play none of the {len(protocol)} tasks")
+        raise ValueError(f"{label} cannot play any of the {len(protocol)} tasks")
     return polars.DataFrame(pairs, {"task": str, "run": int}, orient="row")
 
 

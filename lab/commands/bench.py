@@ -25,59 +25,61 @@ from ..bench.verify import verify as verify_
 
 __all__ = ["bench"]
 
-HOW_TO_JUDGE = "--judge takes --out DIR beside it, and --seed and --jobs: clickgym bench --judge submissions/NAME --out DIR"
+HOW_TO_JUDGE = (
+    "--judge needs --out DIR, and takes only --seed and --jobs besides: clickgym bench --judge submissions/NAME --out DIR"
+)
 
 
 def bench(
     context: typer.Context,
     agent: Annotated[str | None, typer.Argument(
-        metavar="AGENT", help="The agent, before the options: [bold]module:Class[/], or a published one.", show_default=False,
-        autocompletion=agent_names,
+        metavar="AGENT", help="The agent, before the options: your own [bold]module:Class[/], or a built-in one.",
+        show_default=False, autocompletion=agent_names,
     )] = None,
     out: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Folder of the card and of what is played; created if missing, resumed if it exists.",
+        metavar="DIR", help="Folder of the scorecard and of its runs; created if missing, resumed if it exists.",
         show_default=False,
     )] = None,
     quick: Annotated[bool, typer.Option(
-        "--quick", help="Only a few of the tasks, and fewer runs: for agents in plain Python, and for generic RL.",
+        "--quick", help="Run fewer tasks, and fewer runs of each: for slow agents in plain Python and for generic RL.",
     )] = False,
     plot: Annotated[str | None, typer.Option(
-        metavar="ABILITY", help="Play nothing: draw the curves of the best agents of the package in this ability into the file "
-        "[bold]--out[/], as late.pdf.",
+        metavar="ABILITY", help="Run nothing: draw the curves of the best built-in agents in this ability into the file "
+        "[bold]--out[/].",
         show_default=False,
     )] = None,
     verify: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Play nothing new: play some of this folder again, a random tenth. An agent that is not one of the "
-        "package takes [bold]--trust[/], which runs its code.",
+        metavar="DIR", help="Repeat a random tenth of the runs in this folder and compare the results. An agent that is not "
+        "built in needs [bold]--trust[/], because this executes its code.",
         show_default=False,
     )] = None,
     judge: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Judge a submission, as [bold]submissions/NAME[/]: play all that its card is about, on the test "
-        "set and on a secret one, and write the result into [bold]--out[/]. Runs the code in it.",
+        metavar="DIR", help="Judge a submission, the folder [bold]submissions/NAME[/]: run its agent on all tasks of the test "
+        "set and of a secret set, and write the result into [bold]--out[/]. Warning: this executes the submitted agent's code.",
         show_default=False,
     )] = None,
     seed: Annotated[int | None, typer.Option(
-        metavar="N", help="Seed of the secret set of [bold]--judge[/], to repeat a judging; without it one is drawn.",
+        metavar="N", help="Seed of the secret set of [bold]--judge[/]; give it to repeat a judgement. By default a random one.",
         show_default=False,
     )] = None,
     version: Annotated[int | None, typer.Option(
-        metavar="N", help="Version of the tasks and of the scores; without it the newest.", show_default=False,
+        metavar="N", help="Version of the tasks and of the scores. By default the newest.", show_default=False,
     )] = None,
     tuned: Annotated[bool, typer.Option(
-        "--tuned", help="Tune the agent first, on development tasks, with the budget that all agents have.",
+        "--tuned", help="First tune the agent on development tasks, with the same budget for every agent.",
     )] = False,
     beside: Annotated[list[str] | None, typer.Option(
-        metavar="LINE...", help="Lines of the reference beside the agent in [bold]scorecard.tex[/] and in its curves, as "
-        'CascadeTS or "CascadeTS, tuned"; without it those that lead the board.',
+        metavar="LINE...", help="Built-in agents to show beside AGENT in [bold]scorecard.tex[/] and in the curves: "
+        'CascadeTS, or "CascadeTS, tuned". By default the leaders of the leaderboard.',
         show_default=False,
     )] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
 ) -> None:  # fmt: skip
-    """Let an agent play the tasks of the scorecard, and compare it with the agents of the package.
+    """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.
 
-    Plays only AGENT: the results of the other agents ship with the package. Writes [bold]scorecard.html[/], a page;
-    [bold]scorecard.md[/], for an appendix, with its line of the leaderboard; for a paper [bold]scorecard.tex[/], a table beside
-    baselines, and [bold]scorecard.bib[/], the entry to cite; and what was played, to be verified.
+    Runs only AGENT: the results of the built-in agents ship with the package. Writes [bold]scorecard.html[/], a page;
+    [bold]scorecard.md[/], for an appendix, with the agent's line of the leaderboard; [bold]scorecard.tex[/], a table for a
+    paper; [bold]scorecard.bib[/], the BibTeX entry to cite; and the runs, so that others can verify the scores.
 
     [bold]Examples[/]
 
@@ -87,33 +89,35 @@ def bench(
 
       clickgym bench my_module:MyAgent --out results/mine --beside CascadeTS TopRank
 
-    Does this folder hold what its agent does?
+    Verify the results in a folder:
 
       clickgym bench --verify results/mine
 
-    What is a submission worth?
+    Judge a submission to the leaderboard:
 
       clickgym bench --judge submissions/NAME --out results/NAME
 
-    A figure for a paper, of which nothing is played:
+    A figure of the built-in agents for a paper, without running anything:
 
       clickgym bench --plot late --out late.pdf
 
-    Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
+    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command.
     """
     given = [name for name in context.params if _is_given(context, name)]
     if verify is not None:
-        _check_alone(given, ["verify"], "--verify plays the agent that the folder names, and writes nothing; give it alone")
+        _check_alone(
+            given, ["verify"], "--verify takes no other option: it runs the agent that the folder names, and writes nothing"
+        )
         _verify(verify)
     if plot is not None:
-        _check_alone(given, ["plot", "out"], "--plot takes a file beside it, and nothing else: --plot late --out late.pdf")
+        _check_alone(given, ["plot", "out"], "--plot needs --out FILE, and takes no other option: --plot late --out late.pdf")
         _plot(plot, out)
         return
     if judge is not None:
         _check_alone(given, ["judge", "out", *{"seed", "jobs"}.intersection(given)], HOW_TO_JUDGE)
         _judge(context, judge, out, seed, jobs)
     if seed is not None:
-        raise ValueError("--seed goes with --judge only: the seeds of a card are those of the protocol")
+        raise ValueError("--seed is only for --judge: the protocol fixes the seeds of a scorecard")
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
     check_beside(beside, protocol_of(version))
@@ -146,10 +150,10 @@ def _plot(ability: str, out: Path | None) -> None:
 
 def _verify(folder: Path) -> NoReturn:
     """Play some of a folder again, say what came of it, and exit."""
-    say(errors(), f"The code of {read_submission(folder).agent} is executed now, as its author wrote it.", "bold")
+    say(errors(), f"Warning: this executes the code of {read_submission(folder).agent}.", "bold")
     verdict, console = verify_(folder), output()
     say(console, f"{verdict}.", "bold")
-    say(console, f"Its runs make an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
+    say(console, f"Its runs give an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
     raise typer.Exit(0 if verdict.right else 1)
 
 
@@ -157,8 +161,10 @@ def _judge(context: typer.Context, folder: Path, out: Path | None, seed: int | N
     """Judge a submission, say and write what came of it, and exit."""
     assert out is not None
     if out.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"--out {out} lies in the submission, which its agent can read; choose another folder")
-    say(errors(), f"The code in {folder} is executed now, as its author wrote it.", "bold")
+        raise ValueError(
+            f"--out {out} lies in the folder of the submission, where the submitted agent could read it; choose another folder"
+        )
+    say(errors(), f"Warning: this executes the code in {folder}.", "bold")
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
         judgement = judge_(folder, seed=seed, n_jobs=jobs, callback=progress)

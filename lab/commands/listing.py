@@ -1,4 +1,4 @@
-"""``clickgym list``: what there is to run."""
+"""``clickgym list``: the names of environments, instances, agents, metrics and studies."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _agents() -> list[Row]:
 
 
 def _stands(row: Row) -> str:
-    """What an agent stands, with conditions, without what shows it."""
+    """The difficulties that an agent is robust to, with conditions, without the evidence."""
     shown_by = {what: row[what.replace(" ", "_")].partition(", ") for what in STANDS}
     return ", ".join(f"{what} {condition}".strip() for what, (study, _, condition) in shown_by.items() if study)
 
 
-_AGENTS = {"click_models": "made for", "stands": "stands", "paper": "paper", "told": "is told"}
+_AGENTS = {"click_models": "made for", "stands": "robust to", "paper": "paper", "told": "is given"}
 _KINDS = {
     "environments": _Kind(lambda: list_environments().rows, "Environments, by their users", {"about": "users"}),
     "instances": _Kind(lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}),
@@ -57,14 +57,14 @@ KINDS = tuple(_KINDS)
 def list_(
     what: Annotated[str, typer.Argument(
         metavar="KIND", show_default=False,
-        help=f"Only {', '.join(map(bold, KINDS[:-1]))} or {bold(KINDS[-1])}; by default all.",
+        help=f"List only {', '.join(map(bold, KINDS[:-1]))} or {bold(KINDS[-1])}; by default all.",
     )] = "",
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """What there is to run: environments, instances, agents, metrics and studies.
+    """List the environments, instances, agents, metrics and studies.
 
-    [bold]clickgym show NAME[/] tells more of each. Agents are grouped by what they need beside clicks, and beside them stands
-    what they stand: change of the users, bots, late clicks. [bold]show[/] names what shows it.
+    [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they need besides clicks. The column
+    "robust to" says which difficulties an agent copes with: changes of the users, bots, late clicks.
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))

@@ -1,4 +1,4 @@
-"""``clickgym show``: what there is to know of an agent, an environment, an instance, a metric or a study."""
+"""``clickgym show``: the description of an agent, an environment, an instance, a metric or a study."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ __all__ = ["show"]
 def show(
     name: Annotated[str, typer.Argument(
         metavar="NAME", show_default=False, autocompletion=everything,
-        help="An agent, an environment, an instance, a metric or a study, as [bold]clickgym list[/] names it; an agent of your "
-        "own, module:Class; or an instance in a JSON file of your own.",
+        help="A name that [bold]clickgym list[/] prints; or your own agent, module:Class; or your own instance, a JSON file.",
     )],
     positions: Annotated[int | None, typer.Option(
-        metavar="K", help="Positions of a list, of an instance.", show_default="the instance's",
+        metavar="K", help="Length of the lists of an instance.", show_default="the instance's",
     )] = None,
 ) -> None:  # fmt: skip
-    """Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it needs and stands.
+    """Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.
 
     [bold]Examples[/]
 
@@ -48,15 +47,15 @@ def show(
 
       clickgym show uniform:n_items=20,n_positions=5,seed=1 --positions 3
 
-    Of an instance: its click models, their best lists, and which assumptions of the papers hold. BatchRank is proved to learn
-    under the assumptions of Zoghi 2017, TopRank and BubbleRank under those of Li 2019a. Where one fails, the lists that show it
-    are named; there an algorithm may learn another list than the best.
+    For an instance, the command prints its click models, their best lists, and which assumptions of the papers hold. The proof
+    for BatchRank needs the assumptions of Zoghi 2017, the proofs for TopRank and BubbleRank those of Li 2019a. If an assumption
+    fails, the command prints two lists as a counterexample; the algorithm may then learn a list that is not the best.
     """
     console = output()
     described = _describer(name)
     if described is not None:
         if positions is not None:
-            raise ValueError(f"--positions is of instances; {name} is none")
+            raise ValueError(f"--positions is only for instances, and {name} is not an instance")
         return _print(console, described(name))
     _print_instance(console, describe_instance(load_instance(name), positions))
 

@@ -23,25 +23,27 @@ def study(
         autocompletion=studies,
     )] = None,
     scale: Annotated[float, typer.Option(
-        metavar="S", help="Fraction of the horizon; queries and runs are reduced by its fourth root. 1 is the paper's work.",
+        metavar="S", help="Multiply the horizon of the paper by S, and its queries and runs by the fourth root of S; 1 is the "
+        "whole experiment.",
     )] = 0.01,
     out: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Folder of the results; created if missing, resumed if it exists.", show_default=False,
     )] = None,
     instances: Annotated[list[str] | None, typer.Option(
         "--instances", "-i", metavar="NAME|FILE...", show_default="the shipped real queries",
-        help="The queries: names, or JSON files of your own.",
+        help="The queries: names of instances, or your own JSON files.",
     )] = None,
     from_: Annotated[list[Path] | None, typer.Option(
-        "--from", metavar="DIR", help="Play nothing: judge and draw what is in this folder; may be given several times.",
+        "--from", metavar="DIR", help="Run nothing: draw the figure and check the statements from the results in this folder. "
+        "May be repeated.",
         show_default=False,
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
     pdf: Pdf = False,
-    list_them: Annotated[bool, typer.Option("--list", help="Name the studies, and run nothing.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:  # fmt: skip
-    """Do a paper's experiment again, draw its figure, and judge what the paper says about it.
+    """Repeat the experiment of a paper, draw its figure, and check the statements of the paper.
 
     [bold]Examples[/]
 
@@ -49,25 +51,25 @@ def study(
 
       clickgym study zoghi-fig1 --scale 0.01 --out results/zoghi
 
-    Three figures of the same runs, which are done once, on queries of your own:
+    Three figures of the same runs, on your own queries:
 
       clickgym study bubble-fig1 bubble-fig2 bubble-fig4 --instances queries/*.json --out results/bubble
 
-    The figure of results that others have passed on, without playing:
+    The figure of existing results, without running anything:
 
       clickgym study zoghi-fig2 --from docs/results --out figures
 
-    Each run is written when it ends: stop with Ctrl-C, and go on later with the same command.
+    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command.
     """
     if list_them:
         return list_("studies")
     if not names:
-        raise ValueError("no study was named; clickgym study --list names them")
+        raise ValueError("expected the name of a study; clickgym study --list prints them")
     if out is None:
-        raise ValueError("the results need a folder; give --out DIR")
+        raise ValueError("expected a folder for the results: --out DIR")
     if from_:
         if instances:
-            raise ValueError("--from plays nothing; its results have their own queries, so --instances means nothing beside it")
+            raise ValueError("--instances cannot be given with --from: the results in its folder have their own queries")
         draw_again(names, from_, out, output(), pdf=pdf)
         return
     progress = context.obj = Progress(errors(), lines=False)

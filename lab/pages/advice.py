@@ -34,7 +34,7 @@ class Advice(NamedTuple):
     Attributes:
         take: whether it is a reason for the agent.
         text: what follows "Take it if" or "Do not take it if".
-        source: what the rule looked at, in Markdown.
+        source: the evidence, in Markdown.
     """
 
     take: bool
@@ -63,6 +63,12 @@ class Case(NamedTuple):
         """Whether clicks change what it shows."""
         kernel = getattr(self.agent, "update_kernel", None)
         return getattr(kernel, "__name__", "") != "ignore"
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether its horizon has no default."""
+        parameters = inspect.signature(self.agent).parameters
+        return "horizon" in parameters and is_required(parameters["horizon"])
 
     @property
     def peers(self) -> list[Place]:
@@ -121,15 +127,15 @@ def advice(case: Case) -> list[Advice]:
 # ------------------------------------------------------------------------------------------------------- by its class
 
 CLASS = "[its arguments](#arguments)"
+BOARD = "[leaderboard](../leaderboard.md), [abilities](../scorecard.md#tasks)"
 
 
 def by_learning(case: Case) -> Iterator[Advice]:
     """An agent that learns nothing is for comparison."""
     if not case.learns:
         yield Advice(True, "you need a baseline for a comparison", "[the algorithm](#the-algorithm)")
-        yield Advice(
-            False, "lists are to get better with time: it learns nothing from clicks", "[the algorithm](#the-algorithm)"
-        )
+        text = "lists should get better with time: it learns nothing from clicks"
+        yield Advice(False, text, "[the algorithm](#the-algorithm)")
 
 
 def by_click_model(case: Case) -> Iterator[Advice]:
@@ -137,16 +143,16 @@ def by_click_model(case: Case) -> Iterator[Advice]:
     models = case.agent.click_models
     if issubclass(case.agent, StateAgent):
         source = "[users with a memory](../when_rl_pays.md)"
-        yield Advice(True, "your users come back, and what they have clicked changes what they click next", source)
+        yield Advice(True, "your users come back, and their clicks change what they click next", source)
     elif not models.startswith("any") and case.learns:
         source = "[which click model fits your log](../from_log_to_decision.md)"
-        yield Advice(True, f"your users behave as the click models that it is made for: {models}", source)
+        yield Advice(True, f"your users follow a click model for which it is made: {models}", source)
 
 
 def by_knowledge(case: Case) -> Iterator[Advice]:
     """An agent that needs more than clicks can be taken only where that is known."""
     if (what := needs(case.agent)) != "nothing":
-        yield Advice(False, f"you cannot give it what it needs: {NEEDED.get(what, what)}", CLASS)
+        yield Advice(False, f"you do not have what it needs: {NEEDED.get(what, what)}", CLASS)
 
 
 NEEDED = {
@@ -162,16 +168,16 @@ NEEDED = {
 
 def by_horizon(case: Case) -> Iterator[Advice]:
     """An agent whose horizon has no default must be told how many sessions there will be."""
-    parameters = inspect.signature(case.agent).parameters
-    if "horizon" in parameters and is_required(parameters["horizon"]):
-        yield Advice(False, "nobody knows how many sessions there will be: its `horizon` has no default", CLASS)
+    if case.needs_horizon:
+        yield Advice(False, "you cannot estimate the number of sessions: its `horizon` has no default", CLASS)
 
 
 def by_candidates(case: Case) -> Iterator[Advice]:
     """An agent that refuses a mask of items cannot rank what is in stock."""
     if case.ranks_items and case.learns and not case.agent.takes_candidates():
         source = "[items out of stock](../practice.md#items-are-out-of-stock)"
-        yield Advice(False, "some sessions can show only some of the items: it refuses `candidates`", source)
+        text = "some items are sometimes out of stock: it refuses `candidates`, so `clickgym.Ranker` refuses it, too"
+        yield Advice(False, text, source)
 
 
 def by_log(case: Case) -> Iterator[Advice]:
@@ -179,23 +185,30 @@ def by_log(case: Case) -> Iterator[Advice]:
     if case.ranks_items and case.learns:
         source = "[a log to begin with](../practice.md#you-have-a-log-to-begin-with)"
         if case.agent.learns_from == ANY_LIST:
-            yield Advice(True, "you have a log of lists that others have shown: it can begin with it", source)
+            yield Advice(True, "you have a click log: it can learn from the log before its first session", source)
         else:
-            yield Advice(False, "it should begin with a log of lists that others have shown: it refuses one", source)
+            yield Advice(False, "you want it to learn from a click log first: it learns from its own lists only", source)
 
 
 WITHSTANDS = {
     "change": "users’ preferences may change abruptly",
-    "bots": "some clicks may come from bots",
+    "bots": "bots may click for some time",
     "late clicks": "clicks arrive late or in batches",
 }
+TRIED = {
+    "bots": ("click-farms", ":bots=farm:first=1000"),
+    "late clicks": ("late-clicks", ":arrival=batch:1000"),
+}
+"""Where the loss of an agent under what it withstands is measured: a part of a study, and arguments of its environment."""
 
 
 def by_what_it_stands(case: Case) -> Iterator[Advice]:
-    """What an agent stands by a study is a reason for it; what every agent of its kind stands by its rule is none."""
+    """What an agent withstands by a study is a reason for it, unless it loses much in any case; what every agent of its kind
+    withstands by its rule is none."""
     for what, shown_by in stands(case.agent).items():
         study, _, condition = shown_by.partition(", ")
-        if shown_by != "its rule":
+        lost = case.lost(*TRIED[what]) if what in TRIED else None
+        if shown_by != "its rule" and (lost is None or lost < MANY):
             text = WITHSTANDS[what] + (f" and you pass `{condition.removeprefix('with ').rstrip('=')}`" if condition else "")
             yield Advice(True, text, f"[{study}](../studies/{study}.md)")
 
@@ -211,28 +224,37 @@ def by_place(case: Case) -> Iterator[Advice]:
     if case.name not in agents:
         return
     place = agents.index(case.name) + 1
-    text = f"all abilities of the scorecard matter alike: it is number {place} of the {len(agents)} agents of its board"
+    text = f"you need all abilities of the scorecard equally: it is number {place} of the {len(agents)} agents of its board"
+    if place > 1:
+        best = next(agent_of(each.agent) for each in case.peers if each.told in ((), case.place.told))
+        text += f"; the best without extra knowledge is {'this one' if best == case.name else f'`{best}`'}"
     if 4 * place <= len(agents) or 2 * place > len(agents):
-        yield Advice(4 * place <= len(agents), text, "[leaderboard](../leaderboard.md)")
+        yield Advice(4 * place <= len(agents), text, BOARD)
 
 
 def by_ability(case: Case) -> Iterator[Advice]:
     """Abilities in which an agent is about as good as the best of its board, and those in which it is far worse."""
     if case.place is None or case.table is None or not case.learns:
         return
-    good, bad = [], []
+    good, bad, best = [], [], ""
     for ability, own in case.place.standing.abilities.items():
-        scores = [place.standing.abilities[ability].value for place in case.peers if ability in place.standing.abilities]
+        of_peers = [
+            (place.standing.abilities[ability].value, place.agent)
+            for place in case.peers
+            if ability in place.standing.abilities
+        ]
+        most, leader = max(of_peers)
         name = ability.replace("_", " ")
-        if own.value >= max(scores) - NEAR:
+        if own.value >= most - NEAR:
             good.append(name)
-        elif own.value < HALF * max(scores):
+        elif own.value < HALF * most:
             bad.append(name)
-    source = "[leaderboard](../leaderboard.md)"
+            best = agent_of(leader)
     if good:
-        yield Advice(True, f"what matters is {_listed(good)}: there it scores about as much as the best of its board", source)
+        yield Advice(True, f"you need {_listed(good)}: there it scores about as much as the best agent of its board", BOARD)
     if bad:
-        yield Advice(False, f"what matters is {_listed(bad)}: there it scores less than half of the best of its board", source)
+        text = f"you need {_listed(bad)}: there it scores less than half as much as the best agent of its board"
+        yield Advice(False, f"{text}, `{best}`" if len(bad) == 1 else text, BOARD)
 
 
 def _listed(names: list[str]) -> str:
@@ -252,7 +274,7 @@ def by_batches(case: Case) -> Iterator[Advice]:
     """Clicks in batches of 1,000 sessions must not multiply the regret."""
     once, batches = case.lost("late-clicks", ""), case.lost("late-clicks", ":arrival=batch:1000")
     if once and batches and case.learns and batches >= SLOWER * once:
-        text = f"clicks arrive in batches: of 1,000 sessions each, they multiply its regret by {number(batches / once, 2)}"
+        text = f"clicks arrive in batches: batches of 1,000 sessions multiply its regret by {number(batches / once, 2)}"
         yield Advice(False, text, "[late-clicks](../studies/late-clicks.md)")
 
 
@@ -262,8 +284,8 @@ def by_early_bots(case: Case) -> Iterator[Advice]:
     before = case.lost("click-farms", "")
     if lost and before and case.learns and lost >= MANY and lost >= before + FEW:
         text = (
-            f"bots may click in the first sessions: after a click farm in the first 1,000 it loses {_percent(lost)} of what "
-            f"random lists lose, without it {_percent(before)}"
+            f"bots may click in the first sessions: after a click farm in the first 1,000 sessions, it loses {_percent(lost)} "
+            f"of what random lists lose, without the farm {_percent(before)}"
         )
         yield Advice(False, text, "[click-farms](../studies/click-farms.md)")
 
@@ -273,8 +295,8 @@ def by_churn(case: Case) -> Iterator[Advice]:
     lost = case.lost("churn", ":churn=0.001")
     if lost is not None and case.learns and (lost <= FEW or lost >= MOST_LOST):
         text = (
-            f"items are often replaced: with a new one every 1,000 sessions, of which it is told, it loses {_percent(lost)} of "
-            "what random lists lose"
+            f"items are often replaced: with a new item every 1,000 sessions, it loses {_percent(lost)} of what random lists "
+            "lose if it is told which item is new"
         )
         yield Advice(lost <= FEW, text, "[churn](../studies/churn.md)")
 
@@ -290,8 +312,8 @@ def by_library(case: Case) -> Iterator[Advice]:
     """Generic reinforcement learning is for users whom clicks change."""
     if issubclass(case.agent, Learner):
         source = "[when reinforcement learning pays](../when_rl_pays.md)"
-        yield Advice(True, "clicks change the users, so that planning ahead pays", source)
-        yield Advice(False, "each user comes once, or comes back unchanged: bandits learn from fewer sessions", source)
+        yield Advice(True, "clicks change the users, so that it pays to plan ahead", source)
+        yield Advice(False, "each user comes once, or comes back unchanged: bandits need fewer sessions to learn", source)
 
 
 RULES: tuple[Rule, ...] = (

@@ -24,11 +24,14 @@ from ...runner.labels import PUBLISHED
 from ...runner.make import make_agent, make_env
 from ...runner.reports.figures import drawn
 from ...runner.run import run
-from ..bench.protocol import CURRENT, VERSION_1
+from ..bench.protocol import CURRENT, Protocol
 from ..bench.reference import curves_of
 from .advice import Case
 
-__all__ = ["MOMENTS", "Shown", "env_of", "lists_figure", "play", "regret_figure", "svg"]
+__all__ = [
+    "INK", "MOMENTS", "Shown", "draw_on_page", "env_of", "line_look", "lists_figure", "mean_regret", "play", "regret_figure",
+    "svg",
+]  # fmt: skip
 
 INK = "#7d828a"
 """Of text and axes: dark enough on white, light enough on black."""
@@ -36,15 +39,24 @@ MOMENTS = (1, 3, 10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
 """The sessions whose lists are drawn."""
 SLOW = ("COLTR", "PairRank")
 """Agents that play a tenth of the sessions, for each takes them many times as long as others."""
+LIGHTER = ("#56b4e9", "#ff8f4a", "#3fcf9f")
+"""The first colours of the palette on dark pages."""
 TICKS = {100: "10²", 1_000: "10³", 10_000: "10⁴", 100_000: "10⁵"}
 OTHER = 0.28
 """The opacity of an item that the best list does not show."""
 
 
 def svg(figure: Figure) -> bytes:
-    """A figure as a file without a background, whose words are text."""
+    """A figure as a file without a background, whose words are text, and whose colours are lighter on dark pages."""
     with matplotlib.rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}):
-        return drawn(figure, "svg", transparent=True)
+        content = drawn(figure, "svg", transparent=True)
+    rules = (
+        f'[style*="{part}: {colour.lower()}"] {{ {part}: {lighter} !important }}'
+        for colour, lighter in zip(COLOURS, LIGHTER, strict=False)
+        for part in ("stroke", "fill")
+    )
+    style = f"<style>@media (prefers-color-scheme: dark) {{ {' '.join(rules)} }}</style>"
+    return content.replace(b"<defs>", style.encode() + b"\n <defs>", 1)
 
 
 # --------------------------------------------------------------------------------------------------------------- regret
@@ -60,9 +72,9 @@ def regret_figure(case: Case) -> Figure | None:
         case: of the agent.
 
     Returns:
-        The figure; None where the version has no curves, or the agent stands on no board.
+        The figure; None where the agent stands on no board.
     """
-    if CURRENT is VERSION_1 or case.place is None or case.table is None or case.table.board is None:
+    if case.place is None or case.table is None or case.table.board is None:
         return None
     own, board = case.place, case.table.board
     best = next(place.agent for place in case.table.places if place.agent != "Oracle")
@@ -79,46 +91,57 @@ def regret_figure(case: Case) -> Figure | None:
     if best == own.agent:
         words[best] = f"{best}, this agent and the best of its board"
     labels = [words.get(name, name) for name in names]
-    handles = [Line2D([], [], label=label, **_look(i)) for i, label in enumerate(labels)]
+    handles = [Line2D([], [], label=label, **line_look(i)) for i, label in enumerate(labels)]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9, labelcolor=INK)
     return figure
 
 
 def _draw_regret(panel: Axes, ability: str, names: Sequence[str]) -> None:
-    rows = _means().filter(ability=ability)
+    rows = mean_regret(CURRENT).filter(ability=ability)
     tasks = [own for name in (*names, "Random") if (own := set(rows.filter(agent=name)["task"]))]
     rows = rows.filter(col("task").is_in(set.intersection(*tasks)))
     random = _sums(rows, "Random").rename({"regret": "random"})
     for i, name in enumerate(names):
         curve = _sums(rows, name).join(random, on="step").sort("step").filter(col("regret") > 0)
-        panel.plot(curve["step"].to_numpy(), (100 * curve["regret"] / curve["random"]).to_numpy(), **_look(i))
-    panel.set(xscale="log", yscale="log")
-    ticks = {step: text for step, text in TICKS.items() if (rows["step"] >= step).any()}
-    panel.set_xticks([*ticks], [*ticks.values()])
-    panel.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.minorticks_off()
+        panel.plot(curve["step"].to_numpy(), (100 * curve["regret"] / curve["random"]).to_numpy(), **line_look(i))
     panel.set_title(ability.replace("_", " "), fontsize=10, color=INK)
-    panel.set_xlabel("sessions", fontsize=9, color=INK)
-    panel.grid(which="major", color=INK, alpha=0.25, linewidth=0.6)
-    _fade(panel)
+    draw_on_page(panel, int(rows["step"].to_numpy().max(initial=0)))
 
 
 @cache
-def _means() -> polars.DataFrame:
-    """The mean regret over the runs of each line in each task."""
-    return curves_of(CURRENT).group_by("agent", "ability", "task", "step").agg(col("regret").mean())
+def mean_regret(protocol: Protocol) -> polars.DataFrame:
+    """The mean regret over the runs of each line in each task that ships.
+
+    Args:
+        protocol: a version with curves: not the first.
+    """
+    return curves_of(protocol).group_by("agent", "ability", "task", "step").agg(col("regret").mean())
 
 
 def _sums(rows: polars.DataFrame, agent: str) -> polars.DataFrame:
     return rows.filter(agent=agent).group_by("step").agg(col("regret").sum())
 
 
-def _look(i: int) -> dict[str, Any]:
+def line_look(i: int) -> dict[str, Any]:
+    """How the curve number ``i`` is drawn; the first one is on top of the others."""
     return {"color": COLOURS[i], "linewidth": 1.6 if i else 2.6, "zorder": 2 if i else 3}
 
 
-def _fade(panel: Axes) -> None:
+def draw_on_page(panel: Axes, n_sessions: int) -> None:
+    """Give a panel of curves logarithmic axes in the colour of text, which is legible on light and dark pages.
+
+    Args:
+        panel: with its curves.
+        n_sessions: where they end.
+    """
+    panel.set(xscale="log", yscale="log")
+    ticks = {step: text for step, text in TICKS.items() if n_sessions >= step}
+    panel.set_xticks([*ticks], [*ticks.values()])
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.minorticks_off()
+    panel.set_xlabel("sessions", fontsize=9, color=INK)
+    panel.grid(which="major", color=INK, alpha=0.25, linewidth=0.6)
     panel.tick_params(colors=INK, labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):

@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
 from ...core.docstrings import sections
 from ...core.formats import duration, markdown_table
 from ...runner.catalogue import list_agents
-from ...runner.describe import STANDS, abilities, stands
+from ...runner.describe import STANDS, abilities, needs, stands
 from ...runner.labels import PUBLISHED
 from ..bench.boards import boards_tables
-from ..bench.protocol import CURRENT, VERSION_1
+from ..bench.protocol import CURRENT
 from ..bench.reference import agent_of, reference
 from ..studies import STUDIES
 from ..studies.study import Curves
-from .advice import Case, advice, case_of, practice
+from .advice import NEEDED, Case, advice, case_of, practice
 from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
 from .citing import Reference, bibtex, cited
 
@@ -30,7 +31,7 @@ FAMILIES = {
     "Elimination and sorting": ("batch_rank", "merge_rank", "top_rank", "uni_rank", "bubble_rank"),
     "A bandit per position": ("ranked_bandits",),
     "Nonstationary": ("cascade_nonstationary", "cascade_restarts"),
-    "Told nothing": ("ubm_ts",),
+    "User browsing": ("ubm_ts",),
     "Linear": ("linear", "linear_ts", "linear_woful", "recur_rank"),
     "Learned rankers": ("pdgd", "pair_rank", "dueling", "coltr"),
     "Users with a memory": ("per_state", "cascade_vi"),
@@ -42,6 +43,7 @@ FAMILIES = {
 ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")
 """The sections of a docstring that have places of their own on the page."""
 SIZES = ("L = 10, K = 5", "L = 100, K = 10", "L = 1,000, K = 10")
+SYMBOLS = "L is the number of items, K the number of positions, T the horizon (the number of sessions)."
 
 
 class Sources(NamedTuple):
@@ -142,21 +144,23 @@ def page(name: str, given: Sources) -> Page:
     if idea := text.get("Idea"):
         parts += ["## The idea", in_markdown(idea, name)]
     if algorithm := text.get("Algorithm"):
-        parts += ["## The algorithm", f"```text\n{inspect.cleandoc(algorithm.removeprefix('::'))}\n```"]
+        parts += ["## The algorithm", SYMBOLS, f"```text\n{inspect.cleandoc(algorithm.removeprefix('::'))}\n```"]
     if (figure := regret_figure(case)) is not None and case.table is not None:
         pictures[f"{name}-regret.svg"] = svg(figure)
         about = (
-            "The mean regret over the tasks of an ability of the scorecard, in percent of that of random lists in the same "
-            f"sessions. The panels are the first ability of its [board](../leaderboard.md), that in which {name} scores "
-            "highest, and that in which it scores lowest."
+            "The mean regret over the tasks of an [ability](../scorecard.md#tasks) of the scorecard, in percent of the regret "
+            f"of random lists. The panels show the first ability of its [board](../leaderboard.md), the one in which {name} "
+            "scores highest, and the one in which it scores lowest."
         )
         parts += ["## Its regret", about, f"![Regret of {name} beside others, by sessions]({name}-regret.svg)"]
     parts += ["## How its list changes", *_lists(name, pictures)]
-    parts += ["## When to take it", *_advice(advice(case))]
-    parts += ["## What it needs, stands and costs", "\n".join(markdown_table([("", ""), *_facts(case, given)]))]
+    parts += ["## When to take it", *_advice(name, advice(case))]
+    parts += ["## What it needs, withstands and costs", "\n".join(markdown_table([("", ""), *_facts(case, given)]))]
     if deviations := text.get("Deviations from the paper"):
-        parts += ["## Deviations from the paper", in_markdown(deviations, name)]
-    parts += ["## The paper", *_papers(agent)]
+        parts += ["## Deviations from the paper"]
+        parts += ["⚠ marks a deviation that can change results."] * ("⚠" in deviations)
+        parts += [in_markdown(deviations, name)]
+    parts += _papers(agent)
     parts += _standing(case)
     if studied := _studies(name, given.studies):
         parts += ["## In the studies", "\n".join(studied)]
@@ -175,8 +179,8 @@ def _lists(name: str, pictures: dict[str, bytes]) -> Iterator[str]:
     shown = play(name)
     if shown is None:
         yield (
-            "No picture: it learns in a loop of its own, over many streams of sessions at once, which takes too long for this "
-            "page. The command above plays it; [generic reinforcement learning](../rl.md) shows its curve."
+            "There is no picture: this agent trains in a loop of its own, on many streams of sessions at once, which takes too "
+            "long for this page. The command above runs it; [generic reinforcement learning](../rl.md) shows its curve."
         )
         return
     pictures[f"{name}-lists.svg"] = svg(lists_figure(shown))
@@ -184,47 +188,65 @@ def _lists(name: str, pictures: dict[str, bytes]) -> Iterator[str]:
     where = f"`{shown.env}`" + (f" with the instance `{shown.instance}`" if shown.instance else " with its default instance")
     text = f"One run in {where}: the list of session 1, of session {int(shown.sessions[1])}, and so on to session {last:,}."
     if last < MOMENTS[-1]:
-        text += " Others play ten times as many sessions; a session takes this agent many times as long."
-    text += " A number says at which position the best list has the item; a grey item is not in the best list."
+        text += " The pages of other agents show ten times as many sessions; a session of this agent takes much longer."
+    text += " The number of an item is its position in the best list; a grey item is not in the best list."
     if shown.changes.any():
-        text += " At a dashed line the users have changed since the list before."
+        text += " A dashed line says that the users have changed since the list before."
     yield text
     yield f"![The lists of {name} at {len(shown.sessions)} sessions]({name}-lists.svg)"
 
 
-def _advice(said: list[Any]) -> Iterator[str]:
+def _advice(name: str, said: list[Any]) -> Iterator[str]:
     """The sentences of the rules, those for the agent and those against it."""
     for take, heading in ((True, "Take it if"), (False, "Do not take it if")):
-        own = [f"- {each.text} ({each.source})" for each in said if each.take == take]
+        own = [f"- {in_markdown(each.text, name)} ({each.source})" for each in said if each.take == take]
         if own:
             yield heading
             yield ";\n".join(own) + "."
+        elif take:
+            yield "Neither the scorecard nor a study gives a reason to take it."
 
 
 def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
-    """What an agent is told, can do and stands, and the time of a session."""
+    """What an agent is given, can do and withstands, and the time of a session."""
     about, agent = next(row for row in list_agents().rows if row["name"] == case.name), case.agent
     yield "made for the click models", about["click_models"]
-    yield "needs beside clicks", about["needs"]
-    yield "is told by `make_agent`", ", ".join(f"`{key}`" for key in about["told"].split(", ") if key) or "nothing"
-    yield "learns from", agent.learns_from
+    yield "needs, besides clicks", _needed(case)
+    told = ", ".join(f"`{key}`" for key in about["told"].split(", ") if key)
+    yield "takes from a simulated environment", told or "nothing"
+    yield "learns from", LEARNS.get(agent.learns_from, agent.learns_from)
     if case.ranks_items:
         can = abilities(agent)
-        yield "ranks some of the items (`candidates`)", _yes(can["candidates"])
-        yield "takes new items (`replace`)", _yes(can["replace"])
+        yield "can rank a part of the items (`candidates`)", _yes(can["candidates"])
+        yield "can replace an item by a new one (`replace`)", _yes(can["replace"])
     evidence = stands(agent)
     for what in STANDS:
-        yield f"stands {what}", _shown_by(evidence.get(what, ""))
+        yield f"robust to {what}", _shown_by(evidence.get(what, ""))
     yield "time of a session", _times(case.name, given)
+
+
+LEARNS = {
+    ANY_LIST: "any list, also of a log (off-policy)",
+    ITS_DISPLAYS: "its own lists only, in any order of their clicks",
+    LAST_DISPLAY: "its own last list only",
+}
+"""From which lists agents learn, in words."""
+
+
+def _needed(case: Case) -> str:
+    """What an agent cannot do without, its horizon among it."""
+    what = needs(case.agent)
+    wanted = [NEEDED.get(what, what)] * (what != "nothing") + ["the horizon"] * case.needs_horizon
+    return ", and ".join(wanted) or "nothing"
 
 
 def _shown_by(evidence: str) -> str:
     """What shows that an agent stands something, in Markdown."""
     study, _, condition = evidence.partition(", with ")
     if not evidence:
-        return "not shown"
+        return "no study shows it"
     if study not in STUDIES:
-        return "yes: each click counts for the display that earned it, however late"
+        return "yes: a late click counts for the list on which it was made"
     return f"yes{f', with `{condition}`' * bool(condition)}: [{study}](../studies/{study}.md)"
 
 
@@ -239,14 +261,18 @@ def _times(name: str, given: Sources) -> str:
     rows = reference(CURRENT).filter(agent=name)
     tasks = CURRENT.by_name
     sessions, seconds = sum(tasks[task].horizon for task in rows["task"]), float(rows["seconds"].sum())
-    return f"{duration(1e9 * seconds / sessions)}, the mean over the scorecard" if sessions and seconds else "not measured"
+    return f"{duration(1e9 * seconds / sessions)}, the mean over the scorecard" if sessions and seconds else "not measured yet"
 
 
 def _papers(agent: Any) -> Iterator[str]:
     papers: list[Reference] = cited(agent)
+    ours = str(getattr(agent, "paper", "")).startswith("ours")
+    yield "## The paper" if len(papers) < 2 and not ours else "## The papers"
     if not papers:
         yield "None: it is a baseline."
         return
+    if ours:
+        yield "This algorithm has no paper of its own; it is new in this package. It combines parts of these papers:"
     yield "\n".join(f"- {paper.citation()}. {paper.link()}" for paper in papers)
     entries = re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n")
     yield f"```bibtex\n{entries.rstrip()}\n```"
@@ -257,16 +283,15 @@ def _standing(case: Case) -> Iterator[str]:
     lines = [(table, place) for table in boards_tables() for place in table.places if agent_of(place.agent) == case.name]
     if lines:
         yield "## In the [leaderboard](../leaderboard.md)"
+        yield (
+            "A score of 0 is the regret of random lists, 1 that of the best known agent, on a logarithmic scale. The "
+            "[rules](../scorecard.md) explain score, boards and abilities."
+        )
     for table, place in lines:
         overall = f"overall {place.standing.overall}"
-        if CURRENT is VERSION_1:
-            ranked = [other.agent for other in case.peers if other.many]
-            rank = f"number {ranked.index(place.agent) + 1} of {len(ranked)}, " if place.agent in ranked else ""
-            yield f"Version 1: {rank}{overall}, over {place.standing.n_tasks} of {len(CURRENT.tasks())} tasks."
-        else:
-            tuned = place.agent.partition(", ")[2] or "as published"
-            changes = f", tuning changed {place.changes}" if place.changes else ""
-            yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
+        tuned = place.agent.partition(", ")[2] or "as published"
+        changes = f", tuning changed {place.changes}" if place.changes else ""
+        yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
         scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
         yield "\n".join(markdown_table([("ability", "score"), *scores]))
 

@@ -28,9 +28,9 @@ ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0303": "~", "\u0308": '"'}  # combin
 INTRODUCTION = """\
 # How to cite
 
-Cite clickgym by [`CITATION.cff`](../CITATION.cff), and the papers of what you used. The tables below name the papers of every
-agent, click model and estimator by their keys in [`paper.bib`](../paper.bib); the list at the end has them in full.
-The docstrings say under *Source* which algorithm or section of the paper it is. The real search queries that ship are of the
+Cite clickgym with [`CITATION.cff`](../CITATION.cff), and the papers of the agents, click models and estimators that you used.
+The tables below name these papers by their keys in [`paper.bib`](../paper.bib); the list at the end has the full references.
+In the docstrings, *Source* names the algorithm or section of the paper. The real search queries in the package are from the
 Relevance Prediction Challenge (`wscd2012`)."""
 
 

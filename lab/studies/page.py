@@ -1,4 +1,4 @@
-"""Pages of a study in HTML and in Markdown: figure, statements with verdicts, and what they rest on."""
+"""Pages of a study in HTML and in Markdown: its figure, its statements with verdicts, and the runs behind them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["figure_name", "page", "study_html"]
 
 HOW = (
-    "Intervals are 95 % intervals of a mean by Student’s t: over queries, each averaged over its runs, where it says so, and "
-    "then they hold for other queries of the kind as well; else over runs, each averaged over its queries, and they say how "
-    "surely the mean over these very queries is known. A statement is supported (yes) if the interval lies on the side that "
-    "it says, contradicted (no) if it lies on the other, and undecided (cannot tell) otherwise. One about what is reached by "
-    "the end of the paper’s horizon can be supported by a shorter run, but not contradicted. The verdicts hold together "
-    "(Holm’s procedure at 5 %); what is decided only by itself is undecided, with its own verdict beside it."
+    "Intervals are 95 % confidence intervals of a mean by Student’s t. Intervals over queries (each query averaged over its "
+    "runs) hold for other queries of the same kind, too. All other intervals are over runs (each run averaged over its "
+    "queries) and hold for these queries only. A statement is supported (yes) if the interval lies on the side that the "
+    "statement predicts, contradicted (no) if it lies on the other side, and undecided (cannot tell) otherwise. A run that is "
+    "shorter than the paper’s horizon can support a statement about the end of the horizon, but not contradict it. The "
+    "verdicts are corrected for the number of statements (Holm’s procedure at 5 %). A statement that is decided only without "
+    "this correction is undecided; its own verdict stands in brackets (by itself)."
 )
 
 
@@ -80,11 +81,11 @@ def _in_short(verdicts: Sequence[Verdict]) -> str:
 
     Example:
         >>> _in_short(["yes", "yes", "no", "cannot tell"])
-        '2 of 4 statements are supported, 1 is contradicted, 1 cannot be told.'
+        '2 of 4 statements are supported, 1 is contradicted, 1 undecided.'
     """
     counts = Counter(verdicts)
     be = {verdict: "is" if count == 1 else "are" for verdict, count in counts.items()}
     words = [f"{counts['yes']} of {len(verdicts)} statements {be.get('yes', 'are')} supported"]
     words += [f"{counts['no']} {be['no']} contradicted"] if counts["no"] else []
-    words += [f"{counts['cannot tell']} cannot be told"] if counts["cannot tell"] else []
+    words += [f"{counts['cannot tell']} undecided"] if counts["cannot tell"] else []
     return f"{', '.join(words)}."

@@ -113,7 +113,7 @@ def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = Non
     if not isinstance(scale, (int, float)) or not 0 < scale <= 1:
         raise ValueError(f"scale is {scale!r}; expected a number in (0, 1]")
     if not names:
-        raise ValueError("no study was named")
+        raise ValueError("expected the name of at least one study")
     _check_names(names)
     queries = _shipped_queries() if queries is None else queries
     plans = []

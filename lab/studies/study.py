@@ -422,7 +422,9 @@ def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Find
     values = curves.units(env, agent, column)
     early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
     share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return Finding(f"{estimate(late)} per session, {share:.2f} of before", estimate(late - LINEAR * early).above(SLACK))
+    return Finding(
+        f"{estimate(late)} per session, {share:.2f} times the earlier rate", estimate(late - LINEAR * early).above(SLACK)
+    )
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:

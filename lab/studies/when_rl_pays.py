@@ -40,7 +40,9 @@ def _growth(evidence: Evidence, agent: str, family: str) -> tuple[str, Estimate]
     """The late rate in words, and how far it is above that of linear regret."""
     curves, values = regret(evidence, agent, family)
     early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
-    return f"{estimate(late)} per session, {late.mean() / early.mean():.2f} of before", estimate(late - LINEAR * early)
+    return f"{estimate(late)} per session, {late.mean() / early.mean():.2f} times the earlier rate", estimate(
+        late - LINEAR * early
+    )
 
 
 def never_learns(evidence: Evidence, agent: str, family: str) -> Finding:

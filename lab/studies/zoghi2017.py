@@ -78,7 +78,9 @@ def stuck(evidence: Evidence, agent: str) -> Finding:
     late = curves.rate(values, 0.8, 1.0)
     early = curves.rate(values, 0.2, 0.4)
     verdict = every([estimate(late).above(CONVERGED), estimate(late - LINEAR * early).above(SLACK)])
-    return Finding(f"{estimate(late)} per session, {late.mean() / max(early.mean(), SLACK):.2f} of before", verdict)
+    return Finding(
+        f"{estimate(late)} per session, {late.mean() / max(early.mean(), SLACK):.2f} times the earlier rate", verdict
+    )
 
 
 def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Finding:

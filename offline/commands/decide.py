@@ -28,22 +28,23 @@ MOST_ROWS = 20
 def decide(
     context: typer.Context,
     log: Annotated[Path, typer.Argument(
-        metavar="LOG", help="The click log, before the options; whatever [bold]clickgym fit[/] reads.", show_default=False,
+        metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
+        show_default=False,
     )],
     out: Annotated[Path, typer.Option(
-        metavar="DIR", help="Folder of the page, [bold]decision.html[/], and what it rests on; made if need be.",
+        metavar="DIR", help="Folder of the page, [bold]decision.html[/], and of its data; created if missing.",
     )],
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="The query to decide.", show_default="the most frequent",
     )] = None,
     all_queries: Annotated[bool, typer.Option(
-        "--all", help="Decide all queries: one table, a page for each, a CSV.", show_default=False,
+        "--all", help="Decide all queries: write one table, a CSV file, and a page for each query.", show_default=False,
     )] = False,
     top: Annotated[int | None, typer.Option(
         metavar="N", help="Decide the N most frequent queries, as [bold]--all[/] does.", show_default=False,
     )] = None,
     jobs: Annotated[int, typer.Option(
-        metavar="N", help="Workers of [bold]--all[/] and [bold]--top[/]; -1 for one per processor.",
+        metavar="N", help="Worker processes for [bold]--all[/] and [bold]--top[/]; -1 for one per CPU.",
     )] = -1,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/], without labels.",
@@ -54,7 +55,8 @@ def decide(
     )] = "1e5",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent.")] = 5,
     reward: Annotated[str, typer.Option(
-        metavar="|".join(REWARDS), help="What a list earns: its clicks, 1 for any, or 1 for a satisfied user.",
+        metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
+        "satisfied user.",
     )] = "clicks",
     cutoff: Annotated[int | None, typer.Option(
         metavar="N", help="Count only the first N positions.", show_default="all",
@@ -68,21 +70,22 @@ def decide(
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
-    """Decide which list to show for a query, what it would gain, and what speaks against it.
+    """Recommend a list for a query of a click log, with the expected gain and the objections.
 
-    A list is recommended if the log showed it often and it earned more than the list in production, or if every click model
-    that fits the held-out clicks says so after correction. Where the log tells neither, nothing is recommended. Agents learn to
-    rank for the best model; off-policy estimators say what lists would have earned, and are tried on logged lists.
+    A list is recommended if the log shows it often and it earned more than the production ranking. A list that the log shows
+    rarely is recommended if every click model that fits the held-out clicks predicts, after correction, that it earns more.
+    Otherwise no list is recommended. Agents propose lists: they learn on users simulated by the best click model. Off-policy
+    estimators, tested on logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 
       clickgym decide log.csv --query shoes --out results/shoes
 
-    The first five positions, and a click anywhere among them:
+    Only the first five positions; the reward is 1 for at least one click:
 
       clickgym decide log.csv --query shoes --cutoff 5 --reward any_click --out results/shoes
 
-    The 50 most frequent queries; stopped and called again, it goes on:
+    The 50 most frequent queries (the same command resumes a stopped one):
 
       clickgym decide log.csv --top 50 --out results/queries
     """
@@ -93,7 +96,7 @@ def decide(
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
-            raise ValueError("--pdf is for the figure of one query; --all and --top write none")
+            raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
         return _decide_all(log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
@@ -110,8 +113,8 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
         say(console, f"List: {', '.join(decision.recommended)}")
     if decision.against:
         console.print()
-        headed = [Column("speaks against it"), Column("why", words=True)]
-        title = "What else to know" if decision.verdict == "unknown" else "What speaks against it"
+        headed = [Column("objection"), Column("why", words=True)]
+        title = "Remarks" if decision.verdict == "unknown" else "Objections"
         print_table(console, headed, [*decision.against.items()], headings=False, title=title)
         console.print()
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
@@ -123,9 +126,9 @@ def _decide_all(
     """Decide many queries, with a bar for what is judged and one for what is written."""
     all_queries, top = which
     if query is not None:
-        raise ValueError(f"--query {query} names one query; expected it, --all or --top")
+        raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
     if all_queries and top is not None:
-        raise ValueError("--all and --top contradict each other; expected one of them")
+        raise ValueError("--all cannot be given with --top; expected one of them")
     bar = progress_bar(errors())
     tasks: dict[str, Any] = {}
 
@@ -161,7 +164,7 @@ def _print_decisions(decisions: Decisions, out: Path) -> None:
         say(console, f"and {len(rows) - MOST_ROWS:,} more")
     say(
         console,
-        f"A list is recommended if the probability of its gain by chance is at most {decisions.threshold:.2g} "
+        f"A list is recommended if the p-value of its gain is at most {decisions.threshold:.2g} "
         f"(Benjamini–Hochberg: at most {decisions.level:.1%} of the recommended lists are expected to be no better).",
     )
     say(console, f"In {out}: decisions.html, decisions.csv and a page for each query")

@@ -27,12 +27,13 @@ EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction":
 
 
 def evaluate(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log of another policy, before the options.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log, before the options.")],
     policy: Annotated[list[str], typer.Option(
         "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
-        help="One or more policies to evaluate. [bold].json[/]: the best list of a click model in what [bold]clickgym fit[/] "
-        "wrote (or a folder, for several queries). [bold].npz[/]: [bold]action_dist[/] (items, positions) or [bold]scores[/] "
-        "(items; Plackett-Luce), and perhaps the labels of the [bold]items[/].",
+        help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
+        "them, for several queries); the policy is the best list of its click model. [bold].npz[/]: an array "
+        "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
+        "[bold]items[/].",
     )],
     estimator: Annotated[list[str], typer.Option(
         "--estimator", "-e", metavar="NAME...", show_default="item-position",
@@ -50,44 +51,47 @@ def evaluate(
     )] = None,
     logging: Annotated[str | None, typer.Option(
         metavar="POLICY", show_default="what the log recorded",
-        help="The policy that made the log: as --policy, or [bold]empirical[/], how often the log shows each list.",
+        help="The policy that produced the log, written as --policy; or [bold]empirical[/], the frequencies of lists in the "
+        "log.",
     )] = None,
     reward: Annotated[str, typer.Option(
-        metavar="|".join(REWARDS), help="What a list earns: its clicks, 1 for any, or 1 for a satisfied user.",
+        metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
+        "satisfied user.",
     )] = "clicks",
     cutoff: Annotated[int | None, typer.Option(
         metavar="N", help="Count only the first N positions.", show_default="all",
     )] = None,
     on_policy: Annotated[Path | None, typer.Option(
-        metavar="LOG", help="A log of the evaluated policy itself, to compare with.", show_default=False,
+        metavar="LOG", help="A click log of the evaluated policy itself, to compare the estimates with.", show_default=False,
     )] = None,
-    bootstrap: Annotated[int, typer.Option(metavar="N", help="Resamplings for the intervals.")] = 1000,
+    bootstrap: Annotated[int, typer.Option(metavar="N", help="Bootstrap resamples for the intervals.")] = 1000,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Estimate from a log what another ranking policy would have earned, and whether it is better than what was logged.
+    """Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.
 
     [bold]Examples[/]
 
-    The Open Bandit Dataset: one policy from the log of another, beside its own log:
+    The Open Bandit Dataset: evaluate one policy from the log of another, and compare with its own log:
 
       clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
 
-    One list for one query, from a log that does not know how it was made; three click models side by side:
+    One list for one query, from a log without propensities, by three click models:
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
 
-    The best list that a click model knows, five positions of it:
+    The first five positions of the best list of a fitted click model:
 
       clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
 
-    Two lists beside each other, by an estimator that no click model can mislead:
+    Two lists, by an estimator that needs no correct click model:
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
 
-    Click-model estimators fit their model to the log. Where a weight would be infinite, the estimate is refused. An interval of
-    the difference that lies above 0 speaks for the policy; [bold]better[/] is the share of the resamplings in which it gains.
+    Click-model estimators fit their model to the log. An estimate is refused if one of its weights would be infinite. If the
+    interval of the difference is above 0, the policy is better than the logged one. The column [bold]better[/] is the share
+    of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
         logged = read_sessions(
@@ -125,14 +129,14 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
     _print_estimates(console, compared, f"{earned}, under the {'policies' if several else 'policy'}", interval, several)
     first = compared.evaluations[0]
     if first.on_policy_interval is None:
-        say(f"The log ({first.n_sessions:,} {unit}s) does not tell who was satisfied")
+        say(f"The log ({first.n_sessions:,} {unit}s) does not record which users were satisfied")
     else:
         spread = f"{interval} {_interval(first.on_policy_interval)}"
         gains = "policies gain" if several else "policy gains"
         say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
         say(
-            f"The difference is to the log; better is the share of {bootstrap:,} resamplings of its {unit}s in which the "
-            f"{gains}."
+            f"The difference is the estimate minus the mean of the log; better is the share of {bootstrap:,} bootstrap "
+            f"resamples of its {unit}s in which the {gains}."
         )
     if compared.on_policy is not None:
         say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
@@ -207,16 +211,18 @@ def _verdict(results: Sequence[Evaluation]) -> str:
     ends = [result.difference_interval for result in results if result.difference_interval is not None]
     better, worse = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
     if better and worse:
-        return f"the estimators contradict each other: better than the log by {better}, worse by {worse} of {len(ends)}"
+        return (
+            f"the estimators contradict each other: better than the logged policy by {better} of {len(ends)}, worse by {worse}"
+        )
     return (
         _agreement("better", better, len(ends))
         or _agreement("worse", worse, len(ends))
-        or "not told apart from what was logged"
+        or "not significantly different from the logged policy"
     )
 
 
 def _agreement(word: str, count: int, n: int) -> str:
     """How many of n estimators say so; empty if none does."""
     if count == n:
-        return f"{word} than what was logged{f' by all {count} estimators' if count > 1 else ''}"
-    return f"{word} than what was logged by {count} of {n} estimators, undecided by the others" if count else ""
+        return f"{word} than the logged policy{f' by all {count} estimators' if count > 1 else ''}"
+    return f"{word} than the logged policy by {count} of {n} estimators, undecided by the others" if count else ""

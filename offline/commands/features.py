@@ -22,8 +22,9 @@ ATTRACTION_ONLY = [name for name, model in CLICK_MODELS.items() if len(model.ite
 def features(
     data: Annotated[Path, typer.Argument(
         metavar="DATA", show_default=False,
-        help="Ratings, [bold].csv[/] with the columns userId, movieId, rating; or documents with labels of relevance in the "
-        "SVMlight form of LETOR, with qid or a file of query sizes beside them ([bold]NAME.query[/]). Either may be gzipped.",
+        help="Ratings: a [bold].csv[/] file with the columns userId, movieId, rating. Or judged documents: a file in the "
+        "SVMlight format of LETOR, with qid or with a file of query sizes beside it ([bold]NAME.query[/]). Either may be "
+        "gzipped.",
     )],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file, [bold]name.json[/].")],
     model: Annotated[list[str] | None, typer.Option(
@@ -31,62 +32,64 @@ def features(
         show_default="UBM",
     )] = None,
     users: Annotated[str | None, typer.Option(
-        metavar="|".join(GRADED_USERS), help="Simulated users (DBN), who click and stop by the grade of a document (0 to 4).",
+        metavar="|".join(GRADED_USERS), help="Simulated users (DBN) whose clicks and stops depend on the relevance grade of a "
+        "document (0 to 4).",
         show_default=False,
     )] = None,
     candidates: Annotated[int, typer.Option(
-        metavar="L", help="Items to choose from in a session. Users and queries that judged fewer are left out.",
+        metavar="L", help="Candidate items per session. Users with fewer ratings and queries with fewer documents are left "
+        "out.",
     )] = 10,
     positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 5,
     linear: Annotated[bool, typer.Option(
-        "--linear", help="Replace the attraction from labels by the linear function of the features that fits it best.",
+        "--linear", help="Replace the attraction probabilities by their best linear fit from the features.",
     )] = False,
-    floor: Annotated[float, typer.Option(metavar="P", help="Attraction of what has the label 0.")] = 0.05,
+    floor: Annotated[float, typer.Option(metavar="P", help="Attraction of items with label 0.")] = 0.05,
     normalise: Annotated[str, typer.Option(
-        metavar="largest|query", help="Divide each feature of documents by its largest value, or take it from 0 to 1 within "
-        "each query.",
+        metavar="largest|query", help="Divide each feature of documents by its largest value, or scale it to 0..1 within each "
+        "query.",
     )] = "largest",
     reduce: Annotated[str, typer.Option(
-        metavar="none|svd|autoencoder", help="Reduce the features of documents to a smaller dimension.",
+        metavar="none|svd|autoencoder", help="Reduce the dimension of the features of documents.",
     )] = "none",
     dimension: Annotated[int, typer.Option(
-        metavar="N", help="Of the reduction; for ratings, of the decomposition: N features of the user, N of the item.",
+        metavar="N", help="Number of features after the reduction; for ratings, N features of the user and N of the item.",
     )] = 10,
     items: Annotated[int | None, typer.Option(
-        metavar="N", help="Of ratings, only the N items that were rated most.", show_default="all",
+        metavar="N", help="Use only the N items with most ratings.", show_default="all",
     )] = None,
     examination: Annotated[str, typer.Option(
-        metavar="NAME|FILE", help="The instance that says how users examine a list.",
+        metavar="NAME|FILE", help="The instance from which the examination parameters are taken.",
     )] = DEFAULT_INSTANCE,
     held_out: Annotated[str, typer.Option(
-        "--held-out", metavar="SHARE|FILE", help="Queries without sessions, on which what was learned is measured in Python: a "
-        "share of them, or documents in another file. With --users.",
+        "--held-out", metavar="SHARE|FILE", help="Queries held out as a test set: a share of the queries, or a file of judged "
+        "documents. Needs --users; the test set is used from Python only.",
     )] = "0",
     seed: Annotated[int, typer.Option(
-        metavar="N", help="Of the decomposition, the autoencoder and the queries that are held out.",
+        metavar="N", help="Seed of the decomposition, the autoencoder and the choice of held-out queries.",
     )] = 0,
 ) -> None:  # fmt: skip
-    """Make a contextual instance from ratings or from judged documents: users, items, features, attraction.
+    """Make a contextual instance (items with features) from ratings or from judged documents.
 
     [bold]Examples[/]
 
-    Films as candidates, features by singular value decomposition (He et al. 2020):
+    Films as candidates, with features from a singular value decomposition (He et al. 2020):
 
       clickgym features ml-latest-small/ratings.csv --out movielens.json
 
       clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon 1e5 --out films
 
-    Documents of queries, their features reduced to ten:
+    Documents of queries, with their features reduced to ten:
 
       clickgym features rank.train.gz --reduce svd --dimension 10 --out letor.json
 
-    Simulated users, who click by the grade of a document, and queries on which what was learned is measured:
+    Simulated users who click by the grade of a document, and held-out queries:
 
       clickgym features rank.train.gz --users navigational --normalise query --held-out rank.test.gz --out nav.json
 
       clickgym run ContextualDBNRank-v0 --instance nav.json --agents PDGD LinearTS --horizon 1e5 --out nav
 
-    The attraction of a label y is floor + (1 - floor) (2^y - 1) / 2^largest.
+    An item with label y has the attraction floor + (1 - floor) (2^y - 1) / 2^(largest label).
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
         raise ValueError(f"--out is {out}; expected the name of a .json file in a folder that exists")

@@ -33,7 +33,7 @@ def fit(
         help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
     )],
     out: Annotated[Path, typer.Option(
-        metavar="FILE|DIR", help="The instance file, [bold]name.json[/]; or a folder, for one file per query.",
+        metavar="FILE|DIR", help="The instance file, [bold]name.json[/], or a folder for one file per query.",
     )],
     log_format: Annotated[str, typer.Option(
         "--format", metavar=LOG_FORMAT,
@@ -45,26 +45,27 @@ def fit(
     max_memory: MaxMemory = "4GB",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
-        help="The queries that become instances. All sessions of the log are fitted: queries share what belongs to positions.",
+        help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
+        "positions.",
     )] = None,
-    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance, those displayed most.")] = 10,
+    items: Annotated[int, typer.Option(metavar="N", help="Items of an instance: the N that were displayed most.")] = 10,
     test_share: Annotated[float, typer.Option(
-        metavar="S", help="Share of the sessions that is held out for the figures; the files are made from all sessions.",
+        metavar="S", help="Share of the sessions that is held out to test the fit; the instance files use all sessions.",
     )] = 0.2,
-    iterations: Annotated[int, typer.Option(metavar="N", help="The most steps of an EM algorithm.")] = ITERATIONS,
+    iterations: Annotated[int, typer.Option(metavar="N", help="Maximum number of EM steps.")] = ITERATIONS,
     tol: Annotated[float, typer.Option(
-        metavar="X", help="EM ends when a step gains less than this in log-likelihood per session.",
+        metavar="X", help="EM stops when a step improves the log-likelihood per session by less than X.",
     )] = TOL,
     per_query: Annotated[bool, typer.Option(
-        "--per-query", help="Examination probabilities for each query by itself (PBM, UBM), instead of shared by all.",
+        "--per-query", help="Estimate separate examination probabilities for each query (PBM, UBM).",
     )] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice of the held-out sessions.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions.")] = 0,
     skip_malformed: Annotated[bool, typer.Option(
-        "--skip-malformed", help="Leave malformed lines and their sessions out, and count them, instead of refusing the log.",
+        "--skip-malformed", help="Skip and count sessions with malformed lines, instead of refusing the log.",
     )] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Fit click models to your click log: how well they predict, and an instance file to run agents on.
+    """Fit click models to a click log, report how well they predict clicks, and write an instance file.
 
     [bold]Examples[/]
 
@@ -72,7 +73,7 @@ def fit(
 
       clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
 
-    Several queries of a Yandex log, a file each:
+    Several queries of a Yandex log, one file each:
 
       clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
     """

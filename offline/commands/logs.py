@@ -14,14 +14,14 @@ LOG_FORMAT = f"auto|{'|'.join(LOG_FORMATS)}"
 """The values of ``--format``, as help texts show them."""
 
 Columns = Annotated[str, typer.Option(
-    metavar="NAME=COLUMN,...", show_default="as they are called",
-    help="What columns of a tidy log are called, as in [bold]item=doc_id,clicked=is_click[/].",
+    metavar="NAME=COLUMN,...", show_default="the standard names",
+    help="Names of the columns of your tidy log, as in [bold]item=doc_id,clicked=is_click[/].",
 )]  # fmt: skip
 Duplicates = Annotated[str, typer.Option(
-    metavar="refuse|first", help="Of rows with the same session and position: refuse the log, or keep the first.",
+    metavar="refuse|first", help="If rows have the same session and position: refuse the log, or keep the first of them.",
 )]  # fmt: skip
 MaxMemory = Annotated[str, typer.Option(
-    metavar="SIZE", help="What may be kept of the log: 5 bytes for each session and position, and the labels.",
+    metavar="SIZE", help="Maximum memory for the log: 5 bytes for each session and position, and the labels.",
 )]  # fmt: skip
 
 

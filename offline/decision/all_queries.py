@@ -272,7 +272,7 @@ class _Work:
                 done += len(results)
                 self.on_progress(what, done, len(self.queries))
         except BrokenProcessPool:
-            raise MemoryError("a worker process was killed, perhaps for want of memory; fewer workers need less") from None
+            raise MemoryError("a worker process was killed, perhaps because memory ran out; fewer workers need less") from None
 
     def _row(self, query: str, row: dict[str, Any], level: float) -> QueryDecision:
         if "refused" in row:

@@ -1,14 +1,14 @@
-"""The way from a click log to a decision.
+"""From a click log to a decision, in five steps.
 
-1. Click models are fitted to a part of the sessions, scored on those of the query that were held out, and tested on them: does
-   chance explain what each leaves unexplained? The best becomes the users.
-2. The verdict (`evidence.judge`): a logged list that measured better, or a list of which all models that fit say, corrected by
-   what they get wrong in the log, that it is better. No agent plays for it.
-3. Agents that learn to rank meet the fitted users: how fast would they find such a list?
-4. The held-out sessions of the query, which neither models nor agents have seen, say by off-policy estimators what the lists
-   would have earned. Where the log does not say with which probability it showed what, that is counted in it.
-5. Lists that the log shows often are taken out, estimated from the other sessions, and compared with what they did earn: which
-   estimators come near?
+1. Click models are fitted to a part of the sessions. They are scored on the held-out sessions of the query, and tested: does
+   chance explain their errors? The best model simulates the users.
+2. The verdict (`evidence.judge`): a logged list that earned more, or a list for which all models that fit predict a gain after
+   a correction by their errors on logged lists. Agents have no influence on it.
+3. Agents learn to rank for the simulated users: how fast do they learn such a list?
+4. Off-policy estimators estimate from the held-out sessions of the query, which neither models nor agents have seen, what the
+   lists would earn. If the log has no propensities, they are estimated from frequencies.
+5. Each list that the log shows often is estimated from the sessions that showed other lists, and the estimate is compared with
+   what the list earned: which estimators can be trusted?
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ __all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Wei
 
 AGENTS = ("CascadeTS", "CascadeKLUCB", "DCMKLUCB", "TSCascade")
 """The agents that are compared unless others are asked for: of those that need no extra knowledge and take little time the ones
-that score highest before users who do not change (the scorecard's ability ``standard``)."""
+that score highest with users who do not change (the scorecard's ability ``standard``)."""
 
 JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "cascade-dr", "item-position-dr")
-"""The estimators that judge a list, as far as they can tell the reward."""
+"""The estimators that are applied to a list, if they can estimate the reward."""
 CHECKED = ("pbm", "ubm", "dcm", "dbn", "cascade", "item-position")
-"""Those that are tried on logged lists: `ips` knows nothing of a list that was taken out."""
+"""The estimators that are tested on logged lists; `ips` cannot estimate a list that was left out."""
 
 GROUNDS = {"measured": "logged, measured better", "models": "proposed by the models that fit", None: ""}
 """What a proposed list is called, by its ground."""
 MOST_LISTS = 10
 LEAST_LISTS = 3
-"""With fewer logged lists to try the estimators on, none of them is told from the others."""
+"""The fewest logged lists with which the estimators can be tested."""
 NEAR = 1.5
-"""Believed are the estimators whose mean error is at most so many times the least."""
+"""An estimator is trusted if its mean error is at most so many times the smallest."""
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ class Decision:
 
     @property
     def proposal(self) -> Candidate:
-        """The list that the log speaks for; where it speaks for none, that of the agent that lost least."""
+        """The list that the log supports; if it supports none, the list of the agent with the lowest regret."""
         return self.candidates[1]
 
     @property
     def winner(self) -> str:
-        """The agent that lost least."""
+        """The agent with the lowest regret."""
         return next(agent for agent in self.regret if agent != "Fixed" or len(self.regret) == 1)
 
     @property
@@ -395,7 +395,7 @@ def open_log(
     probe = gym.make("PBMRank-v0", attraction=[0.5] * logged.n_positions, examination=[1.0] * logged.n_positions)
     for agent in settings.agents:
         if not isinstance(make_agent(agent, probe, horizon=settings.horizon), Agent):
-            raise ValueError(f"agents has {agent}, which plays by itself; expected agents that rank")
+            raise ValueError(f"agents has {agent}, which has its own loop; expected agents that rank one list at a time")
     return name, logged
 
 

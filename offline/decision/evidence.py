@@ -1,19 +1,18 @@
-"""What the log says of the lists of a query, and the verdict that follows; no agent plays here.
+"""The evidence of a log about the lists of a query, and the verdict that follows; no agent plays here.
 
-A list is recommended on one of two grounds:
+A list is recommended for one of two reasons (grounds):
 
-- **measured**: it was logged in at least 100 sessions, and earned more in them than the list in production did in its own,
-  beyond chance even as the best of all lists so compared. Nothing is assumed of users. A list with this ground comes before all
-  others.
-- **models**: it was hardly shown, but every click model that fits the held-out clicks says that it gains, beyond chance, after
-  it has been corrected by what it gets wrong in the log (see `correction`). Where no model fits there is no such ground.
+- **measured**: the list was logged in at least 100 sessions and earned significantly more than the list in production, after
+  a correction for the number of lists. This assumes nothing about users. Such a list has priority.
+- **models**: the list was rarely shown, but every click model that fits the held-out clicks predicts a significant gain after
+  a correction by the model's errors on logged lists (see `correction`). If no model fits, this ground does not exist.
 
 | verdict | ground | advice |
 |---|---|---|
 | ``better`` | measured | the list |
 | ``likely better`` | models | the list, as an experiment |
-| ``not better`` | none, though there are lists or models to judge by | what is in production |
-| ``unknown`` | none, and nothing to judge by | nothing |
+| ``not better`` | none, although lists or models could be compared | the list in production |
+| ``unknown`` | none, because nothing could be compared | nothing |
 """
 
 from __future__ import annotations

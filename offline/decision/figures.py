@@ -123,7 +123,7 @@ def _grounds(decision: Decision, axes: Axes, ink: str) -> None:
         axes.plot([difference], [place], "o", color=colour, markersize=4)
     axes.axvline(0.0, color=ink, linewidth=0.8)
     axes.set_yticks(range(len(rows)), [name for name, *_ in rows], fontsize="small")
-    axes.set(xlabel=f"gain on the list in production ({UNITS[decision.reward]})", ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=f"gain over the list in production ({UNITS[decision.reward]})", ylim=(len(rows) - 0.5, -0.5))
 
 
 def _nothing(axes: Axes, words: str) -> None:
@@ -135,7 +135,7 @@ def _agents(decision: Decision, axes: Axes, ink: str) -> None:
     for agent, look in zip(decision.regret, _looks(ink), strict=False):
         curve = decision.curves.filter(agent=agent)
         axes.plot(curve["step"], np.maximum(curve["regret"], 0.1), label=agent.replace("$", r"\$"), **look)
-    axes.set(xlabel="session", ylabel=f"lost {UNITS[decision.reward].split(' per ')[0]}", xscale="log", yscale="log")
+    axes.set(xlabel="session", ylabel=f"regret ({UNITS[decision.reward].split(' per ')[0]})", xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):  # by default matplotlib typesets powers of ten as formulas, which takes long
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
         axis.set_minor_locator(NullLocator())
@@ -196,7 +196,7 @@ PANELS: dict[str, Callable[[Decision, Axes, str], None]] = {
     "Click models on held-out sessions": _models,
     "What the best model leaves unexplained": _unexplained,
     "Lists beside the one in production": _grounds,
-    "Agents before the fitted users": _agents,
+    "Agents with the fitted users": _agents,
     "What lists would have earned": _lists,
     "Estimates of logged lists": _checks,
 }

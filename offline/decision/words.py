@@ -1,4 +1,4 @@
-"""A decision in plain words: the advice, what it rests on, and what speaks against it."""
+"""A decision in plain words: the advice, its evidence, and the objections to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SURE = 3.0
 
 
 def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
-    """The headline, and what it rests on, a sentence each."""
+    """The headline, and the sentences of its evidence."""
     if decision.verdict == "unknown":
         return "Nothing can be recommended", tuple(_lacks(decision))
     if decision.verdict == "not better":
@@ -37,7 +37,8 @@ def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     if decision.evidence.ground == "measured":
         return "Show the proposed list", (*_measured(decision), *_certainty(decision), *_precision(decision))
     return "Try the proposed list in an experiment", (
-        *_modelled(decision), *_certainty(decision), *_precision(decision), "So it is worth an experiment, and no promise.",
+        *_modelled(decision), *_certainty(decision), *_precision(decision), "Test the list in an experiment (A/B test) before "
+        "you show it to all users.",
     )  # fmt: skip
 
 
@@ -47,10 +48,14 @@ def _lacks(decision: Decision) -> Iterable[str]:
     sizes = {name: estimate.effective_sample_size for name, estimate in proposal.estimates.items()}
     few = {name: size for name, size in sizes.items() if size < LEAST_SESSIONS}
     if decision.reward == "satisfaction":
-        yield "No log tells who was satisfied, so that no list can be measured, and no estimator tried on what lists earned."
+        yield (
+            "A click log does not record which users were satisfied. Therefore no list can be measured, and no estimator can "
+            "be tested."
+        )
         return
     yield (
-        f"No logged list can be compared with that in production: that takes {LEAST_SESSIONS} sessions of another whole list."
+        f"No other list was shown in at least {LEAST_SESSIONS} sessions, so that none can be compared with the list in "
+        f"production."
     )
     if few:
         yield (
@@ -59,122 +64,121 @@ def _lacks(decision: Decision) -> Iterable[str]:
         )
     if proposal.refused:
         yield (
-            f"The held-out sessions do not show what the list of {decision.winner} does, and leave no estimate by "
-            f"{and_(proposal.refused)} "
+            f"From the held-out sessions {and_(proposal.refused)} cannot estimate the list of {decision.winner} "
             f"({next(iter(proposal.refused.values()))})."
         )
     if not decision.checks:
         yield (
-            "Too few lists were logged often: estimators that assume a click model cannot be tried on them, and are not "
-            "believed."
+            "Too few lists were logged often to test the estimators that assume a click model, so that these are not trusted."
         )
     yield from _fit(decision)
 
 
 def _no_ground(decision: Decision) -> Iterable[str]:
-    """Why no list is recommended, though there is something to judge by."""
+    """Why no list is recommended, although lists could be compared."""
     evidence, unit = decision.evidence, UNITS[decision.reward]
     if evidence.measured and evidence.ground != "measured":
         best = max(evidence.measured, key=lambda each: each.difference)
         yield (
-            f"None of the {_count(len(evidence.measured), 'logged list')} with at least {LEAST_SESSIONS} sessions earned more "
-            f"than the list in production beyond chance; the most has a difference of {_with_interval(best)} {unit}."
+            f"None of the {_count(len(evidence.measured), 'logged list')} with at least {LEAST_SESSIONS} sessions earned "
+            f"significantly more than the list in production; the largest difference is {_with_interval(best)} {unit}."
         )
     if evidence.proposal is None:
         if evidence.fitting:
-            yield f"By no click model that fits ({and_(evidence.fitting)}) another list gains for sure."
+            yield f"No click model that fits ({and_(evidence.fitting)}) predicts a significant gain for another list."
         return
     assert evidence.difference is not None
     assert evidence.interval is not None
     low, high = evidence.interval
-    source = "measured in the log" if evidence.ground == "measured" else f"by {and_(evidence.fitting)}, at the least"
+    source = "measured in the log" if evidence.ground == "measured" else f"the lowest prediction of {and_(evidence.fitting)}"
     yield (
-        f"The most promising list may gain {evidence.difference:+.3f} {unit} ({low:+.3f} to {high:+.3f}), {source}. That is no "
-        f"gain to rely on: it has a probability of {evidence.p_value:.2g} if there is none, and {_threshold(decision)}."
+        f"The most promising list may gain {evidence.difference:+.3f} {unit} ({low:+.3f} to {high:+.3f}), {source}. This gain "
+        f"is not significant: its p-value is {evidence.p_value:.2g}, and {_threshold(decision)}."
     )
 
 
 def _threshold(decision: Decision) -> str:
-    """How improbable a gain has to be where there is none."""
+    """The p-value below which a gain is significant."""
     if decision.n_decided > 1:
-        return (
-            f"the correction for the {decision.n_decided:,} queries that were decided at once (Benjamini–Hochberg) asks for "
-            f"{decision.level:.2g} or less"
-        )
-    return f"{decision.level:.2g} or less is asked for"
+        return f"the correction for {decision.n_decided:,} queries (Benjamini–Hochberg) requires {decision.level:.2g} or less"
+    return f"{decision.level:.2g} or less is required"
 
 
 def _same(decision: Decision) -> Iterable[str]:
     if decision.proposal.labels == decision.production.labels:
-        yield f"{decision.winner}, the agent that lost least to the fitted users, ends at the very list that is in production."
+        yield f"{decision.winner}, the agent with the lowest regret on the fitted users, learned the list that is in "
+        "production."
 
 
 def _measured(decision: Decision) -> Iterable[str]:
-    """What the log says of a list that it showed often."""
+    """The measured gain of a list that the log shows often."""
     evidence = decision.evidence
     best, n = evidence.measured[0], len(evidence.measured)
     others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
         f"The log showed this list in {best.sessions:,} sessions. It earned {_with_interval(best)} {UNITS[decision.reward]} "
-        f"more than the list in production{_relative(decision, best.difference)}{others}. The interval allows for the choice, "
-        "and no click model is assumed."
+        f"more than the list in production{_relative(decision, best.difference)}{others}. The interval is corrected for "
+        "choosing the best list, and it assumes no click model."
     )
     if best.share < COMPLETE:
-        yield f"That is said of the {best.share:.0%} of sessions whose number of results lets both lists be measured."
+        yield f"This holds for the {best.share:.0%} of sessions whose number of results allows to measure both lists."
     if decision.n_decided > 1:
-        yield f"A gain by chance has a probability of {best.p_value:.2g}; {_threshold(decision)}."
+        yield f"The p-value of this gain is {best.p_value:.2g}; {_threshold(decision)}."
 
 
 def _modelled(decision: Decision) -> Iterable[str]:
-    """What click models say of a list that the log hardly shows."""
+    """The gain that click models predict for a list that the log rarely shows."""
     evidence = decision.evidence
     assert evidence.difference is not None
     assert evidence.interval is not None
     low, high = evidence.interval
     models, several = and_(each.model for each in evidence.judged), len(evidence.judged) > 1
     yield (
-        f"The log shows this list too rarely to measure it. {models} {'fit' if several else 'fits'} the held-out clicks. By "
-        f"{'the one of them that doubts it most' if several else 'this model'} it earns {evidence.difference:+.3f} "
+        f"The log shows this list too rarely to measure it. {models} {'fit' if several else 'fits'} the held-out clicks. "
+        f"According to {'the most pessimistic of them' if several else 'this model'}, it earns {evidence.difference:+.3f} "
         f"({low:+.3f} to {high:+.3f}) {UNITS[decision.reward]} more than the list in "
         f"production{_relative(decision, evidence.difference)}."
     )
     errors = _range(each.typical_error for each in evidence.judged)
     yield (
-        f"Each model is corrected by what it gets wrong about the logged lists, and its interval counts that it is off by about"
-        f" {errors} for a list that it has not seen."
+        f"Each prediction is corrected by the model's errors on logged lists. The interval includes the typical error for a "
+        f"list that is not in the log, {errors}."
     )
     if decision.n_decided > 1:
-        yield f"Without a gain this has a probability of {evidence.p_value:.2g}; {_threshold(decision)}."
+        yield f"The p-value of this gain is {evidence.p_value:.2g}; {_threshold(decision)}."
 
 
 def _fit(decision: Decision) -> Iterable[str]:
-    """That no model fits, and what follows."""
+    """Says that no model fits, if none does."""
     fits = decision.evidence.fits
     if any(fit.fits for fit in fits):
         return
     if not any(fit.patterns for fit in fits):
-        yield "The held-out sessions are too few to test whether a click model fits, so that only logged lists are judged."
+        yield (
+            "There are too few held-out sessions to test whether a click model fits. Therefore only logged lists can be "
+            "recommended."
+        )
         return
-    yield "No click model fits the held-out clicks (step 1), so that only logged lists are judged."
+    yield "No click model fits the held-out clicks (step 1). Therefore only logged lists can be recommended."
 
 
 def _certainty(decision: Decision) -> Iterable[str]:
-    """What off-policy estimators say of the proposal."""
+    """The off-policy estimates of the proposal's gain."""
     gains = decision.gains
     if gains:
         yield (
-            f"Off-policy estimates from the {decision.n_held_out:,} held-out sessions say "
+            f"Off-policy estimates of the gain from the {decision.n_held_out:,} held-out sessions: "
             f"{_range((gain.difference or 0.0 for gain in gains.values()), signed=True)} ({and_(gains)})."
         )
 
 
 def _precision(decision: Decision) -> Iterable[str]:
-    """How far the estimators that are believed were off on logged lists."""
+    """The mean error of the trusted estimators on logged lists."""
     errors = [check.error for check in decision.checks if check.estimator in decision.gains]
     if errors:
         yield (
-            f"These came nearest to what {len(decision.earned)} logged lists earned that were taken out: off by "
-            f"{_range(errors)} on average."
+            f"On {len(decision.earned)} logged lists that were left out as a test, the mean error of these estimators was "
+            f"{_range(errors)}."
         )
 
 
@@ -194,7 +198,7 @@ def _count(n: int, what: str) -> str:
 
 
 def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
-    """What speaks against relying on the decision: by catchword, a sentence or two.
+    """The objections to the decision: one or two sentences, by catchword.
 
     Args:
         decision: all but its words.
@@ -224,26 +228,27 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
     whole, never = int(agrees.all(axis=1).sum()), int((~agrees.any(axis=0)).sum())
     if whole >= LEAST_SESSIONS:
         return ""
-    words = f"The log showed this list in {whole} sessions only" if whole else "The log never showed this list as a whole"
+    words = f"The log shows this whole list in only {whole} sessions" if whole else "The log never shows this whole list"
     if never:
-        words += f"; {never} of its {len(ranking)} items never stood where they stand in it"
+        words += f". {never} of its {len(ranking)} items never had the position that they have in it"
     refused = [name for name in proposal.refused if name not in MODEL_BASED]
     if refused:
-        words += f". What needs no click model is silent about it ({and_(refused)}); what speaks assumes one"
+        words += f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a "
+        "click model"
     return f"{words}."
 
 
 def _misfit(decision: Decision) -> str:
-    """What the users of the simulation do not explain."""
+    """The clicks that the best click model does not explain."""
     fit = decision.evidence.fits[0]
     if fit.fits or not fit.patterns:
         return ""
     pattern = min(fit.patterns, key=lambda each: each.p_value)
     group = pattern.worst
     return (
-        f"{fit.model} predicts best, and yet chance does not explain what it leaves over, most by {pattern.name}: "
-        f"{group.name} was clicked in {group.observed:.1%} of {group.displays:,} held-out displays, where it predicts "
-        f"{group.predicted:.1%}. What agents do in step 3 is done with these users."
+        f"{fit.model} predicts clicks best, but its errors are larger than chance explains. The largest is by {pattern.name}: "
+        f"{group.name} was clicked in {group.observed:.1%} of {group.displays:,} held-out displays, and the model predicts "
+        f"{group.predicted:.1%}. The agents in step 3 learn from users simulated by this model."
     )
 
 
@@ -257,7 +262,8 @@ def _weights(decision: Decision) -> str:
     if not off:
         return ""
     weights = and_(f"{weight:.3f} of {name}" for name, weight in off.items())
-    return f"The mean weight is {weights}, where 1 is expected; these estimates in step 4 are off by about as much."
+    return f"The mean importance weight is {weights}; it should be 1. These estimates in step 4 are wrong by about the same "
+    "factor."
 
 
 def _lengths(log: ClickLog) -> str:
@@ -265,7 +271,7 @@ def _lengths(log: ClickLog) -> str:
     if len(lengths) < 2:
         return ""
     shares = and_(f"{length} ({count / len(log):.0%})" for length, count in zip(lengths.tolist(), counts, strict=True))
-    return f"The lists of the log have {shares} items. A session with fewer shows the first items of a list."
+    return f"The lists of the log have different lengths: {shares} items. A shorter session shows the first items of a list."
 
 
 def _disagreement(decision: Decision) -> str:
@@ -277,10 +283,10 @@ def _disagreement(decision: Decision) -> str:
     low, high = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
     if gains[low] > 0.5 * gains[high] > 0:
         return ""
-    words = f"The estimators say {gains[low]:+.3f} ({low}) to {gains[high]:+.3f} ({high})"
+    words = f"The estimates of the gain lie between {gains[low]:+.3f} ({low}) and {gains[high]:+.3f} ({high})"
     others = [name for name in (low, high) if name not in decision.believed]
     if others:
-        words += f"; {and_(others)} {'is' if len(others) == 1 else 'are'} not believed"
+        words += f"; {and_(others)} {'is' if len(others) == 1 else 'are'} not trusted (step 5)"
     return f"{words}."
 
 
@@ -292,8 +298,9 @@ def _optimism(decision: Decision) -> str:
     if promised <= np.mean(differences) or decision.proposal.labels == decision.production.labels:
         return ""
     return (
-        f"{decision.scores[0].model}, the model of the users, promises {promised:+.3f} for this list; the held-out sessions "
-        f"say {_range(differences, signed=True)}. A list that is best for a model takes advantage of its errors."
+        f"{decision.scores[0].model}, the model of the users, predicts a gain of {promised:+.3f} for this list; the estimates "
+        f"from the held-out sessions are {_range(differences, signed=True)}. The best list of a model exploits its errors, so "
+        "that its predicted gain is too high."
     )
 
 
@@ -301,8 +308,8 @@ def _short(decision: Decision) -> str:
     if decision.n_held_out >= SHORT:
         return ""
     return (
-        f"Only {decision.n_held_out:,} sessions of the query were held out, below {SHORT:,}: they hardly tell small gains from "
-        "none."
+        f"Only {decision.n_held_out:,} sessions of the query were held out. With fewer than {SHORT:,}, small gains cannot be "
+        "detected."
     )
 
 
@@ -310,8 +317,9 @@ def _counted(log: ClickLog) -> str:
     if log.list_propensities is not None or log.propensities is not None:
         return ""
     return (
-        "The log does not say with which probability it showed what; that is counted in it. Where lists were chosen by user or "
-        "time, all figures here are biased, and nothing in the log tells."
+        "The log does not record the probability with which each list was shown (propensity), so that it was estimated from "
+        "frequencies. If the list depended on the user or on the time, all estimates here are biased, and the log cannot show "
+        "it."
     )
 
 
@@ -332,17 +340,18 @@ def _drift(log: ClickLog, cutoff: int | None) -> str:
     if not jumps:
         return ""
     return (
-        f"From the first half of the log to the second {and_(jumps)}, by more than {SURE:.0f} standard errors. Where users and "
-        "lists change together, estimates mix the two up."
+        f"From the first half of the log to the second {and_(jumps)}, by more than {SURE:.0f} standard errors. If users and "
+        "lists changed at the same time, the estimates cannot separate their effects."
     )
 
 
 def _mix(decision: Decision) -> str:
     if decision.n_queries < 2:
         return ""
+    others = decision.n_queries - 1
     return (
-        f"This is said of query {decision.query} alone, {decision.n_of_query / decision.n_sessions:.1%} of the log's sessions; "
-        f"of the {decision.n_queries - 1:,} other queries it says nothing."
+        f"The decision is only about query {decision.query}, {decision.n_of_query / decision.n_sessions:.1%} of the log's "
+        f"sessions, and not about the {f'{others:,} other queries' if others > 1 else 'other query'}."
     )
 
 
@@ -350,11 +359,11 @@ def _few(decision: Decision, log: ClickLog) -> str:
     n_items = len(np.unique(log.items[log.items >= 0]))
     if n_items <= decision.instance.n_items:
         return ""
-    words = f"Only the {decision.instance.n_items} items that the query showed most were ranked, of {n_items:,}."
+    words = f"Only the {decision.instance.n_items} most frequently shown of the query's {n_items:,} items were ranked."
     others = [label for label in decision.evidence.production if label not in decision.instance.estimation["items"]]
     if others:
         words += (
-            f" The list in production also shows {and_(others)}; in steps 3 to 5 stands what comes next in place of "
+            f" The list in production also shows {and_(others)}; in steps 3 to 5 the next items of the list replace "
             f"{'it' if len(others) == 1 else 'them'}."
         )
     return words

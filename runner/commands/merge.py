@@ -21,13 +21,14 @@ def merge(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The new folder.")],
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
-    """Make one results folder of several, and table and figure of it all; the folders stay as they are.
+    """Merge several results folders into a new one, and write its table and its figure.
 
-    They must have the same horizon, seed, checkpoints, engine and metrics. A run that several have counts once.
+    All folders must have the same horizon, seed, checkpoints, engine and metrics. They are not changed. If several folders hold
+    the same run, it counts once.
 
     [bold]Examples[/]
 
-    What two machines did, in one table:
+    The results of two machines in one table:
 
       clickgym merge results/here results/there --out results/both
     """

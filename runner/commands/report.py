@@ -18,35 +18,37 @@ def report(
     folder: Annotated[Path, typer.Argument(
         metavar="DIR", help="Folder of a finished [bold]clickgym run[/].", show_default=False,
     )],
-    html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/]: curves and tables to explore.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Write [bold]report.html[/], an interactive page with curves and "
+    "tables.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the table as [bold]report.md[/].")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for booktabs.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for the LaTeX package "
+    "booktabs.")] = False,
     pdf: Pdf = False,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Also draw the lower and upper bounds that theory gives.")] = False,
     agents: Annotated[list[str] | None, typer.Option(
-        "--agents", "-a", metavar="AGENT...", show_default="all", help="Which agents, in this order.",
+        "--agents", "-a", metavar="AGENT...", show_default="all", help="Only these agents, in this order.",
     )] = None,
     environments: Annotated[list[str] | None, typer.Option(
-        "--environments", "-e", metavar="ENV...", show_default="all", help="Which environments, in this order.",
+        "--environments", "-e", metavar="ENV...", show_default="all", help="Only these environments, in this order.",
     )] = None,
     per_instance: Annotated[bool, typer.Option(
-        "--per-instance", help="A table and a panel for each instance, in place of means over them.",
+        "--per-instance", help="Write a table and a panel for each instance instead of means over instances.",
     )] = False,
-    log: Annotated[bool, typer.Option("--log/--linear", help="The axes of the figure, and of the page as it opens.")] = True,
+    log: Annotated[bool, typer.Option("--log/--linear", help="Logarithmic or linear axes.")] = True,
     out: Annotated[Path | None, typer.Option(
-        metavar="DIR", show_default="that of the results", help="Folder to write into; made if need be.",
+        metavar="DIR", show_default="that of the results", help="Folder of the files; created if missing.",
     )] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Make table and figure again from the results in a folder, and reports of them.
+    """Write the table, the figure and reports of the results in a folder.
 
     [bold]Examples[/]
 
-    One page that needs no network; table and figure for a paper; all are written into the folder:
+    A page for the browser, and a table and a figure for a paper, written into the same folder:
 
       clickgym report results/first --html --latex --pdf
 
-    Two agents in one environment, on linear axes, written elsewhere:
+    Two agents in one environment, on linear axes, written into another folder:
 
       clickgym report results/first --agents BatchRank TopRank --environments CMRank-v0 --linear --out figures
     """

@@ -31,9 +31,9 @@ def run(
     context: typer.Context,
     envs: Annotated[list[str], typer.Argument(
         metavar="ENVS...", autocompletion=environments,
-        help="Environments, before the options, as [bold]PBMRank-v0[/] or [bold]PBMRank-v0:reward=any_click[/], or your own "
-        "that a module registers, [bold]module:MyRank-v0[/]; or an experiment file, [bold]experiment.toml[/], that says "
-        "what is run; or the [bold]config.json[/] of a results folder, all of it run again.",
+        help="One or more environments, before the options: [bold]PBMRank-v0[/], [bold]PBMRank-v0:reward=any_click[/], or your "
+        "own, which a module registers, [bold]module:MyRank-v0[/]. Or one file: an experiment, [bold]experiment.toml[/], or "
+        "the [bold]config.json[/] of a results folder, to run it again.",
     )],
     out: Annotated[Path, typer.Option(
         metavar="DIR", help="Folder of the results; created if missing, resumed if it exists. More agents, environments, "
@@ -41,9 +41,9 @@ def run(
     )],
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
-        help="One or more agents, as [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or "
-        "your own [bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. In "
-        "[bold]mine=module:Class:alpha=0.1[/] the label, [bold]mine[/], is what tables and figures call it.",
+        help="One or more agents: [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or your own "
+        "[bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. Tables and figures use the label "
+        "before an equals sign: [bold]mine=module:Class:alpha=0.1[/].",
     )] = None,
     horizon: Annotated[str | None, typer.Option(
         metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
@@ -51,26 +51,27 @@ def run(
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
     instance: Annotated[list[str] | None, typer.Option(
         "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
-        help="One or more instances, each for every environment: names, or JSON files of your own.",
+        help="One or more instances (names, or your own JSON files). Every environment is run with each of them.",
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
     engine: Annotated[str, typer.Option(
-        metavar="|".join(ENGINES), help="The compiled loop, or one session at a time in Python; the numbers are the same.",
+        metavar="|".join(ENGINES), help="The compiled loop, or a slower loop in Python with the same results; auto takes the "
+        "first that works.",
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
-        help=f"What to measure besides: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
+        help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
     tensorboard: Annotated[Path | None, typer.Option(
-        metavar="DIR", show_default="none", help="Folder to which each run logs as it goes: regret, reward and clicks, "
-        "and the losses of generic RL (PPO, ...). [bold]tensorboard --logdir DIR[/] shows it.",
+        metavar="DIR", show_default="none", help="Write TensorBoard logs into this folder while the runs go on: regret, "
+        "reward, clicks, and the losses of generic RL (PPO, ...). View them with [bold]tensorboard --logdir DIR[/].",
     )] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Draw the lower and upper bounds of the theory, too.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Also draw the lower and upper bounds that theory gives.")] = False,
     pdf: Pdf = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Run every agent in every environment, show the progress, and write table and figure.
+    """Run every agent in every environment, and write a table and a figure of the regret.
 
     [bold]Examples[/]
 
@@ -78,19 +79,20 @@ def run(
 
       clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank --horizon 1e6 --runs 10 --out results/first
 
-    Your own agent and your own query; arguments after a colon, a label before an equals sign:
+    Your own agent, with an argument and a label, on your own query:
 
       clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out new
 
-    What a file says, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
+    An experiment file, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
 
       clickgym run experiment.toml --out results/experiment
 
-    [bold]Stopping, and adding[/]
+    [bold]Stop, resume, extend[/]
 
-    Each run is written when it ends. Stop with Ctrl-C, and go on later with the same command. With other agents, environments,
-    instances, or more runs, the same folder grows; horizon, seed, engine and metrics must stay. When an agent or an
-    environment fails in mid-run, its fault is named, everything finished is kept, and the exit code is 1 (2 for wrong input).
+    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command. The same folder
+    also takes further agents, environments, instances and runs; horizon, seed, engine and metrics must stay the same. If an
+    agent or an environment fails during a run, the command prints the error, keeps all finished runs, and exits with code 1.
+    Wrong input gives exit code 2.
     """
     progress = context.obj = Progress(errors())
     with progress:

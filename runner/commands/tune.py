@@ -44,42 +44,42 @@ def tune(
     )] = None,
     instance: Annotated[list[str] | None, typer.Option(
         "--instances", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
-        help="One or more instances, each for every environment; not those that shall judge the result.",
+        help="One or more instances. Keep the instances on which you will test the result apart.",
     )] = None,
     budget: Annotated[str | None, typer.Option(
-        metavar="N", show_default=False, help="Sessions that may be played, all included, as [bold]1e6[/].",
+        metavar="N", show_default=False, help="Total number of sessions that the search may use, as [bold]1e6[/].",
     )] = None,
     horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run.")] = "10000",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")] = 4,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same result.")] = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Workers; -1 for one per processor. Changes no number.")] = -1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Search for the hyper-parameters with which an agent loses least, within a budget of sessions.
+    """Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.
 
-    What is searched stands in the class of the agent ([bold]search_space[/]), or in braces; quote them. The score is the regret
-    as a share of that of random lists. Bad trials are given up after some of their runs; the best play again with other seeds.
+    The search space is the attribute [bold]search_space[/] of the agent's class, or the values that you write in braces (in
+    quotes). The score is the regret divided by the regret of random lists. The search stops a bad trial after some of its runs,
+    and runs the best trials again with other seeds.
 
     [bold]Examples[/]
 
-    On two random instances, to be judged on others:
+    On two random instances:
 
       clickgym tune CascadeKLUCB --environments CMRank-v0 --instances uniform:seed=1 uniform:seed=2 --budget 4e6 --out tuned
 
-    Your own ranges, one on a logarithmic scale, and a value that is fixed:
+    Your own search spaces: a range on a logarithmic scale; a set of values beside a fixed value:
 
       clickgym tune "EpsilonGreedy:epsilon={0.001..0.5 log}" --environments PBMRank-v0 --budget 1e6 --out tuned
 
       clickgym tune "CascadeKLUCB:c={0,0.5,1,3},feedback=first_click" --environments DCMRank-v0 --budget 2e6 --out tuned
 
-    [bold]Stopping, and going on[/]
+    [bold]Stop and resume[/]
 
-    Each run is written when it ends: stop with Ctrl-C, and go on later with the same command, or with a larger budget.
+    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command, or with a larger
+    budget.
     """
     if len(agent) > 1:
-        raise ValueError(
-            f"one agent is tuned at a time, got {' '.join(agent)}; a shell takes braces apart: put quotes around them"
-        )
+        raise ValueError(f"one agent is tuned at a time, got {' '.join(agent)}; shells split braces: put quotes around them")
     replaced = ("envs", "instance", "budget", "horizon", "runs", "seed")
     file = file_of(context, agent, (".toml",), ("envs", "budget"), replaced)
     given: dict[str, Any]

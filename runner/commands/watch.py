@@ -43,14 +43,14 @@ def watch(
     sessions: Annotated[str, typer.Option(metavar="N", help="Sessions, as [bold]100000[/] or [bold]1e5[/].")] = "1e5",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same sessions.")] = 0,
     out: Annotated[Path | None, typer.Option(
-        metavar="FILE", show_default="none", help="Write the animation into this [bold].html[/] file, too; it loads nothing.",
+        metavar="FILE", show_default="none", help="Also write the animation into this [bold].html[/] file.",
     )] = None,
 ) -> None:  # fmt: skip
-    """Watch an agent learn: the list that it shows, its clicks, the clicks and the regret so far.
+    """Show an agent while it learns: its lists, the clicks on them, and its regret so far.
 
-    The first sessions are shown one by one, later ones at moments that lie ever further apart; the animation takes about 20
-    seconds. In a file or a pipe a few moments are printed. Where items stay the same, a bar shows the attraction of each item,
-    which the agent does not know.
+    The animation shows each of the first sessions and then ever fewer; it takes about 20 seconds. If the output is a file or a
+    pipe, the command prints only sessions 1, 10, 100, ... A bar shows the attraction of each item, which the agent does not
+    know; environments whose items change have no bars.
 
     [bold]Examples[/]
 

@@ -99,8 +99,8 @@ def _values(name: str, env: gym.Env[Any, Any], steps: NDArray[Any], hyperparamet
     bound = BOUNDS[name].value
     beside = [key for key in hyperparameters if key not in inspect.signature(bound).parameters]
     if beside:
-        raise ValueError(f"the theorem does not speak of {', '.join(beside)}")
+        raise ValueError(f"the theorem does not cover {', '.join(beside)}")
     values = bound(env, steps, **hyperparameters)
     if not np.isfinite(values).any():
-        raise ValueError("it is infinite: the theorem promises nothing with these parameters")
+        raise ValueError("the bound is infinite with these parameters")
     return values

@@ -32,51 +32,51 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """How the system says that no more can be written."""
 
 COMMANDS = {
-    "list": ("lab.commands.listing:list_", "What there is to run: environments, instances, agents, metrics and studies."),
+    "list": ("lab.commands.listing:list_", "List the environments, instances, agents, metrics and studies."),
     "show": (
         "lab.commands.show:show",
-        "Describe an agent, an environment, an instance, a metric or a study: parameters, paper, what it is told.",
+        "Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.",
     ),
-    "run": ("runner.commands.run:run", "Run every agent in every environment, show the progress, and write table and figure."),
+    "run": ("runner.commands.run:run", "Run every agent in every environment, and write a table and a figure of the regret."),
     "watch": (
         "runner.commands.watch:watch",
-        "Watch an agent learn: the list that it shows, its clicks, the clicks and the regret so far.",
+        "Show an agent while it learns: its lists, the clicks on them, and its regret so far.",
     ),
     "tune": (
         "runner.commands.tune:tune",
-        "Search for the hyper-parameters with which an agent loses least, within a budget of sessions.",
+        "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
     "merge": (
         "runner.commands.merge:merge",
-        "Make one results folder of several, and table and figure of it all; the folders stay as they are.",
+        "Merge several results folders into a new one, and write its table and its figure.",
     ),
     "study": (
         "lab.commands.study:study",
-        "Do a paper's experiment again, draw its figure, and judge what the paper says about it.",
+        "Repeat the experiment of a paper, draw its figure, and check the statements of the paper.",
     ),
     "bench": (
         "lab.commands.bench:bench",
-        "Let an agent play the tasks of the scorecard, and compare it with the agents of the package.",
+        "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.",
     ),
     "evaluate": (
         "offline.commands.evaluate:evaluate",
-        "Estimate from a log what another ranking policy would have earned, and whether it is better than what was logged.",
+        "Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.",
     ),
     "decide": (
         "offline.commands.decide:decide",
-        "Decide which list to show for a query, what it would gain, and what speaks against it.",
+        "Recommend a list for a query of a click log, with the expected gain and the objections.",
     ),
     "fit": (
         "offline.commands.fit:fit",
-        "Fit click models to your click log: how well they predict, and an instance file to run agents on.",
+        "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
     ),
     "features": (
         "offline.commands.features:features",
-        "Make a contextual instance from ratings or from judged documents: users, items, features, attraction.",
+        "Make a contextual instance (items with features) from ratings or from judged documents.",
     ),
     "report": (
         "runner.commands.report:report",
-        "Make table and figure again from the results in a folder, and reports of them.",
+        "Write the table, the figure and reports of the results in a folder.",
     ),
 }
 """The commands in the order of the help text: the function of each, and the first line of its docstring."""
@@ -120,8 +120,8 @@ def _trust_files(context: typer.Context, value: bool) -> None:
 def _trust(
     trust: Annotated[bool, typer.Option(
         "--trust", expose_value=False, callback=_trust_files,
-        help="Import the modules that files name (instances, configurations, experiments, results), which runs their code. "
-        "Modules that the command itself names need no trust.",
+        help="Allow files (instances, configurations, experiments, results) to name modules to import. Importing a module "
+        "runs its code. Modules that you name in the command itself are imported without this option.",
     )] = False,
 ) -> None:  # fmt: skip
     """The option of all commands in `TRUST`."""
@@ -146,7 +146,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def clickgym(
     show_version: Annotated[bool, typer.Option(
-        "--version", is_eager=True, callback=_version, help="Print the version, and nothing else.",
+        "--version", is_eager=True, callback=_version, help="Print the version and exit.",
     )] = False,
 ) -> None:  # fmt: skip
     """Compare algorithms that learn to rank from clicks."""
@@ -231,7 +231,7 @@ def _fault(error: BaseException, progress: Progress | None, out: Any) -> tuple[s
 
 def _fault_in_mid_run(error: BaseException, kept: str) -> tuple[str, int] | None:
     """The same once sessions are played: it is not the input any more, and whoever wrote the agent wants to see where."""
-    resumed = f"{kept}, and the same command goes on from there"
+    resumed = f"{kept}, and the same command resumes it"
     match error:
         case SessionError():
             return f"{error}{kept}", FAULT
@@ -262,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not _is_of_output(error):
             raise
-        return _fail("what is printed cannot be written: the disk is full", FAULT)
+        return _fail("the output cannot be written: the disk is full", FAULT)
     except typer.Abort:  # Ctrl-C while the words were read
         return INTERRUPTED
     except USAGE_ERROR as error:

@@ -160,7 +160,7 @@ def test_candidates_are_chosen_among_or_refused(name):
     agent, seen = made(name), observed()
     mask = np.isin(np.arange(L), [0, 2, 3, 5])
     if not abilities(type(agent))["candidates"]:
-        with pytest.raises(ValueError, match=f"{name} cannot choose among some of the items only"):
+        with pytest.raises(ValueError, match=f"{name} cannot choose from a subset of the items"):
             agent.rank(seen, candidates=mask)
         return
     rng = np.random.default_rng(0)

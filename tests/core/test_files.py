@@ -113,7 +113,7 @@ def test_each_refusal_has_its_words(tmp_path, monkeypatch, number, reason):
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is a file, or below one; the results need a folder$"):
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is a file, or lies below a file; expected a folder$"):
             make_folder(path)
 
 
@@ -199,7 +199,7 @@ def test_an_array_that_claims_to_be_shorter_is_refused(tmp_path):
     content = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(content.replace(b"(80000,)", b"(00000,)"))
     assert len(np.load(tmp_path / "a.npz")["numbers"]) == 0  # which NumPy takes for good
-    with pytest.raises(ValueError, match=r"the checksum of numbers.npy is another"):
+    with pytest.raises(ValueError, match=r"the checksum of numbers.npy differs"):
         read_arrays(tmp_path / "a.npz")
 
 

@@ -620,8 +620,8 @@ def test_the_checkers_pass(env_id, axes):
         ({"id": "ContextualCMRank-v0", "churn": 0.1}, "churn must be 0 in environments of a LinearModel"),
         ({"id": "ContextualCMRank-v0", "bots": "farm:share=0.1"}, "bots must be 'random' in contextual environments"),
         ({"id": "CascadeMDPRank-v0", "churn": 0.1}, "churn must be 0 in environments of a CascadeMDP"),
-        ({"id": "CascadeMDPRank-v0", "arrival": "delay:1"}, "arrival must be 'immediate' before users with a memory"),
-        ({"id": "CascadeMDPRank-v0", "available": 8}, "available cannot be given before users with a memory"),
+        ({"id": "CascadeMDPRank-v0", "arrival": "delay:1"}, "arrival must be 'immediate' for users with a memory"),
+        ({"id": "CascadeMDPRank-v0", "available": 8}, "available cannot be given for users with a memory"),
         ({"id": "CascadeMDPRank-v0", "bots": "farm:share=0.1"}, "bots must be 'quit' or have 'users=real'"),
     ],
 )

@@ -196,7 +196,7 @@ def test_an_option_that_minari_hands_on_goes_on_with_the_stream():
         before = state_of(env)
         env.reset(options={"minari_autoseed": False})
         assert state_of(env) == before
-        with pytest.raises(ValueError, match="reset knows no options"):
+        with pytest.raises(ValueError, match="reset has no options"):
             env.reset(options={"minari_autoseed": False, "seed": 3})
 
 

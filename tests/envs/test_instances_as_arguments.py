@@ -50,7 +50,7 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
         ({"model": "PBM", "attraction": [0.5]}, "the instance: PBM"),
         ({"name": "x"}, "format is None"),
         (7, "a name, a path, a dict or an Instance, got 7"),
-        ([SMALL.to_dict()], "gym.make_vec deals several"),
+        ([SMALL.to_dict()], "gym.make_vec distributes several"),
     ],
 )
 def test_what_is_no_instance_is_refused_by_the_scalar_environment(given, words):
@@ -153,7 +153,7 @@ def test_same_step_autoreset_and_seeds_hold_for_several_instances():
     ("instances", "words"),
     [
         ([], "empty list"),
-        ([SMALL.to_dict()] * 3, "3 instances cannot be dealt to 2 streams"),
+        ([SMALL.to_dict()] * 3, "3 instances cannot be distributed over 2 streams"),
         ([instance_of(SMALL, "three"), "yandex-9982"], "three has 3 items and 2 positions and yandex-9982 has 10 items"),
         (["yandex-9982", "yandex-99999999"], "yandex-99999999"),
     ],

@@ -377,7 +377,7 @@ def test_a_true_folder_is_verified_and_its_code_is_announced_first(submitted, mo
     monkeypatch.chdir(submitted)
     assert main(["bench", "--verify", "mine"]) == 0
     told = capsys.readouterr()
-    assert "The code of newcomer:Mine is executed now" in told.err
+    assert "Warning: this executes the code of newcomer:Mine." in told.err
     assert "verified" in told.out
 
 
@@ -553,8 +553,8 @@ def test_bad_words_are_refused(capsys):
     for words, message in (
         (["bench"], "expected an agent and a folder"),
         (["bench", "TopRank"], "expected an agent and a folder"),
-        (["bench", "TopRank", "--verify", "x"], "give it alone"),
-        (["bench", "--verify", "x", "--jobs", "1"], "give it alone"),
+        (["bench", "TopRank", "--verify", "x"], "--verify takes no other option"),
+        (["bench", "--verify", "x", "--jobs", "1"], "--verify takes no other option"),
         (["bench", "TopRnk", "--out", "x"], "did you mean 'TopRank'"),
     ):
         assert main(words) == 2

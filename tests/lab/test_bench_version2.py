@@ -418,9 +418,9 @@ def test_the_command_draws_an_ability(current, tmp_path, capsys):
     assert main(["bench", "--plot", "late", "--out", str(tmp_path / "late.pdf")]) == 0
     assert (tmp_path / "late.pdf").read_bytes().startswith(b"%PDF")
     for words, message in (
-        (["--plot", "late"], "takes a file beside it, and nothing else"),
+        (["--plot", "late"], "--plot needs --out FILE, and takes no other option"),
         (["--plot", "lat", "--out", "x.pdf"], "did you mean 'late'"),
-        (["TopRank", "--plot", "late", "--out", "x.pdf"], "takes a file beside it, and nothing else"),
+        (["TopRank", "--plot", "late", "--out", "x.pdf"], "--plot needs --out FILE, and takes no other option"),
     ):
         assert main(["bench", *words]) == 2
         assert message in capsys.readouterr().err

@@ -580,14 +580,15 @@ def test_late_clicks_in_practice(says):
     assert says == {
         f"the {len(good)} that lose less than 5 % of what random lists lose when clicks come at once",
         f"In batches of 100 the mean regret of the good agents is {span(small)} times that with clicks at once",
-        f"In batches of 5,000 the good agents lose {span(extra)} times as much more as random lists lose in 5,000 sessions, "
-        f"and when seven batches have arrived at most {100 * left:.1f} % per session of what random lists lose",
+        f"With batches of 5,000 the regret of the good agents grows by {span(extra)} times the regret of random lists in 5,000 "
+        f"sessions. After seven batches they lose at most {100 * left:.1f} % of what random lists lose per session",
         f"`CascadeTS` has {beside:.2f} times the regret of `CascadeKLUCB`, over {len(many.instances)} queries",
-        f"batches of 5,000 cost `BubbleRank` {bubble:.2f} times its regret",
-        f"than the seven other agents that learn on {first[0]} of the {len(many.instances)} queries, in the PBM on {first[1]}",
+        f"with batches of 5,000 `BubbleRank` has {bubble:.2f} times its regret with clicks at once",
+        f"beats all seven other learning agents on {first[0]} of the {len(many.instances)} queries in the CM, and on "
+        f"{first[1]} in the position-based model",
         f"With batches of 1,000 the window is over before its clicks have come: its regret is {window:.0f} times that with "
-        f"clicks at once. `CascadeDUCB` has {discount:.1f} times its regret",
-        f"Of 1,000 sessions on average, some clicks come early: `CascadeTS` has {delays[0] / delays[1]:.1f} times as much "
+        f"clicks at once, and that of `CascadeDUCB`, which discounts old clicks, {discount:.1f} times",
+        f"because some clicks come early: `CascadeTS` has {delays[0] / delays[1]:.1f} times as much "
         "regret if all clicks come exactly 1,000 sessions late",
         f"If half of the sessions never report their clicks, every agent that learns has {span(half, 1)} times its regret",
     }
@@ -623,11 +624,11 @@ def test_bots_in_practice(says):
     assert says == {
         f"a farm in 0.25 % of the sessions changes little: `CascadeTS` loses {spread[0]} without bots), "
         f"`TopRank` {spread[1]}), `PBMHB` {spread[2]})",
-        "A farm in 5 % of them costs everybody: the eight agents that lose less than 5 % without bots lose "
-        f"{min(much):.0f} to {max(much):.0f} % then",
+        "A farm in 5 % of the sessions harms all agents: the eight agents of the table that lose less than 5 % without bots "
+        f"lose {min(much):.0f} to {max(much):.0f} % then",
         f"If the first 1,000 sessions are of a farm, 2 % of all, `PBMHB` loses {percent('PBMHB', first)}, "
-        f"{', '.join(early[:-1])} and {early[-1]}. 300 such sessions are enough for "
-        f"`TopRank` to lose {percent('TopRank', 'farm:first=300')}",
+        f"{', '.join(early[:-1])} and {early[-1]}. A farm in only 300 "
+        f"sessions does `TopRank` as much harm: {percent('TopRank', 'farm:first=300')}",
         f"After a farm in the first 300 sessions `TopRank`, `MergeRank` and `BatchRank` still lose {ruined[0]}, {ruined[1]} "
         f"and {ruined[2]} % per session when the run ends",
         f"after 1,000 sessions of a farm `CascadeTS` and `CascadeKLUCB` lose {slowly[0]} and {slowly[1]} % per session when "
@@ -726,12 +727,12 @@ def test_churn_in_practice(says):
     assert says == {
         f"With a new item every 1,000 sessions `CascadeTS` loses {first} % if it is told and {second} % if it is not; "
         + ", ".join(f"`{agent}` {both(agent)}" for agent in agents[1:]),
-        f"With one every 10,000 those that are not told have {min(ratios['0.0001']):.1f} to {max(ratios['0.0001']):.0f} times "
-        "the regret of those that are",
+        "With a new item every 10,000 sessions, agents that are not told have "
+        f"{min(ratios['0.0001']):.1f} to {max(ratios['0.0001']):.0f} times the regret of agents that are",
         f"with a new item every 1,000 sessions, `GLRCascadeKLUCB` loses {often[0]} % and `CascadeSWUCB` {often[1]} %; with one "
         f"every 10,000 `GLRCascadeKLUCB` {seldom[0]}, `CascadeSWUCB` {seldom[1]} and `CascadeTS` {seldom[2]}",
         f"With a new item every 1,000 sessions they lose {anew[0]}, {anew[1]} and {anew[2]} %",
-        f"lose no more than {max(share(agent, '0.01') for agent in ('CascadeTS', 'PBMHB', 'GRAB')):.1f} %",
+        f"lose no more than {max(share(agent, '0.01') for agent in ('CascadeTS', 'PBMHB', 'GRAB')):.1f} % if they are told",
     }
 
 
@@ -754,17 +755,18 @@ def test_a_log_in_practice(says):
     tried = (*warm_start.LEARNERS, warm_start.GREEDY)
     assert (len(tried), [agent for agent in tried if kept(study, CM, agent, exchanged=0) < 1]) == (10, ["CascadeTS"])
     assert says == {
-        "in a fifth of the sessions",
-        f"{size:,} sessions of it leave {ts}, {hb} and {kl} of the regret in the CM, and "
-        f"{kept(many, PBM, 'PBMHB'):.2f} (`PBMHB`) in the PBM, means over {len(many.instances)} queries. 1,000 sessions leave "
-        f"{span([kept(study, CM, agent, 1000) for agent in three])} of these three's regret in the CM, over the 16 "
-        "shipped queries",
-        f"with {size:,} sessions {ends[0]:.1f} (`CascadeTS`, CM) against {ends[1]:.0f} and {ends[2]:.0f}",
+        "In a fifth of the sessions of the log, two random items of the query were exchanged",
+        f"After a log of {size:,} sessions, the regret in the CM is {ts}, {hb} and {kl} times that without a log, and in the "
+        f"PBM {kept(many, PBM, 'PBMHB'):.2f} (`PBMHB`), means over {len(many.instances)} queries. After a log of 1,000 "
+        f"sessions, these three agents have {span([kept(study, CM, agent, 1000) for agent in three])} times their regret in "
+        "the CM, over the 16 shipped queries",
+        f"with {size:,} sessions {ends[0]:.1f} clicks (`CascadeTS`, CM) against {ends[1]:.0f} and {ends[2]:.0f}",
         f"A log of {size:,} sessions of nothing but the production list leaves optimistic agents with *more* regret than no "
         f"log: {optimistic[0]} and {optimistic[1]} in the CM",
-        "Of the ten agents tried only `CascadeTS` gains by such a log in the CM: it is left with "
-        f"{kept(study, CM, 'CascadeTS', exchanged=0):.2f} of its regret",
-        f"In the PBM 10,000 sessions leave `CascadeKLUCB` {wrong[0]} and `EpsilonGreedy` {wrong[1]} the regret without a log",
+        "Of the ten agents tried only `CascadeTS` gains by such a log in the CM: it has "
+        f"{kept(study, CM, 'CascadeTS', exchanged=0):.2f} times its regret",
+        f"In the PBM a log of 10,000 sessions leaves `CascadeKLUCB` with {wrong[0]} and `EpsilonGreedy` with {wrong[1]} the "
+        "regret without a log",
         f"keeps {greedy[0]} of its regret in the CM, and {greedy[1]} in the PBM, with {size:,} sessions",
         f"`CascadeSWUCB` has {kept(study, CM, 'CascadeSWUCB'):.2f} times the regret that it has without a log",
     }
@@ -813,7 +815,7 @@ def test_users_that_clicks_spoil(says):
     assert says == {
         "play a tenth of the sessions",
         f"lose {' '.join(late)} clicks in every session to the end",
-        "After 100,000 sessions all four generic algorithms have less regret than they, and after a million PPO has a "
+        "After 100,000 sessions all four generic algorithms have less regret than the bandits, and after a million PPO has a "
         "quarter of "
         "their regret",
         f"{vi} after a million sessions, where PPO has {ppo} and the bandits have {each} and {single}",

@@ -216,7 +216,9 @@ def test_make_run_is_the_command_of_the_scoreboard():
 @pytest.mark.parametrize(
     "page",
     [
+        "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "MIGRATION.md",
         *(file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "docs").glob("*.md"))),
     ],
 )

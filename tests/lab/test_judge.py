@@ -315,7 +315,7 @@ def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkey
     assert "has no folder results" in refusal(tmp_path / "empty")
     (tmp_path / "empty" / "results").mkdir()
     assert "holds no bench.json" in refusal(tmp_path / "empty")
-    assert "lies in the submission" in refusal_into(own, capsys)
+    assert "lies in the folder of the submission" in refusal_into(own, capsys)
     config = own / "results" / cards.CONFIG
     content = json.loads(config.read_text())
 
@@ -332,9 +332,9 @@ def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkey
     config.write_text(json.dumps(content))
     assert "seed is -1" in refusal(own, "--seed", "-1")
     assert main(["bench", "Random", "--seed", "1", "--out", "x"]) == 2
-    assert "--seed goes with --judge only" in capsys.readouterr().err
+    assert "--seed is only for --judge" in capsys.readouterr().err
     assert main(["bench", "--judge", str(own)]) == 2
-    assert "--judge takes --out DIR" in capsys.readouterr().err
+    assert "--judge needs --out DIR" in capsys.readouterr().err
 
 
 def refusal_into(own, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import gzip
 import importlib.util
+import math
 import re
 import subprocess
 import sys
@@ -14,10 +15,15 @@ from posixpath import normpath
 import gymnasium as gym
 import numpy as np
 import pytest
+import yaml
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.lab.bench.protocol import VERSION_2
+from clickgym.lab.pages import landing
+from clickgym.lab.pages.agent_pictures import mean_regret
+from clickgym.runner.labels import PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -26,7 +32,11 @@ DOCS = ROOT / "docs"
 def module(name):
     spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "site" / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
+    sys.path.insert(0, str(DOCS / "site"))  # as a script has its folder
+    try:
+        spec.loader.exec_module(loaded)
+    finally:
+        sys.path.remove(str(DOCS / "site"))
     return loaded
 
 
@@ -110,6 +120,120 @@ def given(folder):
     clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
 
 
+def test_links_that_lead_nowhere_are_listed(tmp_path):
+    site = tmp_path / "site"
+    (site / "sub").mkdir(parents=True)
+    address = "https://github.com/clickgym/clickgym"
+    (site / "picture.svg").write_text("<svg/>", encoding="utf-8")
+    (site / "index.html").write_text(
+        f'''<p id="here"><a href="#here"></a><a href="sub/page.html#there"></a><a href="https://example.org/none"></a>
+        <a href="{address}"></a><a href="{address}/blob/main/a%20file.py?plain=1#L2"></a><img src="picture.svg">''',
+        encoding="utf-8",
+    )
+    wrong = [
+        "#here",
+        "../index.html#none",
+        "../none.html",
+        "../none.svg",
+        f"{address}/blob/main/none.py",
+        f"{address}/edit/main/x",
+    ]
+    links = "".join(f'<a href="{link}"></a>' for link in wrong)
+    (site / "sub" / "page.html").write_text(f'<p id="there"><a href="../index.html#here"></a>{links}', encoding="utf-8")
+    (tmp_path / "a file.py").write_text("", encoding="utf-8")
+    assert module("links").broken(site, tmp_path, address) == [f"sub/page.html: {link}" for link in sorted(wrong)]
+
+
+def test_links_to_the_repository_lead_to_files(source):
+    build = module("build")
+    links = {
+        link
+        for page in source.rglob("*")
+        if page.suffix in (".md", ".ipynb")
+        for link in re.findall(rf"{re.escape(build.REPOSITORY)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8"))
+    }
+    assert {link for link in links if not (ROOT / link).exists()} == set()
+    assert len(links) > 20
+
+
+def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
+    origins = module("places").origins()
+    assert {path for path in origins.values() if not (ROOT / path).exists()} == set()
+    assert origins["index"] == "docs/site/index.md"
+    assert origins["agents/TopRank"] == "agents/top_rank.py"
+    assert origins["tutorials/04_service"] == "examples/04_service.ipynb"
+    assert not [page for page in origins if not list(source.glob(f"{page}.*"))]
+
+
+@pytest.mark.parametrize(
+    ("words", "pages"),
+    [
+        ("delayed clicks", ["practice.md", "glossary.md"]),
+        ("position bias", ["course/1_clicks_lie.ipynb", "glossary.md"]),
+        ("safe exploration", ["service.md", "glossary.md"]),
+        ("my own click log", ["logs.md", "from_log_to_decision.md"]),
+    ],
+)
+def test_headings_have_the_words_that_readers_search(words, pages, source):
+    """The search of the site puts pages first that have them there."""
+    for page in pages:
+        text = (source / page).read_text(encoding="utf-8")
+        assert re.search(rf'(^|")#+ [^"\n]*{words}', text, re.IGNORECASE | re.MULTILINE)
+
+
+# --------------------------------------------------------------------------------------------------------- landing page
+
+
+def test_the_landing_page_repeats_what_is_computed_and_written_elsewhere(source):
+    text = (source / "index.md").read_text(encoding="utf-8")
+    assert "{{" not in text.replace("{{The clickgym developers}}", "")
+    assert text.count("::::{container} door") == 3
+    assert f"has {len(PUBLISHED)} such algorithms" in text
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert f"  version = {{{facts['version']}}},\n  year = {{{str(facts['date-released'])[:4]}}}," in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    statement = re.search(r"<!-- teaches -->\n- (.+?[.:]) ", readme)
+    assert statement
+    assert f"- **{statement[1]}** " in text
+    assert "](studies/" in text  # what README has in the repository is in the site, too
+    assert len((source / "regret.svg").read_bytes()) <= 30_000
+
+
+def test_three_curves_end_with_the_best_agent_without_extra_knowledge():
+    shares = {name: share[-1] for name, (_, share) in landing.curves().items()}
+    assert list(shares)[:2] == ["CascadeKLUCB", "BatchRank"]
+    assert len(shares) == 3
+    assert min(shares, key=shares.get) == list(shares)[2]
+    assert 0 < min(shares.values()) < max(shares.values()) < 100
+    rows = mean_regret(VERSION_2).filter(ability="standard", step=100_000).pivot("agent", index="task", values="regret")
+    for name, share in shares.items():
+        assert share == pytest.approx(100 * math.exp(np.log(rows[name] / rows["Random"]).mean()))
+    told = {"Oracle", "PBMTS", "BCMPTS", "PBMUCB"}
+    assert told.isdisjoint(landing.candidates())
+    assert not any("tuned" in name for name in landing.candidates())
+
+
+def test_the_lists_of_the_landing_page_are_clicked_and_become_the_best_list():
+    html = landing.sessions_html()
+    assert html.count("<ol>") == 3
+    for part in html.split("<ol>")[1:]:
+        assert 'class="clicked"' in part
+    widths = [int(width) for width in re.findall(r"width: (\d+)%", html)]
+    assert widths[-5:] == sorted(widths[-5:], reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("readme", "message"),
+    [
+        ("# README", "README.md has no list between <!-- teaches -->"),
+        ("<!-- teaches -->\n- No figures\n<!-- end of teaches -->", "the finding 'No figures' of README.md has no figures"),
+    ],
+)
+def test_a_readme_without_findings_is_refused(readme, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        landing.findings(readme)
+
+
 SMALLER = {
     "results.to_pandas()": "results.to_pandas",  # which is not installed for the tests
     "log.tsv.gz": "shoes.csv",
@@ -119,6 +243,7 @@ SMALLER = {
     "10**7, runs=10": "1000, runs=2",
     "10**4, 5": "100, 2",
     "20_000, seed=0": "500, seed=0",
+    "total_timesteps=100_000": "total_timesteps=100",
     "PlackettLucePolicy(scores": "PlackettLucePolicy(list(range(10))",
 }
 

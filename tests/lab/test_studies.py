@@ -292,8 +292,8 @@ def test_every_part_can_be_played(tmp_path, part):
     ("words", "message"),
     [
         ("study zoghi-fg1 --out new", "unknown study 'zoghi-fg1'; did you mean 'zoghi-fig1'?"),
-        ("study --out new", "no study was named"),
-        ("study zoghi-fig1", "the results need a folder"),
+        ("study --out new", "expected the name of a study"),
+        ("study zoghi-fig1", "expected a folder for the results"),
         ("study zoghi-fig1 --scale 2 --out new", "scale is 2.0; expected a number in (0, 1]"),
         ("study zoghi-fig1 --scale nan --out new", "scale is nan; expected a number in (0, 1]"),
         ("study zoghi-fig1 --seed -1 --out new", "seed is -1; expected a non-negative integer"),
@@ -306,8 +306,8 @@ def test_every_part_can_be_played(tmp_path, part):
         ("study zoghi-fig1 --from nowhere --out new", "nowhere has no results of zoghi-fig1: zoghi-fig1.parquet is not there"),
         ("study zoghi-fg1 --from nowhere --out new", "unknown study 'zoghi-fg1'; did you mean 'zoghi-fig1'?"),
         (f"study nonstat-fig1 --from {RESULTS} --from {RESULTS} --out new", "are in two of the folders"),
-        (f"study nonstat-fig1 --from {RESULTS} --instances yandex-9 --out new", "--from plays nothing"),
-        (f"study nonstat-fig1 --from {RESULTS}", "the results need a folder; give --out DIR"),
+        (f"study nonstat-fig1 --from {RESULTS} --instances yandex-9 --out new", "--instances cannot be given with --from"),
+        (f"study nonstat-fig1 --from {RESULTS}", "expected a folder for the results: --out DIR"),
         ("list study", "unknown kind 'study'; did you mean 'studies'?"),
     ],
 )

@@ -122,9 +122,14 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
         return {why_violations.TOP_RANK: random, LAST: [part * published] * 4, FIRST: [published] * 4}
 
     evidence = violating(shares)
-    texts = {reading: f"Nothing is left of those for CascadeKL-UCB ({reading})" for reading in ("last_click", "first_click")}
+    texts = {
+        reading: f"They also explain the differences for CascadeKL-UCB ({reading})" for reading in ("last_click", "first_click")
+    }
     assert verdict("why-violations", texts["last_click"], evidence) == "yes"
-    assert verdict("why-violations", "Nothing is left of the differences for TopRank and BatchRank", evidence) == "yes"
+    assert (
+        verdict("why-violations", "Lists with the implied |V_0| explain the differences for TopRank and BatchRank", evidence)
+        == "yes"
+    )
     assert all(abs(why_violations.on_lists_foretold(evidence, env)).max() < 0.01 for env in BUBBLE)
     halved = violating(lambda model: shares(model, 0.5))
     assert verdict("why-violations", texts["last_click"], halved) == "no"
@@ -188,9 +193,9 @@ def test_early_ends_where_the_curves_cross():
     assert why_early_regret.log_crossing(sooner[why_early_regret.OWN], BUBBLE[0], top) == pytest.approx(
         np.full(4, 3.0), abs=0.01
     )
-    assert verdict("why-early-regret", "Nothing is left", sooner) == "no"
+    assert verdict("why-early-regret", "The difference is explained", sooner) == "no"
     assert why_early_regret.log_crossing(slower[why_early_regret.OWN], BUBBLE[2], top).mean() > 4.9
-    assert finding("why-early-regret", "Nothing is left", slower).measured.count("times BatchRank's") == 3
+    assert finding("why-early-regret", "The difference is explained", slower).measured.count("times BatchRank's") == 3
 
 
 # ------------------------------------------------------------------------------------------------------------------ change
@@ -206,11 +211,11 @@ def test_growth_is_an_exponent_of_the_horizon():
     evidence = {why_change.PAPERS: part(100_000, 1.0), why_change.RATE: part(400_000, 1.0)}
     assert why_change.exponent(evidence, why_change.RATE, "CascadeDUCB") == pytest.approx(np.ones(4), abs=1e-4)
     assert why_change.share_of_rate(evidence[why_change.RATE], "CascadeDUCB") == pytest.approx(np.ones(4))
-    assert verdict("why-change", "Nothing is left: ", evidence) == "no"
+    assert verdict("why-change", "The difference is explained: ", evidence) == "no"
     assert why_change.first_epoch(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.ones(4))
     assert why_change.after_a_change(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.2))
     bent = {why_change.PAPERS: part(100_000, 0.5)}
-    assert verdict("why-change", "Nothing is left: ", bent) == "yes"
+    assert verdict("why-change", "The difference is explained: ", bent) == "yes"
     assert why_change.times_worse(bent[why_change.PAPERS], "CascadeDUCB") == pytest.approx(
         np.full(4, 0.9**0.5 - 0.8**0.5) / 0.1**0.5
     )
@@ -252,7 +257,7 @@ def test_a_lead_is_compared_with_the_papers():
         return {why_ubm_lead.ALL: curves(*joined)}
 
     small, large = (evidence(lead)[why_ubm_lead.ALL] for lead in (0.01, 0.2))
-    assert verdict("why-ubm-lead", "Nothing of the paper's lead (K = 6) is left", evidence(0.01)) == "no"
+    assert verdict("why-ubm-lead", "Users with all three causes explain the paper's lead (K = 6)", evidence(0.01)) == "no"
     assert why_ubm_lead.lead(small, why_ubm_lead.CTR_SUM).mean() == pytest.approx(1.0)
     assert why_ubm_lead.lead(large, why_ubm_lead.CTR_SET, step=100).mean() == pytest.approx(20.0)
 

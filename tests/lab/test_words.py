@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from clickgym.command_line import COMMANDS, main
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "envs", "agents", "runner", "offline", "serving", "lab", "docs", "examples", "benchmarks", "submissions")
-FILES = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "CITATION.cff", "paper.md")
+FILES = ("README.md", "CONTRIBUTING.md", "MIGRATION.md", "pyproject.toml", "CITATION.cff", "paper.md")
 SUFFIXES = (".py", ".md", ".toml", ".html", ".ipynb")
 PHRASES = {
     "not to be told costs": "agents that must estimate ... lose little against agents that are given it",
@@ -44,6 +46,20 @@ PHRASES = {
     "nothing else excuses": "an agent may skip a task only for these reasons",
     "for what is going on": "say what the function returns or does",
     "the line of an agent.": "say what the function returns or does",
+    "what there is to run": "the names of environments, instances, agents, metrics and studies",
+    "go on later with": "resume with the same command",
+    "too, with fonts that": "also write ..., with embedded fonts",
+    "made if need be, and": "created if missing",
+    "what a list earns:": "the reward of a session is ...",
+    "what it leaves over": "its errors",
+    "and no promise": "test the list in an experiment",
+    "what speaks assumes": "all estimates of it assume a click model",
+    "nothing in the log tells": "the log cannot show it",
+    "lost least": "had the lowest regret",
+    "nothing is left of": "the difference is explained",
+    "takes a decision back": "revises a decision",
+    "before noisy users": "with noisy users",
+    "to be told is": "being told is",
 }
 """What to write instead, by phrase; lower case, spaces stand for any white space."""
 
@@ -62,6 +78,15 @@ def phrases_in(text):
 
 def test_a_phrase_is_found_across_lines():
     assert phrases_in("made if need be, gone on\n    with if begun") == ["gone on with"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_texts_are_without_these_phrases(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")  # no line end and no frame within a sentence
+    assert main([*command.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Usage" in text
+    assert phrases_in(text) == []
 
 
 @pytest.mark.parametrize("folder", [*FOLDERS, "."])

@@ -90,9 +90,9 @@ def test_a_log_of_one_list_recommends_nothing():
     assert set(found.proposal.estimates) >= {"pbm", "ubm"}
     assert {"ips", "cascade", "item-position", "dr"} <= set(found.proposal.refused) or found.verdict == "not better"
     assert (found.verdict, found.recommended, found.headline) == ("unknown", None, "Nothing can be recommended")
-    assert any("do not show what the list of TopRank does" in sentence for sentence in found.summary)
-    assert any("are not believed" in sentence for sentence in found.summary)
-    assert "The log never showed this list as a whole" in found.against["Overlap"]
+    assert any("cannot estimate the list of TopRank" in sentence for sentence in found.summary)
+    assert any("are not trusted" in sentence for sentence in found.summary)
+    assert "The log never shows this whole list" in found.against["Overlap"]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -211,7 +211,7 @@ def test_one_query_of_several_is_told(log):
     )  # fmt: skip
     found = decide(both, **QUICK)
     assert (found.query, found.n_of_query, found.n_queries) == ("shoes", 1200, 2)
-    assert "query shoes alone, 92.3% of the log's sessions" in found.against["One query"]
+    assert "only about query shoes, 92.3% of the log's sessions" in found.against["One query"]
 
 
 def test_recorded_propensities_are_used(log):
@@ -249,7 +249,7 @@ def test_the_command_writes_a_page_and_what_it_rests_on(written):
     out, printed = written
     assert "Show the proposed list (query shoes)" in printed
     assert "List: d, c, b" in printed
-    assert "The log does not say with which probability" in printed
+    assert "The log does not record the probability with which" in printed
     for name in ("decision.html", "decision.png", "decision.svg", "decision.json", "instance.json", "agents/results.parquet"):
         assert (out / name).exists()
     assert b"/Type3" not in (out / "decision.pdf").read_bytes()
@@ -283,7 +283,10 @@ WRONG = {
     "no log": (["none.csv"], "none.csv"),
     "query": (["LOG", "--query", "hats"], "the log has no query 'hats'"),
     "agent": (["LOG", "--agents", "TopRang"], "did you mean 'TopRank'"),
-    "learner": (["LOG", "--agents", "PPO"], "agents has PPO, which plays by itself; expected agents that rank"),
+    "learner": (
+        ["LOG", "--agents", "PPO"],
+        "agents has PPO, which has its own loop; expected agents that rank one list at a time",
+    ),
     "agent twice": (["LOG", "--agents", "TopRank", "TopRank"], "expected each once"),
     "horizon": (["LOG", "--horizon", "many"], "horizon is 'many'"),
     "runs": (["LOG", "--runs", "0"], "runs is 0"),

@@ -171,11 +171,14 @@ def test_the_command_decides_the_most_frequent_queries(file, capsys):
 
 
 WRONG = {
-    "query and all": (["--query", "shoes", "--all"], "--query shoes names one query; expected it, --all or --top"),
-    "all and top": (["--all", "--top", "3"], "--all and --top contradict each other"),
+    "query and all": (
+        ["--query", "shoes", "--all"],
+        "--query shoes cannot be given with --all or --top; expected one of the three",
+    ),
+    "all and top": (["--all", "--top", "3"], "--all cannot be given with --top; expected one of them"),
     "top": (["--top", "0"], "top is 0"),
     "jobs": (["--all", "--jobs", "0"], "n_jobs is 0"),
-    "pdf": (["--all", "--pdf"], "--pdf is for the figure of one query"),
+    "pdf": (["--all", "--pdf"], "--pdf cannot be given with --all or --top: it is for the figure of one query"),
 }
 
 

@@ -167,7 +167,7 @@ def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
         ("LOG --model PBM --out absent/x.json", "there is no folder"),
         ("LOG --model PBM --out x --queries often often", "would go to the same file"),
         ("absent.csv --model PBM --out x.json", "absent.csv"),
-        ("NOTHING --model PBM --out x.json", "it begins like none of yandex-relevance"),
+        ("NOTHING --model PBM --out x.json", "it has none of the formats yandex-relevance"),
         ("BANDIT --model PBM --out x.json", "its rows are single items, not whole lists"),
         ("LOG --out x.json", "Missing option"),
         ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),

@@ -73,7 +73,7 @@ NOTES = {
     "tabs": ["the columns are taken to be separated by tabs"],
     "semicolons": ["the columns are taken to be separated by semicolons"],
     "JSON lines": ["the log is taken for JSON lines", "clicked: true and false are taken for 1 and 0"],
-    "shuffled rows": ["the rows of a session do not stand together: they are sorted by session and position"],
+    "shuffled rows": ["the rows of a session are not consecutive: they are sorted by session and position"],
     "no query": ["there is no column 'query': all sessions are taken to be of one query, 'all'"],
     "quoted": [],
     "True and FALSE, CRLF": ["clicked: true and false are taken for 1 and 0"],
@@ -208,7 +208,7 @@ def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
         order.write_csv(path) if ending == "csv" else order.write_parquet(path)
         log = read_log(path)
         same(log, expected)
-        assert log.notes == ("the rows of a session do not stand together: they are sorted by session and position",)
+        assert log.notes == ("the rows of a session are not consecutive: they are sorted by session and position",)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 

@@ -334,7 +334,7 @@ def test_yandex_reader_keeps_which_listed_urls_were_clicked(tmp_path, compressed
         ("2\t1\tC\t11\t12", "line 11: a click has 4 fields, got 5"),
         ("9\t1\tC\t11", "line 11: a click before the first query of session 9"),
         ("9\t0\tQ\t7\t1\t11\t12", "line 11: a query with 2 URLs; expected 3, as before"),
-        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 11: a URL stands twice"),
+        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 11: a list contains a URL twice"),
     ],
 )
 def test_yandex_reader_names_the_malformed_line(tmp_path, line, message):

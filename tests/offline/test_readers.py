@@ -303,7 +303,7 @@ def test_personalized_reader_gives_clicks_to_their_pages(tmp_path):
         ("1\t30\tQ\t2\t5\t40\t11\t12,1\t13,1", "line 11: expected a URL, a comma and its domain, got '11'"),
         ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t13,x", "line 11: expected a number, got 'x'"),
         ("1\t30\tQ\t2\t5\t40\t11,1\t12,1", "line 11: a query with 2 URLs; expected 3, as before"),
-        ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t11,1", "line 11: a URL stands twice"),
+        ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t11,1", "line 11: a list contains a URL twice"),
     ],
 )
 def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(tmp_path, line, message):
@@ -751,7 +751,7 @@ def test_a_malformed_rating_is_named(tmp_path, line, message):
         ("1 qid:9 1=1", "line 4: expected 'label number:value number:value ...', got '1 qid:9 1=1'"),
         ("-1 qid:9 1:1", "line 4: expected 'label"),
         ("1 1:1", "line 4: no qid, unlike the lines before"),
-        ("1 qid:10 1:1", "line 4: the documents of query 10 do not stand together"),
+        ("1 qid:10 1:1", "line 4: the documents of query 10 are not consecutive"),
         ("# doc = d\n\n1 1:1", "line 6: no qid, unlike the lines before"),
         ("1.50 qid:9 1:1", "line 4: label is '1.5'; expected a whole number from 0"),
         ("1e0 qid:9 1:1", "line 4: expected 'label"),

@@ -125,9 +125,9 @@ class Plain(Agent):
 @pytest.mark.parametrize(
     ("agent", "axes", "message"),
     [
-        (Plain, {"arrival": "batch:10"}, r"Plain learns from the last display, and cannot play where clicks come late"),
-        (Plain, {"available": 7}, r"Plain cannot choose among some of the items only \(available=7\)"),
-        ("BatchRank", {"available": 7}, r"BatchRank cannot choose among some of the items only"),
+        (Plain, {"arrival": "batch:10"}, r"Plain learns from the last display, and cannot be run with late clicks"),
+        (Plain, {"available": 7}, r"Plain cannot choose from a subset of the items \(available=7\)"),
+        ("BatchRank", {"available": 7}, r"BatchRank cannot choose from a subset of the items"),
         ("Oracle", {"churn": 0.1}, r"Oracle cannot replace an item \(churn=0.1\)"),
     ],
 )
@@ -157,7 +157,7 @@ def test_late_clicks_cost_regret():
 
 
 def test_a_sweep_refuses_who_cannot_before_it_writes(tmp_path):
-    with pytest.raises(UnsuitedError, match="BatchRank cannot choose among some of the items only"):
+    with pytest.raises(UnsuitedError, match="BatchRank cannot choose from a subset of the items"):
         clickgym.sweep(["PBMRank-v0:available=7"], ["BatchRank"], 50, 1, out=tmp_path / "out", n_jobs=1)
     assert not (tmp_path / "out").exists()
 

@@ -95,7 +95,7 @@ def test_agents_of_ones_own_are_described_by_their_class():
     assert (needs(Told), stands(Told)) == ("features and examination", {"bots": "my_study", "late clicks": "its rule"})
     described = describe_agent(f"{__name__}:Told")
     assert (described.about, described.facts["needs"]) == ("", "features and examination")
-    assert described.facts["stands"] == "bots (my_study); late clicks (its rule)"
+    assert described.facts["robust to"] == "bots (my_study); late clicks (its rule)"
     assert "paper" not in described.facts
     assert [row[:2] for row in described.tables[0].rows][-1] == ("speed", "2.0")
 

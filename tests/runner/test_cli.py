@@ -78,7 +78,7 @@ def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
     assert re.search(r"needs +nothing", out)
     assert re.search(r"step +3", out)
     assert main(["show", "shown_agent:Mine", "--positions", "2"]) == 2
-    assert "--positions is of instances; shown_agent:Mine is none" in capsys.readouterr().err
+    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in capsys.readouterr().err
     assert main(["show", "no_such_module:Mine"]) == 2
     assert "there is no module 'no_such_module'" in capsys.readouterr().err
     assert main(["show", "TopRank:Mine"]) == 2
@@ -152,7 +152,7 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command goes on from there"
+    assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
 
 
 @pytest.mark.slow  # `tests/core/test_kernels.py` has it of the kernels of an environment

@@ -179,7 +179,7 @@ def test_what_an_experiment_file_does_not_say_is_as_on_the_command_line(tmp_path
         ("runs = 2.5", "runs is 2.5; expected an integer"),
         ('checkpoints = ["a"]', "checkpoints is ['a']; expected a list of integers"),
         ("engine = 3", "engine is 3; expected a string"),
-        ("envs = [", "is no TOML"),
+        ("envs = [", "is not valid TOML"),
         ('envs = ["PBMRank-v0"]\nagents = ["TopRnk"]\nhorizon = 10', "unknown agent 'TopRnk'; did you mean 'TopRank'?"),
         ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]\nhorizon = -1', "horizon"),
     ],

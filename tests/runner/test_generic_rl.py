@@ -314,7 +314,9 @@ def test_in_a_contextual_environment_the_library_steps_itself() -> None:
     import stable_baselines3
 
     env = gym.make("ContextualPBMRank-v0")
-    with pytest.raises(ValueError, match="PPO cannot face a contextual environment by name: it sees no features"):
+    with pytest.raises(
+        ValueError, match="PPO cannot be run by name in a contextual environment, because it observes no features"
+    ):
         clickgym.run(clickgym.make_agent("PPO", env), env, 10)
     recorded = clickgym.RecordRegret(env)
     model = stable_baselines3.PPO("MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0)
@@ -326,12 +328,12 @@ def test_in_a_contextual_environment_the_library_steps_itself() -> None:
 def test_pairs_that_cannot_run_are_refused() -> None:
     _vec_env()
     agent = PPO(4, 3, **QUICK, seed=0)
-    with pytest.raises(ValueError, match="engine='python' cannot serve PPO: stable-baselines3 brings its own loop"):
+    with pytest.raises(ValueError, match="engine='python' cannot serve PPO: stable-baselines3 has its own loop"):
         clickgym.run(agent, ClickEnv(SMALL), 10, engine="python")
     with pytest.raises(ValueError, match="streams of its own, which would bypass TimeLimit"):
         clickgym.run(agent, TimeLimit(ClickEnv(SMALL), 5), 10)
     changing = PiecewiseStationaryModel([SMALL, SMALL], starts=[0, 100])
-    with pytest.raises(ValueError, match="cannot face users who change at given steps"):
+    with pytest.raises(ValueError, match="cannot be run with users who change at given steps"):
         clickgym.run(agent, ClickEnv(changing), 10)
     with pytest.raises(ValueError, match="n_items = 4, but the environment has 10"):
         clickgym.run(agent, gym.make("PBMRank-v0"), 10)

@@ -88,7 +88,10 @@ def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label,
         (["TopRank", "TopRank=TopRank"], "agent 'TopRank' is named twice"),
         (["TopRank=BatchRank"], "the label 'TopRank' is the name of something else"),
         (["PBMRank-v0=BatchRank"], "the label 'PBMRank-v0' is the name of something else"),
-        (["mine=other=TopRank"], "'other=TopRank': labels are for what a sweep compares; expected 'TopRank' without 'other'"),
+        (
+            ["mine=other=TopRank"],
+            "'other=TopRank': labels are only for the agents and environments of a sweep; expected 'TopRank' without 'other'",
+        ),
         (["mine="], "unknown agent ''"),
     ],
 )
@@ -115,7 +118,7 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
         lambda: clickgym.bench("mine=TopRank", quick=True),
         lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
     ):
-        with pytest.raises(ValueError, match="labels are for what a sweep compares"):
+        with pytest.raises(ValueError, match="labels are only for the agents and environments of a sweep"):
             call()
 
 
@@ -183,7 +186,7 @@ def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys):
     assert main(["report", "out", "--html", "--latex", "--markdown", "--bounds"]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^easy users +b c +", printed, flags=re.MULTILINE)
-    assert "Told the optimum, and there only to compare with: told." in printed
+    assert "Given the optimum, and shown only for comparison: told." in printed
     assert "no upper bound of mine, told, Random: clickgym knows none" in printed
     assert "no lower bound" not in printed
     texts = {name: Path(f"out/report.{name}").read_text(encoding="utf-8") for name in ("md", "tex", "html")}
@@ -194,7 +197,7 @@ def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys):
     assert r"& b c &" in texts["tex"]
     assert "(regret in clicks)" in texts["tex"]
     page = " ".join(re.sub("<.*?>", "", texts["html"]).split())
-    assert re.search(r"easy users: (mine|b c|Random) lost least of those that are not told the optimum", page)
+    assert re.search(r"easy users: (mine|b c|Random) had the lowest regret of the agents that are not given the optimum", page)
     assert main(["report", "out", "--agents", "told", "b c", "--environments", "easy users"]) == 0
     assert "CMRank-v0" not in capsys.readouterr().out
 

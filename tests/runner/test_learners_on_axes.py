@@ -116,9 +116,9 @@ def test_what_was_replaced_and_what_is_available_are_seen():
 @pytest.mark.parametrize(
     ("learner", "env", "message"),
     [
-        (("PPO", {}), {"available": 3}, r"PPO knows no masks .*\(available=3\); MaskablePPO can$"),
-        (("DQN", {}), {"available": 3}, r"DQN knows no masks"),
-        (("PPO", {"protocol": "meta"}), {"churn": 0.1}, r"protocol='meta' reads clicks .* cannot face churn=0.1$"),
+        (("PPO", {}), {"available": 3}, r"PPO supports no masks .*\(available=3\); MaskablePPO can$"),
+        (("DQN", {}), {"available": 3}, r"DQN supports no masks"),
+        (("PPO", {"protocol": "meta"}), {"churn": 0.1}, r"protocol='meta' reads clicks .* cannot be run with churn=0.1$"),
     ],
 )
 def test_a_learner_that_cannot_is_refused_before_any_work(learner, env, message):
@@ -128,7 +128,11 @@ def test_a_learner_that_cannot_is_refused_before_any_work(learner, env, message)
 
 
 def test_before_users_with_a_memory_learners_meet_no_bots():
-    with pytest.raises(UnsuitedError, match=r"A2C cannot face users with a memory by name where there are others beside"):
+    with pytest.raises(
+        UnsuitedError,
+        match=r"A2C cannot be run by name with users with a memory if other arguments change "
+        "the sessions",
+    ):
         clickgym.run("A2C", "CascadeMDPRank-v0:bots=quit:share=0.1", 50, seed=0)
 
 

@@ -106,7 +106,7 @@ def test_regret_that_is_unknown_is_not_logged():
 @needs_tensorboard
 def test_a_folder_that_cannot_be_is_refused_before_any_session(tmp_path, capsys):
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="log is a file, or below one"):
+    with pytest.raises(ValueError, match="log is a file, or lies below a file"):
         clickgym.run("Random", "PBMRank-v0", 10, tensorboard=tmp_path / "file" / "log")
     words = ["--horizon", "10", "--runs", "1", "--out", str(tmp_path / "out"), "--tensorboard", str(tmp_path / "file")]
     assert main(["run", "PBMRank-v0", "--agents", "Random", *words]) == 2

@@ -306,7 +306,7 @@ REFUSED = [
     (lambda: sweep(MODEL, ["Random"], "new"), TypeError, "expected a list of environments, got PositionBasedModel"),
     (lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"), ValueError, "has no name that stays the same"),
     (lambda: sweep(["PBMRank-v0"], {"mine": TopRank(10, 5, horizon=9)}, "new"), TypeError, "pass the class, TopRank, or with"),
-    (lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"), ValueError, r'give it one, in a mapping \{"my agent": ...\}'),
+    (lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"), ValueError, r'name it in a mapping \{"my agent": ...\}'),
     (lambda: sweep([MODEL], ["Random"], "new"), ValueError, r'in a mapping \{"my environment": ...\} instead of the list'),
     (lambda: sweep({"a": ClickEnv(MODEL)}, ["Random"], "new"), TypeError, "a sweep makes a new environment for each run"),
     (lambda: sweep({"a": load_instance("yandex-9")}, ["Random"], "new"), TypeError, "an instance needs an id as well"),

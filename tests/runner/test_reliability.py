@@ -111,13 +111,17 @@ def test_damaged_tables_are_made_again_of_the_finished_runs(tmp_path):
     table = sweep(tmp_path / "out")
     for name in ("results.parquet", "timings.parquet"):
         (tmp_path / "out" / name).write_bytes(b"PAR1 nonsense PAR1")
-        with pytest.raises(ValueError, match=rf"{name} is damaged \(.*\); take a copy of it, or run .*config.json again"):
+        with pytest.raises(
+            ValueError,
+            match=rf"{name} is damaged \(.*\); restore it from a backup, or run .*config.json "
+            f"again",
+        ):
             read_results(tmp_path / "out")
         assert_frame_equal(sweep(tmp_path / "out"), table)
         assert_frame_equal(read_results(tmp_path / "out")[0], table)
     (tmp_path / "out" / "timings.parquet").unlink()
     shutil.rmtree(tmp_path / "out" / "cells")
-    with pytest.raises(ValueError, match=r"timings.parquet is missing; take a copy of it$"):
+    with pytest.raises(ValueError, match=r"timings.parquet is missing; restore it from a backup$"):
         read_results(tmp_path / "out")
 
 
@@ -168,7 +172,7 @@ def test_a_merge_that_was_stopped_goes_on(tmp_path, monkeypatch, files):
     assert_frame_equal(merge(folders, tmp_path / "out"), whole)
     assert_frame_equal(merge(folders, tmp_path / "out"), whole)  # and there is nothing more to do
     assert_frame_equal(read_results(tmp_path / "out")[0], whole)
-    with pytest.raises(ValueError, match="out holds something already; choose another folder"):
+    with pytest.raises(ValueError, match="out is not empty; choose another folder"):
         merge(folders[:1], tmp_path / "out")
 
 
@@ -223,7 +227,7 @@ def test_every_command_and_function_that_cannot_write_says_so_in_one_line(here):
     lines = done.stderr.splitlines()
     for words, file in WRITERS:
         line, code, *lines = lines
-        kept = "; 0 of 2 runs are finished and kept in out, and the same command goes on from there" if words == RUN else ""
+        kept = "; 0 of 2 runs are finished and kept in out, and the same command resumes it" if words == RUN else ""
         assert re.fullmatch(f"clickgym: {file} {REFUSED}{kept}", line), line
         assert code == "code 1"
     assert [line.partition(" ")[0] for line in lines] == ["agent.npz", "instance.json", "log.csv", "log.csv.gz", "log.parquet"]
@@ -263,7 +267,7 @@ def test_a_full_disk_keeps_what_is_finished_and_a_larger_one_takes_the_rest(smal
     err = capsys.readouterr().err
     assert re.fullmatch(
         r"clickgym: .*cells/\w+.parquet cannot be written: the disk is full: .*B are needed, .*B are free; "
-        r"\d+ of 40 runs are finished and kept in .*, and the same command goes on from there\n", err[err.index("clickgym: ") :]
+        r"\d+ of 40 runs are finished and kept in .*, and the same command resumes it\n", err[err.index("clickgym: ") :]
     )  # fmt: skip
     kept = len(list((out / "cells").glob("*.parquet")))
     assert 0 < kept < 40
@@ -333,9 +337,10 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
     first = subprocess.run([sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False)
     assert first.returncode == 1
     told = (
-        "clickgym: a worker process was killed, perhaps for want of memory; 4 of 8 runs are finished and kept in out, and the "
+        "clickgym: a worker process was killed, perhaps because memory ran out; 4 of 8 runs are finished and kept in out, and "
+        "the "
     )
-    assert first.stderr.splitlines()[1:] == [f"{told}same command goes on from there"]
+    assert first.stderr.splitlines()[1:] == [f"{told}same command resumes it"]
     Path("spared").touch()
     again = subprocess.run([sys.executable, "-m", "clickgym", *words], capture_output=True, text=True, check=False)
     assert again.returncode == 0
@@ -422,7 +427,7 @@ def test_a_full_disk_behind_standard_output_is_told(words, capsys, monkeypatch):
         monkeypatch.setattr(sys, "stdout", full)
         assert main([words]) == 1
         monkeypatch.undo()
-        assert capsys.readouterr().err == "clickgym: what is printed cannot be written: the disk is full\n"
+        assert capsys.readouterr().err == "clickgym: the output cannot be written: the disk is full\n"
         with pytest.raises(OSError, match="No space left"):
             full.close()
 

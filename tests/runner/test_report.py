@@ -181,7 +181,7 @@ def test_what_some_agents_were_told_is_said(tmp_path):
     write_report(tmp_path, printed, ["html", "md", "tex"])
     page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
     for text in (printed.file.getvalue(), page, (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()):
-        assert "Told the optimum, and there only to compare with: Oracle." in text
+        assert "Given the optimum, and shown only for comparison: Oracle." in text
         assert "was trained before each run on 512 sessions of other instances" in text
     _, timings, config = read_results(tmp_path)
     assert what_is_told(timings, config).count("trained") == 1
@@ -348,10 +348,16 @@ def test_the_page_is_the_same_each_time_and_not_heavy(results, page):
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
-        (["Random", "TopRank", "Oracle"], r"TopRank lost least of those that are not told the optimum, [\d.]+ ± "),
-        (["Random", "Oracle"], r"Random lost [\d.,]+ ± [\d.]+ clicks, and is told apart from every other agent\."),
-        (["Oracle"], r"Oracle \(told the optimum\) lost 0 ± 0 clicks\."),
-        (["Random", "TopRank"], r"TopRank lost least, "),
+        (
+            ["Random", "TopRank", "Oracle"],
+            r"TopRank had the lowest regret of the agents that are not given the optimum, [\d.]+ ± ",
+        ),
+        (
+            ["Random", "Oracle"],
+            r"Random had a regret of [\d.,]+ ± [\d.]+ clicks, and differs significantly from every other agent\.",
+        ),
+        (["Oracle"], r"Oracle \(given the optimum\) had a regret of 0 ± 0 clicks\."),
+        (["Random", "TopRank"], r"TopRank had the lowest regret, "),
     ],
 )
 def test_who_is_told_the_optimum_has_not_won(agents, says, tmp_path):
@@ -392,7 +398,7 @@ def test_one_run_is_reported_as_one(tmp_path):
     results = read_results(tmp_path / "out")
     page = to_html(*results)
     assert "cannot tell" in page
-    assert "no interval and no test can tell" in page
+    assert "no interval and no test can show" in page
     assert 'name="band"' not in page
     assert "±" not in to_markdown(*results).split("Reward and time")[0]
 

@@ -300,7 +300,7 @@ def test_tables_of_different_runs_and_of_other_types_are_refused(tmp_path, whole
     sweep(tmp_path / "out", **FIRST)
     timings = tmp_path / "out" / "timings.parquet"
     polars.read_parquet(timings).head(1).write_parquet(timings)
-    with pytest.raises(ValueError, match=r"do not fit one another: results.parquet and timings.parquet have different runs"):
+    with pytest.raises(ValueError, match=r"are inconsistent: results.parquet and timings.parquet have different runs"):
         read_results(tmp_path / "out")
     polars.read_parquet(timings).with_columns(run=polars.lit([0])).write_parquet(timings)
     with pytest.raises(ValueError, match=r"timings.parquet is damaged .its column 'run' holds List"):
@@ -320,7 +320,7 @@ def rewritten(change, keep_metadata=True):
     ("damage", "message"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-7]), ""),
-        (rewritten(lambda frame: frame.with_columns(polars.col("regret") + 1e-9)), "its checksum is another"),
+        (rewritten(lambda frame: frame.with_columns(polars.col("regret") + 1e-9)), "its checksum differs"),
         (rewritten(lambda frame: frame.with_columns(run=7), keep_metadata=False), "it belongs to another run"),
         (rewritten(lambda frame: frame.head(1), keep_metadata=False), "its steps are not the checkpoints of config.json"),
     ],
@@ -394,7 +394,7 @@ def test_a_run_that_is_another_in_two_folders_is_named(tmp_path):
     )
     with pytest.raises(ValueError, match=r"Trial\(.*run=1\) is another in .*b than in .*a"):
         merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
-    with pytest.raises(ValueError, match="b holds something already; choose another folder"):
+    with pytest.raises(ValueError, match="b is not empty; choose another folder"):
         merge([tmp_path / "a"], tmp_path / "b")
     (tmp_path / "b" / "cells" / trial.file).unlink()
     with pytest.raises(ValueError, match="b holds an unfinished sweep"):
@@ -479,7 +479,7 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
         terminal.seek(0)
         terminal.truncate()
     assert Progress(Console(force_jupyter=True, file=io.StringIO())).drawn
-    with pytest.raises(ValueError, match="give one of the two"):
+    with pytest.raises(ValueError, match="progress and callback cannot both be given"):
         sweep(None, **FIRST, progress=True, callback=Callback())
 
 

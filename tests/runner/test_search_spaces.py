@@ -164,8 +164,8 @@ def test_a_set_stands_for_an_agent_with_each_value(spec, agents):
         ("A:b={0..1 log}", "b: low is 0; expected a number above 0, for the range is logarithmic"),
         ("A:b={a..z}", "b: low is 'a'; expected a finite number"),
         ("A:b={0.1..10}", "b has a range, which only tune searches; expected values, as {0.1,0.5}"),
-        ("A:b={0.1..10", "a bracket is not closed; put quotes around it all"),
-        ("A:b=[2", "a bracket is not closed; put quotes around it all"),
+        ("A:b={0.1..10", "a bracket is not closed; put quotes around the whole"),
+        ("A:b=[2", "a bracket is not closed; put quotes around the whole"),
     ],
 )
 def test_bad_braces_are_named(spec, message):

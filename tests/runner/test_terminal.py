@@ -244,7 +244,7 @@ def test_a_wrong_name_suggests_across_all_kinds(wrong, meant, capsys):
 
 def test_positions_are_of_instances(capsys):
     assert main(["show", "TopRank", "--positions", "3"]) == 2
-    assert "--positions is of instances; TopRank is none" in capsys.readouterr().err
+    assert "--positions is only for instances, and TopRank is not an instance" in capsys.readouterr().err
 
 
 # -------------------------------------------------------------------------------------------------------------- progress

@@ -76,7 +76,7 @@ def test_bounds_of_a_pair_are_the_functions_values():
     [
         ("UBMRank-v0", "BatchRank", "BatchRank", "Zoghi 2017 Assumption 3 fails, χ"),
         ("UBMRank-v0", "BatchRank", "", "clickgym knows none for a UBM"),
-        ("CMRank-v0", "CascadeDUCB", "CascadeDUCB", "it is infinite"),
+        ("CMRank-v0", "CascadeDUCB", "CascadeDUCB", "the bound is infinite with these parameters"),
         ("CMRank-v0", "CascadeSWUCB:feedback=first_click", "CascadeSWUCB:feedback=first_click", "feedback"),
         ("PBMRank-v0", "BubbleRank", "BubbleRank", "K = L items"),
         ("PBMRank-v0:reward=any_click", "Random", "", "about the reward 'clicks'"),

@@ -324,7 +324,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 
 def test_random_lists_must_lose_something():
-    with pytest.raises(ValueError, match="random lists lose nothing in all alike"):
+    with pytest.raises(ValueError, match="random lists have no regret in all alike"):
         tune(envs={"all alike": clickgym.envs.CascadeModel([0.5, 0.5], 2)})
 
 
@@ -380,7 +380,7 @@ def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
     file.write_text('envs = ["PBMRank-v0"]\nagents = ["Random"]\nhorizon = 50\nruns = 1\n[tune]\nagent = "EpsilonGreedy"\n')
     assert main(["run", str(file), "--out", str(tmp_path / "run")]) == 0
     for content, message in (
-        ('envs = ["PBMRank-v0"]\n', "has no section [tune], with agent and budget"),
+        ('envs = ["PBMRank-v0"]\n', "has no section [tune]; expected one, with agent and budget"),
         ("[tune]\nbudget = 3e4\n", "[tune]: agent is missing; expected a string"),
         ('[tune]\nagent = "TopRank"\nbudgets = 3\n', "[tune]: unknown key 'budgets'; did you mean 'budget'?"),
         ('[tune]\nagent = "TopRank"\nbudget = "much"\n', "[tune]: budget is 'much'; expected a number"),
@@ -396,7 +396,7 @@ def test_a_section_of_an_experiment_file(reference, tmp_path, capsys):
     [
         (
             ["A:b=1", "A:b=2", *WORDS],
-            "one agent is tuned at a time, got A:b=1 A:b=2; a shell takes braces apart: put quotes around",
+            "one agent is tuned at a time, got A:b=1 A:b=2; shells split braces: put quotes around",
         ),
         (["EpsilonGreedy", *WORDS[:6]], "Missing option '--budget'"),
         (["EpsilonGreedy", *WORDS[2:]], "Missing option '--environments'"),

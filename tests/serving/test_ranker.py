@@ -540,8 +540,8 @@ def test_bad_clicks_are_refused_in_a_line(arguments, message):
 
 
 SETTINGS = [
-    ({"agent": "BatchRank:horizon=1e5"}, "BatchRank cannot choose among some of the items only"),
-    ({"agent": "PIE:horizon=1e5"}, "PIE cannot choose among some of the items only"),
+    ({"agent": "BatchRank:horizon=1e5"}, "BatchRank cannot choose from a subset of the items"),
+    ({"agent": "PIE:horizon=1e5"}, "PIE cannot choose from a subset of the items"),
     ({"agent": "TopRank"}, "TopRank needs horizon, which no service knows: agent='TopRank:horizon=...'"),
     ({"agent": "PBMUCB"}, "PBMUCB needs examination, which no service knows"),
     ({"agent": "nope"}, "unknown agent 'nope'"),

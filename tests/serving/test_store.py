@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import random
@@ -443,4 +444,9 @@ def test_the_page_on_services_says_what_is_so(tmp_path, monkeypatch, capsys):
     connection.close()
     assert f"`application_id` 0x{application:X}, `user_version` {version}" in page
     defaults = {name: parameter.default for name, parameter in inspect.signature(Ranker).parameters.items()}
-    assert (defaults["memory"], defaults["production_share"], defaults["patience"]) == (10_000, 0.1, 1800)
+    settings = page[page.index("| argument | default |") :].partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.replace("`", "").strip("|").split("|")] for row in settings]
+    names, texts = ([text for row in cells for text in row[column].split(", ")] for column in (0, 1))
+    assert names == list(defaults)
+    shown = {name: text for name, text in zip(names, texts, strict=True) if name not in ("n_positions", "clock")}
+    assert {name: ast.literal_eval(text) for name, text in shown.items()} == {name: defaults[name] for name in shown}

@@ -36,9 +36,11 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 OPEN_FLAG = "clickgym.flag"
 """Where in the context of a command the flag is that takes several values, and whose values the words end with."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, at full precision; all else goes to stderr.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the results as JSON, at full precision; all other output goes to stderr.")
+]
 
-Pdf = Annotated[bool, typer.Option("--pdf", help="Write the figure as PDF, too, with fonts that a paper can embed.")]
+Pdf = Annotated[bool, typer.Option("--pdf", help="Also write the figure as a PDF file, with embedded fonts.")]
 
 
 def output(as_json: bool = False) -> Console:

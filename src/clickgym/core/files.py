@@ -113,7 +113,7 @@ def make_folder(path: Path) -> None:
             path.mkdir(parents=True, exist_ok=True)
     except FileError as error:
         if error.errno in (errno.EEXIST, errno.ENOTDIR):
-            raise ValueError(f"{path} is a file, or below one; the results need a folder") from None
+            raise ValueError(f"{path} is a file, or lies below a file; expected a folder") from None
         raise
 
 
@@ -230,7 +230,7 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
         archive: Any = file.zip
         check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
         if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
-            raise ValueError(f"the checksum of {damaged} is another")
+            raise ValueError(f"the checksum of {damaged} differs")
         return {name: file[name] for name in file.files}
 
 
@@ -315,7 +315,7 @@ def check_seal(content: bytes | mmap.mmap) -> None:
     """
     seal = _seal_of(content)
     if seal and _digest(content, *seal.span(1)).encode() != seal[1]:
-        raise ValueError("its checksum is another")
+        raise ValueError("its checksum differs")
 
 
 def check_file(path: Path) -> None:

@@ -114,7 +114,7 @@ class SessionError(RuntimeError):
 
 
 class WorkerError(RuntimeError):
-    """A process that played was ended from outside, perhaps for want of memory; what is finished is kept."""
+    """A process that played was ended from outside, perhaps because memory ran out; what is finished is kept."""
 
 
 def cause(error: BaseException) -> str:

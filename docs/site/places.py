@@ -1,0 +1,86 @@
+"""Where the files of the repository are in the site: which become pages, what links to them lead to, where a page is from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+
+from clickgym.lab.bench.boards import REPOSITORY, source_file
+from clickgym.runner.labels import PUBLISHED
+
+__all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]
+
+ROOT = Path(__file__).resolve().parents[2]
+ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
+    "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
+    "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
+    "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
+    "tutorials/04_service.ipynb": "examples/04_service.ipynb",
+    "course/1_clicks_lie.ipynb": "examples/course/1_clicks_lie.ipynb",
+    "course/2_explore_or_not.ipynb": "examples/course/2_explore_or_not.ipynb",
+    "course/3_the_cascade.ipynb": "examples/course/3_the_cascade.ipynb",
+    "course/4_what_you_are_told.ipynb": "examples/course/4_what_you_are_told.ipynb",
+    "course/5_users_that_change.ipynb": "examples/course/5_users_that_change.ipynb",
+    "course/6_from_a_log_to_a_service.ipynb": "examples/course/6_from_a_log_to_a_service.ipynb",
+    "speed.md": "benchmarks/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "migration.md": "MIGRATION.md",
+}
+
+
+def pages() -> dict[str, Path]:
+    """The files that are copied, by their place in the site."""
+    files = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*") if path.is_file()}
+    kept = {
+        place: path
+        for place, path in files.items()
+        if path.suffix in (".md", ".png", ".svg") and not place.startswith(("site/", "README.md"))
+    }
+    return kept | {place: ROOT / path for place, path in ELSEWHERE.items()}
+
+
+def places_of(files: Mapping[str, Path]) -> dict[str, str]:
+    """The place of each file in the site, by its path in the repository.
+
+    Args:
+        files: as `pages` returns them.
+    """
+    return {path.relative_to(ROOT).as_posix(): place for place, path in files.items()} | {"docs/README.md": "index.md"}
+
+
+def origins() -> dict[str, str]:
+    """The file in the repository from which a page is made, by the name of the page."""
+    copied = {place: path for path, place in places_of(pages()).items() if place.endswith((".md", ".ipynb"))}
+    made = {f"agents/{name}.md": source_file(name) for name in PUBLISHED} | {"index.md": "docs/site/index.md"}
+    return {place.rpartition(".")[0]: path for place, path in (copied | made).items()}
+
+
+def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> str:
+    """A text with links that lead to other pages of the site, or to the repository.
+
+    Args:
+        text: in Markdown.
+        path: of its file.
+        place: of its page in the site.
+        places: of all pages in the site, by their path in the repository.
+
+    Raises:
+        ValueError: a link leads nowhere.
+    """
+
+    def turn(found: re.Match[str]) -> str:
+        link, anchor = found[2], found[3] or ""
+        folder = PurePosixPath(path.relative_to(ROOT).as_posix()).parent
+        there = normpath(link.removeprefix(REPOSITORY) if link.startswith(REPOSITORY) else (folder / link).as_posix())
+        if there in places:
+            return f"{found[1]}{relpath(places[there], str(PurePosixPath(place).parent))}{anchor})"
+        if there == "docs/environments":
+            return f"{found[1]}{relpath('environments.md', str(PurePosixPath(place).parent))})"
+        if not (ROOT / there).exists():
+            raise ValueError(f"{path}: the link {link} leads nowhere")
+        return f"{found[1]}{REPOSITORY}{there}{anchor})"
+
+    return re.sub(rf"(\]\()({re.escape(REPOSITORY)}[^)#\s]*|(?!https?:|#|mailto:)[^)#\s]+)(#[^)]*)?\)", turn, text)
