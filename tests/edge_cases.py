@@ -212,9 +212,11 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "bias": lambda: float(rng.choice([0.0, *SCALES])),
         "corruption": lambda: float(rng.choice([0.0, 0.5, 3.0, 1e6, 1e100])),
         "n_sweeps": lambda: int(rng.choice([1, 2, 5])),
-        **dict.fromkeys(("fix_first", "safe", "learn_examination", "arrange", "detect"), lambda: bool(rng.random() < 0.5)),
+        **dict.fromkeys(
+            ("fix_first", "safe", "learn_examination", "learn_continuation", "arrange", "detect"),
+            lambda: bool(rng.random() < 0.5),
+        ),
         "sharpness": lambda: float(rng.choice([1e-3, 1.0, 1e12])),  # larger ones make ties
-        "examination_width": lambda: float(rng.choice([0.0, 0.3, 10.0])),
         "n_segments": lambda: int(rng.choice([1, 4, 10**6])),
         "exploration": lambda: float(rng.choice(PROBABILITIES)),
         "n_vertices": lambda: 1000,  # fewer may miss a change

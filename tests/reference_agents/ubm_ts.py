@@ -21,6 +21,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 QUANTILES = [sign * size for sign in (-1, 1) for size in (1.645, 1.036, 0.674, 0.385, 0.126)]
 CERTAINTY = 2.5
 """In spreads: by how much the angles of two items differ that are certainly in order."""
+ROUNDING = 1e-9
+"""Of expected clicks, which are the same for many lists where all is examined."""
 PULL = 2.0
 """How many clicks, and how many expected ones, the examination of a position is taken to have had before the first session."""
 
@@ -46,7 +48,7 @@ READINGS = {
     "of arrivals": "t counts the displays whose clicks have come",
     "foreign lists are no displays": "lists of others do not count in t",
     "no changes in foreign lists": "lists of others count in t, but not in the expected number of changes",
-    "examination of the display": "late clicks count by the examination that was drawn when the list was shown",
+    "examination of the display": "late clicks count by the examination that was estimated when the list was shown",
     "seen at the display": "late clicks tell that an item was seen when the list was shown",
     "one step": "one Gibbs step, however many displays there were since the last one",
     "every step": "as many Gibbs steps after a long log as there would have been, not 30 at most",
@@ -56,6 +58,36 @@ READINGS = {
     "gamma unscaled": "examination is not divided by the largest",
     "page order by estimates": "positions are exchanged for any gain",
     "rearranged": "positions are exchanged from the last order on, not from that of the page",
+    "chance differs": "continuation differs by item as soon as its squared errors are larger than their mean",
+    "few clicks count": "items of few expected clicks below them, too, tell whether continuation differs",
+    "few clicks stay": "the continuation of an item of few expected clicks below it does not differ",
+    "all that was clicked": "continuation is the ratio of clicks to expected ones, however few",
+    "continuation at once": "continuation is estimated before each session, not from time to time",
+    "continuation of the display": "late clicks count by the continuation that was estimated when the list was shown",
+    "one rate": "clicks below a click are expected at one rate, wherever both positions are",
+    "a rate of each position": "clicks below a click are expected at a rate of the lower position, wherever the click was",
+    "rates of examination": "clicks below a click are expected by the examination of the position, not by what other items had",
+    "rates with examination": "what is below a click counts by its examination, when it is asked what other items had",
+    "more than chance": "continuation is drawn to one by what its squared errors are above those that chance may bring",
+    "exposure without continuation": "what is below a click adds to the exposure as if continuation did not differ",
+    "a display is a display": "what is below a click adds one display, whatever its continuation",
+    "expected with continuation": "expected clicks below a click are those of the continuation",
+    "expected by the ratio": "the attraction by which clicks are expected below a click has no prior",
+    "expected in hindsight": "the attraction by which clicks are expected below a click knows of the click or miss there",
+    "below what counts": "what follows a void click tells nothing of its item",
+    "replaced continues": "an item that is replaced keeps its continuation",
+    "changed continues": "an item that has changed keeps its continuation",
+    "changed continues for a while": "an item that has changed keeps its continuation until the next estimate",
+    "replaced continues for a while": "an item that is replaced keeps its continuation until the next estimate",
+    "examination above one": "continuation may raise the examination of a position above one",
+    "order of draws": "the largest draws stand in their order, or on their positions, where continuation differs, too",
+    "exchanges inside": "where continuation differs, only the items of the largest draws are exchanged",
+    "exchanges with more": "where continuation differs, items of the list are exchanged with those of the 3 K largest draws",
+    "exchanges by estimates": "where continuation differs, lists are compared by the centres of attractions, not by draws",
+    "sure exchanges": "where continuation differs, items are exchanged for a sure gain only",
+    "best exchange": "where continuation differs, the exchange that gains most is made first, not each that gains",
+    "one pass": "where continuation differs, each exchange is tried once",
+    "page order at once": "positions are exchanged as soon as that gains, not where it gains most",
     "all of the list": "under the guard items of the list of production that stand below its last position are of it, too",
     "every exchange costs": "under the guard an exchange that is certainly right counts as a wrong one",
     "exchanges are free": "under the guard an exchange that is certainly right does not make up for a wrong one",
@@ -66,10 +98,26 @@ READINGS = {
 """What the agent does not do, by name."""
 
 
+class Continuation:
+    """Of the clicks below those on an item.
+
+    Args:
+        n_positions: of a list.
+        rate: that is believed until the next estimate.
+    """
+
+    def __init__(self, n_positions: int, rate: float = 1.0) -> None:
+        # By the position, from 0, and that of the click on the item, from 1.
+        self.clicks = [[0.0] * n_positions for _ in range(n_positions)]
+        self.displays = [[0.0] * n_positions for _ in range(n_positions)]  # each counts by the attraction of what was shown
+        self.rate = rate
+
+
 class Item:
     """What is known of an item."""
 
     def __init__(self, n_positions: int) -> None:
+        self.continuation = Continuation(n_positions)
         self.clicks = [[0.0] * n_positions for _ in range(n_positions)]
         self.displays = [[0.0] * n_positions for _ in range(n_positions)]
         self.total = self.exposure = 0.0
@@ -101,7 +149,7 @@ class UBMTSReference(Reference):
     """Thompson sampling in the user browsing model.
 
     Args:
-        n_items, n_positions, initial, safe, sharpness, examination_width, learn_examination, arrange, detect: of the agent.
+        n_items, n_positions, initial, safe, sharpness, learn_examination, learn_continuation, arrange, detect: of the agent.
         seed: of the agent; or rng, a copy of its generator.
         reading: of `READINGS`, one that it is not.
     """
@@ -113,8 +161,8 @@ class UBMTSReference(Reference):
         initial: Sequence[int] | None = None,
         safe: bool = False,
         sharpness: float = 2.0,
-        examination_width: float = 0.3,
         learn_examination: bool = True,
+        learn_continuation: bool = True,
         arrange: bool = True,
         detect: bool = True,
         *,
@@ -127,40 +175,47 @@ class UBMTSReference(Reference):
             raise ValueError(f"reading is {reading!r}; expected one of READINGS")
         length = None if reading == "all of the list" else n_positions
         self.production = list(initial)[:length] if safe and initial is not None else None
-        self.width, self.examination_width = 1 / math.sqrt(sharpness), examination_width
-        self.learns_examination, self.arranges, self.detects = learn_examination, arrange, detect
+        self.width = 1 / math.sqrt(sharpness)
+        self.learns_examination, self.learns_continuation = learn_examination, learn_continuation
+        self.arranges, self.detects = arrange and self.production is None, detect
         self.reading, self.rng = reading, rng or np.random.default_rng(seed)
         self.items = [Item(n_positions) for _ in range(n_items)]
         # By the position, from 0, and that of the last click above, from 1; 0: there was none.
         self.examination = [[1.0] * (k + 1) for k in range(n_positions)]
-        self.estimate = [[1.0] * (k + 1) for k in range(n_positions)]
+        self.differs = False
         self.positions = list(range(n_positions))
         self.t, self.due = 0, 20
         self.expected, self.n_changes, self.last_change = 0.0, 0, -1.0
-        self.n_alarms = self.n_exchanges = self.n_newcomers = 0
+        self.n_alarms = self.n_exchanges = self.n_newcomers = self.n_differing = 0
 
     # ------------------------------------------------------------------------------------------------------------- ranking
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         """Whether the agent's list is that of the reference, as what is remembered of a display."""
         is_same = self.rank(available) == ranking
-        return (self.expected, [list(row) for row in self.examination]) if is_same else None
+        return self.memory() if is_same else None
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         return self.rank(set(self.available)) == list(ranking)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        shown = (self.expected, self.examination)
-        self.arrive(shown, Clicks(list(ranking), list(clicks), [False] * len(clicks)))
+        self.arrive(self.memory(), Clicks(list(ranking), list(clicks), [False] * len(clicks)))
+
+    def memory(self) -> tuple[float, list[list[float]], list[float]]:
+        """What readings remember of a display."""
+        return self.expected, [list(row) for row in self.examination], [item.continuation.rate for item in self.items]
 
     def rank(self, available: set[int]) -> list[int]:
         self.browse()
         if self.reading != "of arrivals":
             self.count_display()
+        self.n_differing += self.differs
         draws = self.draws()
         best = sorted(available, key=lambda item: -draws[item])
         if self.production is not None:
             return self.guarded(draws, best)
+        if self.arranges and self.differs and self.reading != "order of draws":
+            return self.arranged(draws, best)
         ranking = [-1] * self.n_positions
         for position, item in zip(self.positions, best, strict=False):
             ranking[position] = item
@@ -197,8 +252,10 @@ class UBMTSReference(Reference):
     # --------------------------------------------------------------------------------------------------------- examination
 
     def browse(self) -> None:
-        """Gibbs steps and another arrangement, where they are due."""
+        """Gibbs steps, continuation and another arrangement, where they are due."""
         t = self.t + 1
+        if self.reading == "continuation at once":
+            self.estimate_continuation()
         if t < self.due:
             return
         steps = 1 + math.floor(math.log(t / max(self.due, 1)) / 0.005)
@@ -206,7 +263,8 @@ class UBMTSReference(Reference):
             steps = min(steps, 1 if self.reading == "one step" else 30)
         for _ in range(steps if self.learns_examination else 0):
             self.gibbs_step()
-        if self.arranges and self.production is None and t > 1:
+        self.estimate_continuation()
+        if self.arranges and t > 1:
             self.arrange()
         self.due = t + 1 + math.floor(0.005 * t)
 
@@ -227,19 +285,19 @@ class UBMTSReference(Reference):
         above = 1.0
         num = den = PULL
         for k in range(K):
-            above = self.examine(k, 0, clicked[k][0] + PULL * above, expected[k][0] + PULL)
+            above = self.examination[k][0] = (clicked[k][0] + PULL * above) / (expected[k][0] + PULL)
             for j in range(1, k + 1):
                 num += clicked[k][j]
                 den += expected[k][j] * above
         for k in range(K):
             for j in range(1, k + 1):
-                self.examine(k, j, clicked[k][j] + PULL * num / den * self.examination[k][0], expected[k][j] + PULL)
+                clicks = clicked[k][j] + PULL * num / den * self.examination[k][0]
+                self.examination[k][j] = clicks / (expected[k][j] + PULL)
 
         largest = 1.0 if self.reading == "gamma unscaled" else max(map(max, self.examination))
         for k in range(K):
             for j in range(k + 1):
                 self.examination[k][j] /= largest
-                self.estimate[k][j] = min(self.estimate[k][j] / largest, 1.0)
         for item in items:
             exposure = 0.0
             for k in range(K):
@@ -251,44 +309,117 @@ class UBMTSReference(Reference):
                 item.exposure = exposure
             item.renew()
 
-    def examine(self, k: int, j: int, clicks: float, expected: float) -> float:
-        """Draw the examination of a position by its clicks and those of a full examination; its estimate."""
-        self.estimate[k][j] = clicks / expected
-        root = math.sqrt(clicks) + 0.5 * self.examination_width * self.rng.standard_normal()
-        self.examination[k][j] = root**2 / expected
-        return self.examination[k][j]
+    def estimate_continuation(self) -> None:
+        """Whether it differs by item more than by chance, and that of each."""
+        if not self.learns_continuation:
+            return
+        every = [item.continuation for item in self.items]
+        rates = self.rates_below(every)
+        clicks = [sum(map(sum, each.clicks)) for each in every]
+        expected = [sum(rate * each.displays[k][j] for (k, j), rate in rates.items()) for each in every]
+        least = 1e-9 if self.reading == "few clicks count" else 5
+        frequent = [i for i, x in enumerate(expected) if x >= least]
+        excess = sum((clicks[i] - expected[i]) ** 2 / expected[i] - 1 for i in frequent)
+        chance = 0.0 if self.reading == "chance differs" else 4 * math.sqrt(2 * len(frequent))
+        self.differs, pull = excess > chance, 0.0
+        if self.reading == "more than chance":
+            excess -= chance
+        if self.differs:
+            pull = 1e-9 if self.reading == "all that was clicked" else sum(expected[i] for i in frequent) / excess
+        for i, each in enumerate(every):
+            is_other = self.differs and (i in frequent or self.reading != "few clicks stay")
+            each.rate = (clicks[i] + pull) / (expected[i] + pull) if is_other else 1.0
+
+    def rates_below(self, every: list[Continuation]) -> dict[tuple[int, int], float]:
+        """Clicks in a display below a click, of all items, by the position and that of the click, from 1."""
+        cells = [(k, j) for k in range(self.n_positions) for j in range(1, k + 1)]
+        if self.reading == "rates of examination":
+            return dict.fromkeys(cells, 1.0)
+        groups = [[cell] for cell in cells]
+        if self.reading == "one rate":
+            groups = [cells]
+        elif self.reading == "a rate of each position":
+            groups = [[cell for cell in cells if cell[0] == k] for k in range(self.n_positions)]
+        rates = {}
+        for group in groups:
+            clicks = sum(each.clicks[k][j] for each in every for k, j in group)
+            displays = sum(each.displays[k][j] for each in every for k, j in group)
+            rates |= dict.fromkeys(group, clicks / displays if displays > 0 else 0.0)
+        return rates
+
+    # --------------------------------------------------------------------------------------------------------- arrangement
 
     def arrange(self) -> None:
-        """Where the best item stands, and the next one: the exchange of two that gains most clicks, until none gains enough."""
+        """Where the best item stands, and the next one."""
         K = self.n_positions
-        best = sorted(range(self.n_items), key=lambda item: -self.items[item].posterior[0])[:K]
-        attraction = [math.sin(self.items[item].posterior[0]) ** 2 for item in best]
-        if self.reading != "rearranged":
-            self.positions = list(range(K))
-        clicks = self.clicks_of(attraction, self.positions)
-        least = 0.0 if self.reading == "page order by estimates" else 2 * math.sqrt(clicks / self.t)
-        while True:
-            gain, better = least, None
-            for x in range(K):
-                for y in range(x):
-                    positions = list(self.positions)
-                    positions[x], positions[y] = positions[y], positions[x]
-                    more = self.clicks_of(attraction, positions) - clicks
-                    if more > gain:
-                        gain, better = more, positions
-            if better is None:
-                return
-            self.positions, clicks = better, self.clicks_of(attraction, better)
-            self.n_exchanges += 1
+        centres = [item.posterior[0] for item in self.items]
+        best = sorted(range(self.n_items), key=lambda item: -centres[item])[:K]
+        start = list(best)
+        if self.reading == "rearranged":
+            for item, position in zip(best, self.positions, strict=True):
+                start[position] = item
+        is_sure, at_once = self.reading != "page order by estimates", self.reading == "page order at once"
+        row = self.improved(start, dict(enumerate(centres)), is_sure, at_once)
+        self.n_exchanges += row != start
+        self.positions = [row.index(item) for item in best]
 
-    def clicks_of(self, attraction: list[float], positions: list[int]) -> float:
+    def arranged(self, draws: list[float], best: list[int]) -> list[int]:
+        """The list of these draws, the items that can be shown being in their order."""
+        n = 2 * self.n_positions
+        if self.reading == "exchanges inside":
+            n = self.n_positions
+        elif self.reading == "exchanges with more":
+            n = 3 * self.n_positions
+        angles = [item.posterior[0] for item in self.items] if self.reading == "exchanges by estimates" else draws
+        is_sure, at_once = self.reading == "sure exchanges", self.reading != "best exchange"
+        return self.improved(best[:n], dict(enumerate(angles)), is_sure, at_once)
+
+    def improved(self, items: list[int], angles: dict[int, float], is_sure: bool, at_once: bool) -> list[int]:
+        """The list of the first items, after exchanges with one another and with those that follow.
+
+        Args:
+            items: at least as many as there are positions.
+            angles: of attraction, of all of them.
+            is_sure: whether an exchange must gain more than chance.
+            at_once: whether each exchange is made that gains, not the one that gains most.
+        """
+        K, items = self.n_positions, list(items)
+        sines = {item: math.sin(cut_angle(angles[item])) for item in items}
+        attraction = {item: sine * sine for item, sine in sines.items()}
+        clicks = self.clicks_of(items[:K], attraction)
+        least = 2 * math.sqrt(clicks / self.t) if is_sure else ROUNDING
+        for _ in range(1 if at_once and self.reading == "one pass" else 2 * K):
+            gain, better, has_gained = least, items, False
+            for x in range(K):
+                for y in range(x + 1, len(items)):
+                    others = list(items)
+                    others[x], others[y] = others[y], others[x]
+                    more = self.clicks_of(others[:K], attraction) - clicks
+                    if at_once and more > least:
+                        items, clicks, has_gained = others, clicks + more, True
+                    elif not at_once and more > gain:
+                        gain, better, has_gained = more, others, True
+            if not has_gained:
+                break
+            if not at_once:
+                items, clicks = better, clicks + gain
+        return items[:K]
+
+    def clicks_of(self, ranking: list[int], attraction: dict[int, float]) -> float:
         """The expected number of clicks, by the law of the last click above."""
-        at = dict(zip(positions, attraction, strict=True))
+        rates = [1.0] + [self.items[item].continuation.rate for item in ranking]
         chances, total = [1.0], 0.0
-        for k in range(self.n_positions):
-            clicked = [chance * at[k] * self.estimate[k][j] for j, chance in enumerate(chances)]
-            chances = [chance - x for chance, x in zip(chances, clicked, strict=True)] + [sum(clicked)]
-            total += sum(clicked)
+        for k, item in enumerate(ranking):
+            clicked = 0.0
+            for j in range(k + 1):
+                examination = self.examination[k][j] * rates[j]
+                if self.reading != "examination above one":
+                    examination = min(examination, 1.0)
+                lost = chances[j] * attraction[item] * examination
+                chances[j] -= lost
+                clicked += lost
+            chances.append(clicked)
+            total += clicked
         return total
 
     # ------------------------------------------------------------------------------------------------------------ learning
@@ -299,20 +430,44 @@ class UBMTSReference(Reference):
             self.t += 1
         elif self.reading == "of arrivals" or (memory is None and self.reading != "foreign lists are no displays"):
             self.count_display()
-        seen, examination = memory or (self.expected, self.examination)
-        if self.reading != "seen at the display":
-            seen = self.expected
-        if self.reading != "examination of the display":
-            examination = self.examination
+        now = self.memory()
+        shown = memory or now
+        seen = shown[0] if self.reading == "seen at the display" else now[0]
+        examination = shown[1] if self.reading == "examination of the display" else now[1]
         j = 0
         for k, (item, click, void) in enumerate(zip(arrived.ranking, arrived.clicks, arrived.void, strict=True)):
             if click >= 0 and (not void or self.reading == "void counts"):
                 above = min(j, 1) if self.reading == "the click of above" else j
-                self.observe(self.items[item], k, above, click, examination[k][above], seen)
+                gamma, rate = examination[k][above], 1.0
+                if j and self.learns_continuation:
+                    clicked = arrived.ranking[j - 1]
+                    continuation = self.items[clicked].continuation
+                    rate = shown[2][clicked] if self.reading == "continuation of the display" else continuation.rate
+                    if self.reading != "below what counts" or not arrived.void[j - 1]:
+                        continuation.clicks[k][j] += click
+                        continuation.displays[k][j] += self.expected_below(self.items[item], click, gamma, rate)
+                self.observe(self.items[item], k, above, click, gamma, rate, seen)
             if click == 1 and not (void and self.reading == "void is no click"):
                 j = k + 1
 
-    def observe(self, item: Item, k: int, j: int, click: int, gamma: float, seen: float) -> None:
+    def expected_below(self, item: Item, click: int, gamma: float, rate: float) -> float:
+        """The attraction of an item that is shown below a click, by which its display counts there."""
+        clicks, examined = (0.0, 1e-9) if self.reading == "expected by the ratio" else (0.75, 1.5)
+        if self.reading == "expected in hindsight":
+            clicks, examined = clicks + click, examined + 1
+        attraction = (clicks + item.total) / (examined + max(item.total, item.exposure))
+        if self.reading == "expected with continuation":
+            attraction *= rate
+        elif self.reading in ("rates of examination", "rates with examination"):
+            attraction *= gamma
+        return attraction
+
+    def observe(self, item: Item, k: int, j: int, click: int, gamma: float, rate: float, seen: float) -> None:
+        """A click or miss on the item, where the continuation of what was clicked above has this rate."""
+        if self.reading != "exposure without continuation":
+            gamma *= rate
+            if self.reading != "examination above one":
+                gamma = min(gamma, 1.0)
         if self.detects:
             is_late = item.evidence < 1 and self.expected - item.seen > self.rate() * (1 + item.recent_exposure)
             if is_late and self.reading != "absence":
@@ -328,7 +483,7 @@ class UBMTSReference(Reference):
             item.recent_total += click
             item.recent_exposure += gamma
         item.clicks[k][j] += click
-        item.displays[k][j] += 1
+        item.displays[k][j] += 1 if self.reading == "a display is a display" else rate
         item.total += click
         item.exposure += gamma
         if self.detects:
@@ -362,11 +517,19 @@ class UBMTSReference(Reference):
                 other.began -= 1
                 other.seen -= 1
         item.seen = self.expected
+        if self.reading != "changed continues":
+            is_slow = self.reading == "changed continues for a while"
+            item.continuation = Continuation(self.n_positions, item.continuation.rate if is_slow else 1.0)
 
     def replace(self, number: int) -> None:
         if self.reading != "replaced stays":
-            item = self.items[number] = Item(self.n_positions)
+            before, item = self.items[number], Item(self.n_positions)
             item.seen = item.began = self.expected
+            if self.reading == "replaced continues":
+                item.continuation = before.continuation
+            elif self.reading == "replaced continues for a while":
+                item.continuation.rate = before.continuation.rate
+            self.items[number] = item
 
     # --------------------------------------------------------------------------------------------------------------- guard
 
@@ -449,7 +612,13 @@ class UBMTSReference(Reference):
         if self.detects:
             names += ["recent_total", "recent_exposure", "evidence", "began", "seen"]
         changes = [self.expected, self.n_changes, self.last_change]
-        return {name: [getattr(item, name) for item in self.items] for name in names} | {"changes": changes}
+        return {name: [getattr(item, name) for item in self.items] for name in names} | {
+            "changes": changes,
+            "clicks_below": [item.continuation.clicks for item in self.items],
+            "displays_below": [item.continuation.displays for item in self.items],
+            "continuation": [item.continuation.rate for item in self.items],
+            "positions": self.positions,
+        }
 
     def agrees(self, state: Any) -> bool:
         """As of every reference; but readings are told apart by their lists alone."""
