@@ -78,6 +78,7 @@ READINGS = {
     "replaced continues": "an item that is replaced keeps its continuation",
     "changed continues": "an item that has changed keeps its continuation",
     "changed continues for a while": "an item that has changed keeps its continuation until the next estimate",
+    "continuation of logs": "lists of others tell of continuation, however old the examination is that counts them",
     "replaced continues for a while": "an item that is replaced keeps its continuation until the next estimate",
     "examination above one": "continuation may raise the examination of a position above one",
     "order of draws": "the largest draws stand in their order, or on their positions, where continuation differs, too",
@@ -443,7 +444,8 @@ class UBMTSReference(Reference):
                     clicked = arrived.ranking[j - 1]
                     continuation = self.items[clicked].continuation
                     rate = shown[2][clicked] if self.reading == "continuation of the display" else continuation.rate
-                    if self.reading != "below what counts" or not arrived.void[j - 1]:
+                    known = self.t < self.due or self.reading == "continuation of logs"
+                    if known and (self.reading != "below what counts" or not arrived.void[j - 1]):
                         continuation.clicks[k][j] += click
                         continuation.displays[k][j] += self.expected_below(self.items[item], click, gamma, rate)
                 self.observe(self.items[item], k, above, click, gamma, rate, seen)
