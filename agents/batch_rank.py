@@ -196,7 +196,7 @@ class BatchRank(CompiledAgent):
         can be compared. After a stage of n_ℓ displays of each item, it splits the batch if some items are better than all
         others with high confidence; if it cannot split, it drops items that are too bad for the batch, and the next stage is
         four times as long. Its regret grows with log T in all these models, but with a large constant: stages are long, and
-        each stage starts counting from 0. It never takes a decision back, so it does not recover from bots or from a change of
+        each stage starts counting from 0. It never revises a decision, so it does not recover from bots or from a change of
         the users.
 
     Algorithm:
