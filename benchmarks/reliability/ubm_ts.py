@@ -3,8 +3,8 @@
     python benchmarks/reliability/ubm_ts.py
 
 UBM-TS, with a part switched off or with a constant halved or doubled, plays two runs of the development tasks of version 2 of
-the scorecard. On these tasks 0 is `Random` and 1 the lowest loss of the published agents in ``RIVALS``. What is played is kept in
-``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about half an hour of one processor.
+the scorecard. On these tasks 0 is `Random` and 1 the lowest loss of the published agents in ``RIVALS``. What is played is kept
+in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about half an hour of one processor.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ def losses(label: str, agent: str) -> polars.DataFrame:
 def with_constant(name: str, factor: float) -> polars.DataFrame:
     """The losses with a constant of the module changed, in a process that compiles its kernels anew."""
     label = f"{name} × {factor}"
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ubm_ts as script; script.change({name!r}, {factor})"
+    code = f"import ubm_ts; ubm_ts.change({name!r}, {factor})"
     with tempfile.TemporaryDirectory() as cache:
-        subprocess.run(
-            [sys.executable, "-c", code], check=True, env=os.environ | {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache}
-        )
+        own = {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(Path(__file__).parent)}
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | own)
     return losses(label, "UBMTS")
 
 
