@@ -303,8 +303,7 @@ def what_is_tested(config: dict[str, Any]) -> str:
     if n_agents == 1:
         return "There is only one agent, so that nothing is compared."
     if runs == 1:
-        return "There is one run of each agent, so that no interval and no test can show which differences are chance. Use "
-        "more runs."
+        return "There is one run of each agent: no interval and no test can show which differences are chance. Use more runs."
     means = ", each averaged over the instances" if averaged(config) else ""
     n_pairs, place = n_agents * (n_agents - 1) // 2, "an environment" + " and instance" * bool(separate(config))
     return (

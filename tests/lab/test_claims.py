@@ -25,8 +25,10 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
+from clickgym.lab.bench.conclusions import is_tuned, recommended
+from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.protocol import VERSION_1, VERSION_2
-from clickgym.lab.bench.reference import reference
+from clickgym.lab.bench.reference import agent_of, reference
 from clickgym.lab.bench.score import interquartile_mean
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES, he2020, li2019_cascade, warm_start
@@ -308,7 +310,7 @@ def test_generic_rl_beside_bandits_in_the_scorecard(says):
     bandits = [name for name in bandits if memory[name].item() is not None]
     assert memory["worst"].item() < min(memory[name].item() for name in bandits)
     assert says == {
-        f"in all {len(others)} tasks of the scorecard that both play",
+        f"in all {len(others)} tasks of the first scorecard that both play",
         f"the best of five algorithms loses {ratio.min():.0f} to {ratio.max():.0f} times as much",
         f"all five lose less than each of {len(bandits)} bandits, but at least "
         f"{memory['best'].item() / memory['CascadeVI'].item():.1f} times as much as a planner",
@@ -372,6 +374,20 @@ def test_scores_that_are_quoted(says):
         f"`BCMPTS` scores {standard['BCMPTS']:.2f}, in its tasks of the DBN {bcmpts(env='DBNRank-v0'):.2f}; `GRAB` "
         f"{standard['GRAB']:.2f}, "
         f"in the DBN {grab(env='DBNRank-v0'):.2f} and in the PBM {grab(env=PBM):.2f}",
+    }
+
+
+def test_the_scorecard_in_the_paper(says):
+    places = {place.agent: place for place in (*leaderboard(VERSION_2), *leaderboard(VERSION_2, VERSION_2.boards[1]))}
+    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
+    gains = [after.standing.overall.value - before.standing.overall.value for before, after in tuned]
+    assert recommended()["published"] == "PBMHB"
+    assert recommended()["overall"] == "UBMTS"
+    assert says == {
+        f"has {len(VERSION_2.candidates)} tasks in {len(VERSION_2.abilities)} groups",
+        f"lifts {sum(gain >= 0.1 for gain in gains)} of {len(gains)} agents by 0.1 or more",
+        f"PB-MHB, scores {places['PBMHB'].standing.overall}",
+        f"scores {places['UBMTS'].standing.overall}",
     }
 
 

@@ -304,7 +304,7 @@ def test_make_agent_finds_sizes_of_environments_that_are_not_ours():
 REFUSED = [
     (lambda: sweep(["PBMRank-v0"], TopRank, "new"), TypeError, "expected a list of agents, got <class"),
     (lambda: sweep(MODEL, ["Random"], "new"), TypeError, "expected a list of environments, got PositionBasedModel"),
-    (lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"), ValueError, "has no name that stays the same"),
+    (lambda: sweep(["PBMRank-v0"], [TopRank(10, 5, horizon=9)], "new"), ValueError, "has no stable name"),
     (lambda: sweep(["PBMRank-v0"], {"mine": TopRank(10, 5, horizon=9)}, "new"), TypeError, "pass the class, TopRank, or with"),
     (lambda: sweep(["PBMRank-v0"], [lambda: 1], "new"), ValueError, r'name it in a mapping \{"my agent": ...\}'),
     (lambda: sweep([MODEL], ["Random"], "new"), ValueError, r'in a mapping \{"my environment": ...\} instead of the list'),

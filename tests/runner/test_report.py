@@ -167,7 +167,7 @@ def test_the_statement_says_null_samples_and_level():
         assert word in text
     several = {"envs": ["E"], "instances": ["i", "j"], "models": {"E i": "", "E j": ""}}
     assert "averaged over the instances" in what_is_tested(config | several)
-    assert "no test can tell" in what_is_tested(config | {"runs": 1})
+    assert "no test can show" in what_is_tested(config | {"runs": 1})
     assert "nothing to compare" in what_is_tested(config | {"agents": ["a"]})
     assert "over the 1 pair of" in what_is_tested(config | {"agents": ["a", "b"]})
 
