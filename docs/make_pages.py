@@ -24,7 +24,7 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
-from clickgym.lab.bench.conclusions import conclusions, referee, teaches
+from clickgym.lab.bench.conclusions import conclusions, own_agent, referee, teaches
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
@@ -272,7 +272,7 @@ SORTED = "The same, to be sorted and filtered: [{0}]({0}), which opens in any br
 
 def _leaderboard() -> dict[Path, str]:
     """The boards of version 2, and that of version 1 on its own page; each in Markdown, and as a page to sort and filter."""
-    current, first = DOCS / "leaderboard.md", DOCS / "leaderboard_1.md"
+    current, first, own = DOCS / "leaderboard.md", DOCS / "leaderboard_1.md", DOCS / "ubm_ts.md"
     board = markdown_table([heads(VERSION_1), *_rows(leaderboard(VERSION_1), VERSION_1)])
     text = _between(
         first.read_text(encoding="utf-8"), "leaderboard", "\n".join([SORTED.format("leaderboard_1.html"), "", *board])
@@ -289,6 +289,7 @@ def _leaderboard() -> dict[Path, str]:
         current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
         first: text,
         DOCS / "referee.md": referee(),
+        own: _between(own.read_text(encoding="utf-8"), "scores", own_agent()),
         DOCS / "leaderboard.html": leaderboard_html(VERSION_2),
         DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),
         DOCS / "tasks.md": _tasks(VERSION_2),

@@ -11,15 +11,16 @@ import polars
 from polars import col
 
 from ...agents import AGENTS
+from ...core.formats import markdown_table
 from ...core.templates import templates
 from ...runner.labels import PUBLISHED
 from .leaderboard import Place, leaderboard, tables_of
 from .protocol import VERSION_1, VERSION_2, Protocol
-from .reference import TUNED_LINE, agent_of, line_name, lines, reference
+from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
 from .score import LEVEL, Estimate, common, pairs, query_of, regret_ratios, standing
 from .task import Task
 
-__all__ = ["conclusions", "recommended", "referee", "teaches"]
+__all__ = ["conclusions", "own_agent", "recommended", "referee", "teaches"]
 
 FOLDER = Path(__file__).parent
 OURS = "UBMTS"
@@ -130,6 +131,30 @@ def teaches(docs: str) -> str:
 
 def _render(template: str, **values: object) -> str:
     return templates(FOLDER).get_template(template).render(**values).strip("\n")
+
+
+def own_agent() -> str:
+    """The scores of both lines of our own agent in each ability beside the best others, as a table in Markdown."""
+    free, extra, *_ = VERSION_2.boards
+    places = {place.agent: place for place in leaderboard(VERSION_2, free)}
+    others = [place for place in places.values() if agent_of(place.agent) != OURS]
+    informed = leaderboard(VERSION_2, extra)
+    own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
+    rows = [("*overall*", *(str(place.standing.overall) for place in (*own, others[0], informed[0])))]
+    for ability in free.abilities:
+        playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
+        best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
+        rows.append((ability, *(_score_in(place, ability) for place in own), *(_named_score(place, ability) for place in best)))
+    header = ("", "`UBMTS`", "`UBMTS:safe=true`", "best without extra knowledge", "best with the examination probabilities")
+    return "\n".join(markdown_table([header, *rows]))
+
+
+def _score_in(place: Place, ability: str) -> str:
+    return f"{place.standing.abilities[ability].value:.2f}"
+
+
+def _named_score(place: Place, ability: str) -> str:
+    return f"{_score_in(place, ability)} ({place.agent})"
 
 
 def referee() -> str:

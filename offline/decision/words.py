@@ -262,8 +262,7 @@ def _weights(decision: Decision) -> str:
     if not off:
         return ""
     weights = and_(f"{weight:.3f} of {name}" for name, weight in off.items())
-    return f"The mean importance weight is {weights}; it should be 1. These estimates in step 4 are wrong by about the same "
-    "factor."
+    return f"The mean importance weight is {weights}; it should be 1. These estimates in step 4 are wrong by about this factor."
 
 
 def _lengths(log: ClickLog) -> str:

@@ -183,6 +183,7 @@ def test_documentation_pages_are_up_to_date():
         *(docs / f"leaderboard{version}.html" for version in ("", "_1")),
         docs / "scorecard.md",
         docs / "referee.md",
+        docs / "ubm_ts.md",
     }
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"

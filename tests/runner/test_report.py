@@ -168,7 +168,7 @@ def test_the_statement_says_null_samples_and_level():
     several = {"envs": ["E"], "instances": ["i", "j"], "models": {"E i": "", "E j": ""}}
     assert "averaged over the instances" in what_is_tested(config | several)
     assert "no test can show" in what_is_tested(config | {"runs": 1})
-    assert "nothing to compare" in what_is_tested(config | {"agents": ["a"]})
+    assert "nothing is compared" in what_is_tested(config | {"agents": ["a"]})
     assert "over the 1 pair of" in what_is_tested(config | {"agents": ["a", "b"]})
 
 
