@@ -49,12 +49,12 @@ def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
     axes.imshow(scores, cmap=shades, vmin=0.0, vmax=1.1, aspect="auto")
     for (row, column), score in np.ndenumerate(scores):
         _write_score(axes, row, column, score)
-    axes.set_yticks(range(len(places)), [f"{place.agent}{' *' * bool(place.told)}" for place in places], fontsize=9)
+    axes.set_yticks(range(len(places)), [place.agent for place in places], fontsize=9)
     axes.set_xticks(range(1 + len(columns)), [name.replace("_", "\n") for name in ("overall", *columns)], fontsize=9)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.axvline(0.5, color="white", linewidth=4)
-    axes.set_xlabel("score: 0 = random lists, 1 = the best agent, logarithmic; * needs extra knowledge", fontsize=9)
+    axes.set_xlabel("score: 0 = random lists, 1 = the lowest regret known when the tasks were frozen, logarithmic", fontsize=9)
     return figure
 
 
