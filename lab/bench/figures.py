@@ -39,29 +39,22 @@ DARK = 0.75
 
 
 def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
-    """The first board: in version 1 every agent that plays at least half of the tasks, from the highest overall score down."""
-    places = [place for place in leaderboard(protocol) if (place.many or protocol.version > 1) and place.agent != "Oracle"]
-    columns = _columns(places, protocol)
+    """The first board of a version with boards, from the highest overall score down."""
+    places, columns = leaderboard(protocol), protocol.boards[0].abilities
     scores = np.array([_scores(place, columns) for place in places])
-    figure = Figure(figsize=(10, 0.8 + 0.27 * len(places)), layout="constrained")
+    figure = Figure(figsize=(11, 0.8 + 0.27 * len(places)), layout="constrained")
     axes = figure.add_subplot()
     shades = LinearSegmentedColormap.from_list("scores", ["#ffffff", COLOURS[0]])
     axes.imshow(scores, cmap=shades, vmin=0.0, vmax=1.1, aspect="auto")
     for (row, column), score in np.ndenumerate(scores):
         _write_score(axes, row, column, score)
     axes.set_yticks(range(len(places)), [place.agent for place in places], fontsize=9)
-    axes.set_xticks(range(1 + len(columns)), [name.replace("_", "\n") for name in ("overall", *columns)], fontsize=9)
+    axes.set_xticks(range(1 + len(columns)), [name.replace("_", "\n") for name in ("overall", *columns)], fontsize=8.5)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.axvline(0.5, color="white", linewidth=4)
     axes.set_xlabel("score: 0 = random lists, 1 = the lowest regret known when the tasks were frozen, logarithmic", fontsize=9)
     return figure
-
-
-def _columns(places: Sequence[Place], protocol: Protocol) -> list[str]:
-    """The abilities that some learner has."""
-    abilities = {name for place in places if place.agent != "Random" for name in place.standing.abilities}
-    return [name for name in protocol.abilities if name in abilities]
 
 
 def _write_score(axes: Axes, row: int, column: int, score: float) -> None:

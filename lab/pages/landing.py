@@ -26,7 +26,6 @@ from ..bench.protocol import VERSION_2
 from ..bench.reference import lines
 from ..studies import STUDIES
 from .agent_pictures import INK, draw_on_page, line_look, mean_regret
-from .citing import cited
 
 __all__ = ["candidates", "citation", "curves", "curves_figure", "findings", "landing", "sessions_html"]
 
@@ -148,7 +147,9 @@ def curves_figure() -> Figure:
     for i, (name, (steps, shares)) in reversed([*enumerate(ordered)]):
         look = line_look(i)
         panel.plot(steps, shares, **look)
-        text = f"{name}\n({cited(PUBLISHED[name])[0].year}): {shares[-1]:.2g} %"
+        agent: Any = PUBLISHED[name]
+        year = re.findall(r"\d{4}", agent.paper)[0]
+        text = f"{name}\n({year}): {shares[-1]:.2g} %"
         height = min(shares[-1], height / APART)
         panel.text(1.3 * steps[-1], height, text, color=look["color"], fontsize=10.5, va="center")
     draw_on_page(panel, steps[-1])
