@@ -226,8 +226,7 @@ def by_place(case: Case) -> Iterator[Advice]:
     place = agents.index(case.name) + 1
     text = f"you need all abilities of the scorecard equally: it is number {place} of the {len(agents)} agents of its board"
     if place > 1:
-        best = next(agent_of(each.agent) for each in case.peers if each.told in ((), case.place.told))
-        text += f"; the best without extra knowledge is {'this one' if best == case.name else f'`{best}`'}"
+        text += f"; the best is `{agents[0]}`"
     if 4 * place <= len(agents) or 2 * place > len(agents):
         yield Advice(4 * place <= len(agents), text, BOARD)
 
@@ -237,7 +236,10 @@ def by_ability(case: Case) -> Iterator[Advice]:
     if case.place is None or case.table is None or not case.learns:
         return
     good, bad, best = [], [], ""
-    for ability, own in case.place.standing.abilities.items():
+    for ability in case.table.abilities:
+        if ability not in case.place.standing.abilities:
+            continue
+        own = case.place.standing.abilities[ability]
         of_peers = [
             (place.standing.abilities[ability].value, place.agent)
             for place in case.peers

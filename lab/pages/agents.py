@@ -292,7 +292,11 @@ def _standing(case: Case) -> Iterator[str]:
         tuned = place.agent.partition(", ")[2] or "as published"
         changes = f", tuning changed {place.changes}" if place.changes else ""
         yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
-        scores = [(ability.replace("_", " "), str(score)) for ability, score in place.standing.abilities.items()]
+        scores = [
+            (ability.replace("_", " "), str(score))
+            for ability, score in place.standing.abilities.items()
+            if ability in table.abilities
+        ]
         yield "\n".join(markdown_table([("ability", "score"), *scores]))
 
 

@@ -184,7 +184,7 @@ def findings(readme: str) -> str:
 
 def _finding(item: str) -> tuple[str, str]:
     """The statement of a finding, and the sentence that proves it."""
-    parts = re.fullmatch(r"(.+?[.:]) (.+?[.])(?: [A-Z`].*)?", item)
+    parts = re.fullmatch(r"(.+?[.:]) (.+?[.])(?: [A-Z`].*)?", item.replace("**", ""))
     if parts is None:
         raise ValueError(f"the finding {item!r} of README.md has no figures; expected 'Statement: figures.'")
     return parts[1], parts[2]

@@ -192,7 +192,7 @@ def test_the_landing_page_repeats_what_is_computed_and_written_elsewhere(source)
     facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert f"  version = {{{facts['version']}}},\n  year = {{{str(facts['date-released'])[:4]}}}," in text
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    statement = re.search(r"<!-- teaches -->\n- (.+?[.:]) ", readme)
+    statement = re.search(r"<!-- teaches -->\n- \*\*(.+?[.:])\*\* ", readme)
     assert statement
     assert f"- **{statement[1]}** " in text
     assert "](studies/" in text  # what README has in the repository is in the site, too
