@@ -4,7 +4,7 @@
 
 UBM-TS, with a part switched off or with a constant halved or doubled, plays two runs of the development tasks of version 2 of
 the scorecard. On these tasks 0 is `Random` and 1 the lowest loss of the published agents in ``RIVALS``. What is played is kept
-in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about half an hour of one processor.
+in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about an hour and a half of one processor.
 """
 
 from __future__ import annotations
