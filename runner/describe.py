@@ -28,6 +28,7 @@ __all__ = [
     "describe_agent",
     "describe_environment",
     "describe_metric",
+    "learns",
     "needs",
     "stands",
 ]
@@ -89,6 +90,21 @@ def abilities(agent: Any) -> dict[str, bool]:
         "candidates": agent.takes_candidates(),
         "replace": agent.can_replace(),
     }
+
+
+def learns(agent: object) -> bool:
+    """Whether clicks change what an agent of the package shows.
+
+    Args:
+        agent: its class.
+
+    Example:
+        >>> from clickgym.agents import Fixed, TopRank
+        >>> learns(TopRank), learns(Fixed)
+        (True, False)
+    """
+    kernel = getattr(agent, "update_kernel", None)
+    return getattr(kernel, "__name__", "") != "ignore"
 
 
 def needs(agent: Any) -> str:

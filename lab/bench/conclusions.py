@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars
 from polars import col
 
 from ...agents import AGENTS
 from ...core.formats import markdown_table
 from ...core.templates import templates
+from ...runner.describe import learns
 from ...runner.labels import PUBLISHED
-from .leaderboard import Place, leaderboard, tables_of
+from .leaderboard import Place, leaderboard
 from .protocol import VERSION_1, VERSION_2, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import LEVEL, Estimate, common, pairs, query_of, regret_ratios, standing
+from .score import Estimate, common, query_of, regret_ratios, standing
 from .task import Task
 
 __all__ = ["conclusions", "own_agent", "recommended", "referee", "teaches"]
@@ -39,7 +41,7 @@ def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
     Returns:
         ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
     """
-    places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and learns(place)]
+    places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and is_learner(place)]
     best = {name: max(places, key=lambda place: place.standing.abilities[name].value).agent for name in ("change", "safety")}
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
     return {"overall": places[0].agent, "published": published, **best}
@@ -50,10 +52,10 @@ def is_tuned(place: Place) -> bool:
     return place.agent == line_name(agent_of(place.agent), TUNED_LINE)
 
 
-def learns(place: Place) -> bool:
-    """Whether clicks change what the agent of a line shows, and no library of generic RL trains it."""
-    kernel = getattr(PUBLISHED.get(agent_of(place.agent)), "update_kernel", None)
-    return getattr(kernel, "__name__", "ignore") != "ignore"
+def is_learner(place: Place) -> bool:
+    """Whether a line is of an agent of the package that learns."""
+    agent = PUBLISHED.get(agent_of(place.agent))
+    return agent is not None and learns(agent)
 
 
 def conclusions(docs: str) -> str:
@@ -65,17 +67,16 @@ def conclusions(docs: str) -> str:
     free, extra, *_ = VERSION_2.boards
     places = {place.agent: place for board in (free, extra) for place in leaderboard(VERSION_2, board)}
     tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
-    memory = reference(VERSION_2).filter(ability="memory")
+    take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
     bandits = [name for name in memory["agent"].unique().sort() if agent_of(name) in AGENTS and name != "Oracle"]
     ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
     return _render(
         "conclusions.md",
         docs=docs,
-        take=recommended(),
-        typed={name: lines(VERSION_2)[name].agent for name in recommended().values()},
+        take=take,
+        typed={name: lines(VERSION_2)[name].agent for name in take.values()},
         places=places,
-        ours=OURS,
-        informed=max(leaderboard(VERSION_2, extra), key=lambda place: place.standing.overall.value),
+        informed=leaderboard(VERSION_2, extra)[0],
         unsafe=_unsafe(),
         tuned=sorted(tuned, key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value),
         gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
@@ -161,30 +162,30 @@ def referee() -> str:
     """Each criticism of version 1 of the scorecard, what answers it, and the figure, as a page in Markdown."""
     free, extra, features, _ = VERSION_2.boards
     shown = [(board, leaderboard(VERSION_2, board)) for board in (free, extra, features)]
-    compared = [(board.name, pairs(tables_of(VERSION_2, board, None, False), VERSION_2, board)) for board, _ in shown]
-    counts = [(name, sum(pair.p > LEVEL for pair in found.values()), len(found)) for name, found in compared]
+    counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
     places = {place.agent: place for _, found in shown for place in found}
     anchors = Counter(VERSION_2.anchors[task.name][task.horizon].agent for task in VERSION_2.candidates)
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
-    rows = _answers(places, anchors, {name: count for name, *count in counts})
+    rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
     return _render("referee.md", rows=rows, boards=counts, above=above, n_lines=len(places)) + "\n"
 
 
-def _answers(
-    places: Mapping[str, Place], anchors: Mapping[str, int], counts: Mapping[str, Sequence[int]]
-) -> Iterator[tuple[str, str, str]]:
+def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: int) -> Iterator[tuple[str, str, str]]:
     """Criticism, answer and figure."""
 
     def score(name: str, ability: str) -> str:
-        return f"{places[name].standing.abilities[ability].value:.2f}"
+        return _score_in(places[name], ability)
 
-    tuned = ("UBMLinUCB", "DCMLinUCB", "CMLinUCB", "C2UCB", "PDGD")
-    figures = ", ".join(f"`{name}` {score(name, 'contextual')} → {score(f'{name}, tuned', 'contextual')}" for name in tuned)
+    def gain(name: str, ability: str) -> str:
+        return f"{score(name, ability)} → {score(line_name(name, TUNED_LINE), ability)}"
+
+    figures = ", ".join(
+        f"`{name}` {gain(name, 'contextual')}" for name in ("UBMLinUCB", "DCMLinUCB", "CMLinUCB", "C2UCB", "PDGD")
+    )
     yield (
         "It measured tuning: one constant decided places in `contextual`",
         "two lines for each agent, as published and tuned, with one budget on development tasks",
-        f"`contextual`, published → tuned: {figures}; `CascadeKLUCB` in `standard` {score('CascadeKLUCB', 'standard')} → "
-        f"{score('CascadeKLUCB, tuned', 'standard')}",
+        f"`contextual`, published → tuned: {figures}; `CascadeKLUCB` in `standard` {gain('CascadeKLUCB', 'standard')}",
     )
     n_tasks, n_all = places["Fixed"].standing.n_tasks, places["TopRank"].standing.n_tasks
     yield (
@@ -221,7 +222,7 @@ def _answers(
     yield (
         "One loss per run, no curves, no way to take part, nothing held out",
         "20 steps of every run ship; [take part](taking_part.md); a secret set is drawn when a folder is judged",
-        f"{sum(count[1] for count in counts.values()):,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
+        f"{n_pairs:,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
     )
     safety = [task for task in VERSION_2.tasks() if task.ability == "safety"]
     costs = [_cost_of_a_list(task) for task in safety]
@@ -239,7 +240,5 @@ RUNS_ONLY = 0.012
 
 def _cost_of_a_list(task: Task) -> float:
     """By how much one list that is much worse than the production ranking lowers the score of a run without any."""
-    anchor = VERSION_2.anchors[task.name][task.horizon]
-    random, best, a = anchor.random, anchor.best, task.allowance
-    floor = random / anchor.horizon
-    return math.log((max(1.0, floor) + a) / (floor + a)) / math.log((random + a) / (max(best, floor) + a))
+    none, one = VERSION_2.anchors[task.name][task.horizon].score(np.array([0.0, 1.0]))
+    return float(none - one)

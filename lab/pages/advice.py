@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ...runner.describe import needs, stands
+from ...runner.describe import learns, needs, stands
 from ...runner.labels import PUBLISHED
 from ...runner.make import is_required
 from ..bench.boards import Table, boards_tables
@@ -61,8 +61,7 @@ class Case(NamedTuple):
     @property
     def learns(self) -> bool:
         """Whether clicks change what it shows."""
-        kernel = getattr(self.agent, "update_kernel", None)
-        return getattr(kernel, "__name__", "") != "ignore"
+        return learns(self.agent)
 
     @property
     def needs_horizon(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clickgym.lab.bench.conclusions import is_tuned, learns, recommended
+from clickgym.lab.bench.conclusions import is_learner, is_tuned, recommended
 from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.protocol import VERSION_2
 from clickgym.offline.decision.decide import AGENTS, FALLBACK, RECOMMENDED
@@ -19,7 +19,7 @@ def test_the_fallback_is_the_best_published_agent_that_takes_little_time():
     board = VERSION_2.boards[0]
     places = [place for place in leaderboard(VERSION_2, board) if not is_tuned(place) and place.agent != RECOMMENDED]
     [random] = [place.seconds for place in leaderboard(VERSION_2, board) if place.agent == "Random"]
-    quick = [place.agent for place in places if learns(place) and place.seconds <= SLOWEST * random]
+    quick = [place.agent for place in places if is_learner(place) and place.seconds <= SLOWEST * random]
     assert next(name for name in quick if not name.startswith(RECOMMENDED)) == FALLBACK == AGENTS[1]
 
 
