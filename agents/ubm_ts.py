@@ -602,33 +602,35 @@ class UBMTS(CompiledAgent):
     """UBM-TS: Thompson sampling that also learns how users examine the list, and detects when they change.
 
     Idea:
-        UBM-TS draws the attractions of the items from their posterior, and learns from the same clicks how users examine the
-        list. An examination probability may depend on the position, on the position of the last click above it, and on the item
-        clicked there; the cascade model and the position-based model are special cases, so the agent need not know which one
-        holds. It shows the items of the largest draws in the order that promises most clicks, which need not be the order of
-        attraction. For each item it compares recent clicks with older ones, and forgets the older ones if they contradict each
-        other. With ``safe=True`` it also stays close to a production list.
+        Users examine some positions less than others, and UBM-TS learns how much less, from the clicks that also tell it the
+        attractions of the items. It estimates the probability that a position is examined, given the position of the last click
+        above it and the item clicked there, of which the cascade model and the position-based model are special cases. It draws
+        an attraction of each item from its posterior (Thompson sampling), and shows the items of the largest draws in the order
+        that promises most clicks. For each item it compares recent clicks with older ones, and forgets the older ones if the
+        two contradict each other. With ``safe=True`` it also stays close to a production list. It has no proven bound,
+        and it needs more memory than a cascade agent.
 
     Algorithm:
         ::
 
+            S_i, E_i ← 0 for each item i: its clicks, and its displays, each counted by the probability that i was examined
+            window of i: both counts in recent sessions; B_i ← 1, how much better it predicts clicks than S_i and E_i do
+            γ(k, j) ← 1: probability that position k is examined if the last click above it is on position j (0: no click)
+            ρ_i ← 1: factor by which a click on i changes the examination of positions below
             for t = 1, 2, ...:
-                from time to time, when t has grown by 0.5 %:
-                    draw α of each item; estimate γ(k, j) given these, for position k and last click j above
-                    ρ_i ← clicks below those on i / clicks expected there if all items were alike; 1 unless χ² is large
-                    E_i ← Σ γ(k, j) ρ_above over the displays of i
-                    exchange positions of the K best items while this brings more clicks by two standard errors
-                for each item i:
-                    o_1 ← expected changes since i was last seen; o_2 ← those since its window began · evidence of i
-                    draw α_i with odds o_1 from the prior, with odds o_2 from the clicks of the window, else from S_i and E_i
-                show the items of the K largest draws on their positions
-                if ρ differs: exchange items of this list with one another and with others while this brings more clicks
-                if safe: change the list so that at most K/2 pairs more than in the production list can be in the wrong order
-                for each position k with its item i, and j the last click above:
-                    S_i ← S_i + click, E_i ← E_i + γ(k, j) ρ_above, also in the window
-                    evidence of i ← evidence · P(click | window) / P(click | all)
-                    if the evidence is below 0.05: begin a new window
-                    if o_2 exceeds 1000: forget the clicks on i before the window; expect a change of the other items, too
+                whenever t has grown by 0.5 %:
+                    draw an attraction of each item from Beta(S_i, E_i - S_i); in these,
+                    γ(k, j) ← clicks on k after a click on j / sum of the attractions of the items shown there
+                    ρ_i ← clicks below those on i / those expected if all ρ were equal; 1 unless a χ² test finds a difference
+                    E_i ← sum over the displays of i of γ(k, j) times ρ of the item on j
+                    place the K best items by exchanges that each add clicks by at least two standard errors
+                draw an attraction of each item: with the odds of a change since i was last seen from the uniform prior,
+                    with the odds of a change since its window began from its window, else from Beta(S_i, E_i - S_i)
+                show the K items of the largest draws on the places found; if any ρ differs, exchange while this adds clicks
+                if safe: exchange back until at most K/2 more pairs than in the production list can be in the wrong order
+                for each shown item i: add its click to S_i and its γ ρ to E_i, and to its window; update B_i
+                    if B_i < 0.05: begin a new window
+                    if the odds of a change since the window began (they grow with B_i) exceed 1000: S_i, E_i ← the window
 
     Args:
         n_items: L.

@@ -16,7 +16,7 @@ from ...runner.describe import STANDS, abilities, needs, stands
 from ...runner.labels import PUBLISHED
 from ..bench.boards import boards_tables
 from ..bench.protocol import CURRENT
-from ..bench.reference import agent_of, reference
+from ..bench.reference import SAFE_LINE, agent_of, reference
 from ..studies import STUDIES
 from ..studies.study import Curves
 from .advice import NEEDED, Case, advice, case_of, practice
@@ -221,7 +221,7 @@ def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
         yield "can replace an item by a new one (`replace`)", _yes(can["replace"])
     evidence = stands(agent)
     for what in STANDS:
-        yield f"robust to {what}", _shown_by(evidence.get(what, ""))
+        yield f"robust to {what}", _shown_by(evidence[what]) if what in evidence else _score_in(SCORED[what], case)
     yield "time of a session", _times(case.name, given)
 
 
@@ -243,11 +243,19 @@ def _needed(case: Case) -> str:
 def _shown_by(evidence: str) -> str:
     """What shows that an agent stands something, in Markdown."""
     study, _, condition = evidence.partition(", with ")
-    if not evidence:
-        return "no study shows it"
     if study not in STUDIES:
         return "yes: a late click counts for the list on which it was made"
     return f"yes{f', with `{condition}`' * bool(condition)}: [{study}](../studies/{study}.md)"
+
+
+SCORED = {"change": "change", "bots": "bots", "late clicks": "late"}
+"""The ability of the scorecard that measures each of `STANDS`."""
+
+
+def _score_in(ability: str, case: Case) -> str:
+    """What the leaderboard shows where no study does."""
+    score = case.place.standing.abilities.get(ability) if case.place else None
+    return "no study shows it" + (f"; its score in `{ability}` of the leaderboard is {score}" if score is not None else "")
 
 
 def _yes(answer: bool) -> str:
@@ -290,7 +298,7 @@ def _standing(case: Case) -> Iterator[str]:
     for table, place in lines:
         overall = f"overall {place.standing.overall}"
         tuned = place.agent.partition(", ")[2] or "as published"
-        changes = f", tuning changed {place.changes}" if place.changes else ""
+        changes = f", tuning changed {place.changes}" if place.changes and tuned != SAFE_LINE else ""
         yield f"{table.title}, {tuned}: place {place.number} of {len(table.places)}, {overall}{changes}."
         scores = [
             (ability.replace("_", " "), str(score))
