@@ -1,10 +1,13 @@
-"""What each part of UBM-TS is worth in each ability, and how much its constants matter.
+"""What each part of UBM-TS is worth in each ability, how much its constants matter, and how its regret grows with L and K.
 
     python benchmarks/reliability/ubm_ts.py
 
 UBM-TS, with a part switched off or with a constant halved or doubled, plays two runs of the development tasks of version 2 of
 the scorecard. On these tasks 0 is `Random` and 1 the lowest loss of the published agents in ``RIVALS``. What is played is kept
 in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about an hour and a half of one processor.
+
+The second table has K items of attraction 0.2 among items of 0.05, in the cascade model and in a position-based model with
+examination 1/k. There Thompson sampling that knows the click model has a regret in proportion to L - K.
 """
 
 from __future__ import annotations
@@ -16,9 +19,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import polars
 from polars import col
 
+import clickgym
 from clickgym.agents import UBMTS, ubm_ts
 from clickgym.core.formats import markdown_table
 from clickgym.lab.bench.anchors import Anchor
@@ -40,6 +46,11 @@ PARTS = {
 }
 CONSTANTS = ("GROWTH", "PRIOR_CLICKS", "FIRST_CHANGE", "FALLEN", "ALARM", "FEW", "SURE_EXCESS", "SURE_GAIN")
 RUNS = 2
+
+SIZES = ((16, 4), (32, 4), (64, 4), (128, 4), (256, 4), (64, 2), (64, 8), (64, 16))
+INFORMED = {"CM": "CascadeTS", "PBM": "BCMPTS"}
+"""Thompson sampling made for the model; in the PBM it is given the examination probabilities."""
+SESSIONS, GROWTH_RUNS = 100_000, 8
 
 
 def losses(label: str, agent: str) -> polars.DataFrame:
@@ -91,6 +102,22 @@ def scores(rows: polars.DataFrame) -> polars.DataFrame:
     return polars.DataFrame(found).group_by("agent", "ability").agg(col("score").mean())
 
 
+def growth() -> list[list[str]]:
+    """The regret of UBM-TS, and of an agent that knows the click model, by numbers of items and positions."""
+    rows = [["L", "K", *(f"{agent} in the {model}" for model, known in INFORMED.items() for agent in ("UBM-TS", known))]]
+    for n_items, n_positions in SIZES:
+        attraction = [0.2] * n_positions + [0.05] * (n_items - n_positions)
+        row = [str(n_items), str(n_positions)]
+        for model, known in INFORMED.items():
+            examination = {"examination": 1 / np.arange(1, n_positions + 1)} if model == "PBM" else {"n_positions": n_positions}
+            env = gym.make(f"{model}Rank-v0", attraction=attraction, **examination)
+            played = clickgym.sweep({model: env.spec}, ["UBMTS", known], SESSIONS, GROWTH_RUNS, progress=False)
+            regret = dict(played.table().select("agent", "regret").iter_rows())
+            row += [f"{regret[agent]:,.0f}" for agent in ("UBMTS", known)]
+        rows.append(row)
+    return rows
+
+
 def main() -> None:
     tables = [losses(name, name) for name in RIVALS] + [losses(label, agent) for label, agent in PARTS.items()]
     constants = [(f"{name} × {factor}", with_constant(name, factor)) for name in CONSTANTS for factor in (0.5, 2.0)]
@@ -105,6 +132,8 @@ def main() -> None:
     shown = [*(name for name in RIVALS if name != "Random"), *PARTS, *(label for label, _ in constants)]
     print(f"{UBMTS.__name__}, development tasks of version {DEVELOPMENT.version}, {RUNS} runs\n")
     print("\n".join(markdown_table([header, *map(row, shown)])))
+    print(f"\nRegret after {SESSIONS:,} sessions, mean of {GROWTH_RUNS} runs\n")
+    print("\n".join(markdown_table(growth())))
 
 
 if __name__ == "__main__":

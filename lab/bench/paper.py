@@ -92,11 +92,11 @@ def card_latex(card: Scorecard, beside: Sequence[str] | None = None) -> str:
 
 
 def _score(score: Estimate | None) -> str:
-    return r"\textendash{}" if score is None else f"{score.value:z.2f}"
+    return r"\textendash{}" if score is None else f"{score.value:z.2f}".replace("-", "$-$")
 
 
 def _interval(score: Estimate) -> str:
-    return r"\textendash{}" if math.isnan(score.low) else f"{score.low:z.2f} to {score.high:z.2f}"
+    return r"\textendash{}" if math.isnan(score.low) else f"{score.low:z.2f} to {score.high:z.2f}".replace("-", "$-$")
 
 
 def card_bibtex(protocol: Protocol = CURRENT) -> str:
