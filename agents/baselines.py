@@ -53,23 +53,23 @@ class Fixed(CompiledAgent):
     """Always the same list: the *Baseline* of Li et al. 2019, the production list.
 
     Idea:
-        Fixed stands for a system that does not learn online: it shows the production list in every session. It keeps that list
-        and nothing else. The list is the initial ranking of the instance, unless another one is given. Clicks change nothing,
-        so that neither bots nor late clicks can harm it. Its regret grows by the same amount in every session, which is 0 only
-        if the production list is optimal. Compare a learner with it to see after how many sessions learning has paid for its
-        exploration.
+        Fixed represents a system that does not learn online, such as a search engine with a fixed production ranking. It keeps
+        only this list: the initial ranking of the instance, or the list that you pass. It shows the list in every session and
+        ignores all clicks. Therefore neither bots nor late clicks can harm it. A comparison with Fixed shows after how many
+        sessions the learning of another agent has paid for its exploration. Its regret grows by the same amount in every
+        session, and is 0 only if the production list is optimal.
 
     Algorithm:
         ::
 
-            input: the production list R_0, a list of K items
+            input: the production list R_0 of K items; r(R) is the expected reward of a list R, and R* the best list
             R ← R_0
             for t = 1, 2, ..., T:
                 show R
                 observe the clicks c_t(1), ..., c_t(K)
                 for k = 1, ..., K:
                     ignore c_t(k)
-                the expected regret grows by r(R*) - r(R_0), R* the best list
+                the expected regret grows by r(R*) - r(R_0)
 
     Args:
         n_items: L.
@@ -112,15 +112,16 @@ class Oracle(Fixed):
     """Always the optimal list, for tests and plots; ``make_agent`` gives it to the agent.
 
     Idea:
-        Oracle is given the best list before the first session and shows it in every session. It computes nothing: the
-        environment finds the best list from the true parameters of its click model. It does not learn, and its regret is 0 as
-        long as users do not change. In an environment that changes it keeps the best list of the first session, which then
-        loses like any other list. Take it to check an environment and to draw what can be reached; no system has what it knows.
+        Oracle is given the best list before the first session and shows it in every session. It keeps only this list, which the
+        environment computes from the true parameters of its click model. Its regret is 0 as long as users do not change, and it
+        learns nothing from clicks. It is useful to check an environment and to draw the best result that any agent can reach.
+        If users change, it still shows the best list of the first session, and its regret grows. No real system has this
+        knowledge.
 
     Algorithm:
         ::
 
-            input: R* = argmax_R r(R), the best list under the true parameters at the first session
+            input: R* = argmax_R r(R), the list of the largest expected reward r under the true parameters at the first session
             R ← R*
             for t = 1, 2, ..., T:
                 show R
@@ -155,19 +156,20 @@ class Random(CompiledAgent):
     """A uniformly random list every time.
 
     Idea:
-        Random shows a list that is drawn uniformly from all lists of K distinct items. It keeps nothing and learns nothing from
-        clicks. Every item comes to every position equally often, so that its clicks make a log without any bias of a production
-        list. Its regret grows linearly, and is the unit of many tables here: other agents are said to lose so many percent of
-        what random lists lose. Take it to collect data and as the lower end of a comparison, never to serve users.
+        Random assumes nothing about users and shows a list drawn uniformly from all lists of K distinct items. It keeps no
+        statistics and learns nothing from clicks. Each item appears at each position equally often, and therefore a log of its
+        clicks has no bias from a production list. Many tables of this documentation use its regret as the unit: they give the
+        regret of other agents in percent of it. Use it to collect data and as the lower end of a comparison. Its regret grows
+        linearly with the number of sessions, and it should never serve real users.
 
     Algorithm:
         ::
 
             for t = 1, 2, ..., T:
-                A ← {1, ..., L}
+                A ← {1, ..., L}, the items that are not in the list yet
                 for k = 1, ..., K:
                     draw an item d uniformly from A
-                    R_t(k) ← d
+                    R_t(k) ← d, the item at position k of the list R_t
                     A ← A without d
                 show R_t
                 observe the clicks and ignore them
@@ -246,27 +248,27 @@ class EpsilonGreedy(CompiledAgent):
     """With probability ε a uniformly random list, else the items by clicks per display, never-shown items first.
 
     Idea:
-        EpsilonGreedy treats each item as an arm of a bandit whose reward is the click. It counts clicks and displays of each
-        item, at whatever position. In most sessions it shows the K items with the highest rates of clicks per display; with
-        probability ε it shows a uniformly random list instead. The random lists keep all estimates alive, so that a good item
-        with an unlucky start is found in the end. Exploration never stops, so that regret grows linearly, by about ε times that
-        of random lists. A display at a low position counts like one at the top, and therefore the rates confuse attraction with
-        position.
+        EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the clicks and the displays of
+        each item over all positions together. In most sessions it shows the K items with the highest rates of clicks per
+        display, and items never shown come first. With probability ε it shows a uniformly random list instead, which lets a
+        good item with few early clicks recover. This exploration never stops, and therefore its regret grows linearly, by about
+        ε times the regret of random lists. Users look less often at low positions, but each display counts the same, which
+        confuses low attraction with a low position.
 
     Algorithm:
         ::
 
-            S(i) ← 0 and N(i) ← 0 for each item i
+            S(i) ← 0, the clicks, and N(i) ← 0, the displays, for each item i; ε is the share of random lists
             for t = 1, 2, ...:
                 draw u uniformly from [0, 1]
                 if u < ε:
                     R_t ← K distinct items, uniformly at random
                 else:
-                    ŵ(i) ← S(i) / N(i) for each item i, and ∞ where N(i) = 0
+                    ŵ(i) ← S(i) / N(i), the click rate, for each item i, and ∞ where N(i) = 0
                     R_t ← the K items of largest ŵ, in decreasing order, ties at random
-                show R_t and observe the clicks c(1), ..., c(K)
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
-                    S(R_t(k)) ← S(R_t(k)) + c(k)
+                    S(R_t(k)) ← S(R_t(k)) + c(k), with R_t(k) the item at position k
                     N(R_t(k)) ← N(R_t(k)) + 1
 
     Args:

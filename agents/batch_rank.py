@@ -190,33 +190,34 @@ class BatchRank(CompiledAgent):
     """BatchRank: explore batches of items on ranges of positions, and split each into better and worse.
 
     Idea:
-        BatchRank learns in a class of click models that contains both the cascade model and the position-based model, without
-        knowing which one holds. It divides the items into batches, each with a range of positions. In each session the least
-        displayed items of a batch are shown on its positions in random order, which removes position bias: their click rates
-        can be compared. After a stage of n_ℓ displays of each item, it splits the batch if some items are better than all
-        others with high confidence; if it cannot split, it drops items that are too bad for the batch, and the next stage is
-        four times as long. Its regret grows with log T in all these models, but with a large constant: stages are long, and
-        each stage starts counting from 0. It never revises a decision, so it does not recover from bots or from a change of
-        the users.
+        BatchRank learns in many click models, among them the cascade and the position-based model, and need not know which one
+        holds. It divides the items into batches with ranges of positions, and counts clicks and displays of each item in the
+        present stage. In each session it shows the least displayed items of a batch in random order, so all of them get the
+        same share of well-examined positions. After stage ℓ, with n_ℓ displays of each item, it splits the batch if some items
+        are better than all others with high confidence. Otherwise it drops items that are too bad for the batch, and the next
+        stage is four times as long. Its regret grows with log T but is large, because long stages count from 0, and decisions
+        are final, even after bots or changes of users.
 
     Algorithm:
         ::
 
-            𝒜 ← {1}; B_1 ← all L items; I_1 ← the positions 1, ..., K; ℓ_1 ← 0; δ_T = log T + 3 log log T
+            𝒜 ← {1}, the batches; B_1 ← all L items; I_1 ← the positions 1, ..., K; ℓ_1 ← 0, the stage of batch 1
+            c(d) ← 0, the clicks, and n(d) ← 0, the counted displays, of each item d in the stage of its batch
+            δ_T = log T + 3 log log T is the level of confidence; KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, ..., T:
                 for each batch b ∈ 𝒜:
                     put the |I_b| least displayed items of B_b, ties at random, in random order on I_b
                 show the list and observe the clicks
                 for each batch b ∈ 𝒜 of more than one item:
-                    n_ℓ ← ⌈16 · 4^{ℓ_b} log T⌉
+                    n_ℓ ← ⌈16 · 4^{ℓ_b} log T⌉, the length of the stage
                     for each item d of B_b in the list that was least displayed and has n(d) < n_ℓ:
                         c(d) ← c(d) + the click on d; n(d) ← n(d) + 1
                     if n(d) = n_ℓ for all d ∈ B_b:
-                        L(d), U(d) ← the bounds: the least and largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ
-                        sort B_b by L, in decreasing order
-                        s ← the largest s < |I_b| for which the s first items have L above U of all others
+                        low(d), up(d) ← the least and the largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ, the bounds of d
+                        sort B_b by low, in decreasing order
+                        s ← the largest s < |I_b| for which the first s items have low above up of all others
                         if there is one: cut B_b and I_b after s into two batches, both with ℓ ← 0
-                        else: drop the items with U below the |I_b|-th largest L; ℓ_b ← ℓ_b + 1
+                        else: drop the items with up below the |I_b|-th largest low; ℓ_b ← ℓ_b + 1
                         c(d) ← 0 and n(d) ← 0 for all these items
 
     Args:

@@ -167,26 +167,27 @@ class BubbleRank(CompiledAgent):
     """BubbleRank: improve a given list by random exchanges of neighbours, and keep those exchanges that get more clicks.
 
     Idea:
-        BubbleRank improves a production list and, with high probability, shows no list that is much worse: it is made for
-        systems in which users must not see bad lists while it learns. It starts from the production list as its base list. In
-        each session it exchanges some neighbours of the base list with probability 1/2, so that both items of a pair are shown
-        at both positions and position bias cancels. It counts, for each pair, the sessions in which exactly one of the two was
-        clicked, n, and the difference of their clicks, s; once s is large enough, the order of the pair is decided, and the
-        better item moves up in the base list. If K < L, an item from below the list is tried at the last position in the same
-        way. An item rises one position at a time, so that its regret is high if the production list is bad.
+        BubbleRank is for systems that have a production ranking and must, with high probability, never show users a much worse
+        list while it learns. It needs this ranking as its first base list (argument `initial`), because without one it starts
+        from a random list, which is not safe. In each session it exchanges some neighbours of the base list, and if K < L the
+        last item with one from below, with probability 1/2. Both neighbours of a pair get both positions equally often, and it
+        counts n, the sessions in which exactly one of them was clicked. Once the difference s of their clicks is large enough
+        for n, the pair is decided, and the better item moves up in the base list. An item rises only one position at a time, so
+        the regret is high if the production ranking is bad.
 
     Algorithm:
         ::
 
-            R ← R_0, the base list; s(i, j) ← 0 and n(i, j) ← 0 for each pair; δ = T^{-4}
-            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ))
+            R ← R_0, the base list, which starts as the production ranking (argument initial); R(k) is its item at position k
+            s(i, j) ← 0, clicks on i alone minus clicks on j alone, and n(i, j) ← 0, the sessions with one of these
+            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ)); δ = T^{-4} is the confidence
             for t = 1, 2, ..., T:
-                R_t ← R; h ← 1 if t is odd, else 2
+                R_t ← R, the list to show; h ← 1 if t is odd, else 2, the first position of a pair
                 for k = h, h + 2, ... below K:
                     unless R(k) beats R(k + 1) (the pair is decided): exchange R_t(k) and R_t(k + 1) with probability 1/2
                 if K < L and position K is in no pair:
-                    j ← a random item below that R(K) does not beat; R_t(K) ← j with probability 1/2
-                show R_t and observe the clicks, 0 for an item that is not shown
+                    j ← a random item below the list that R(K) does not beat, the challenger; R_t(K) ← j with probability 1/2
+                show R_t and observe the clicks c(i) on each item i, 0 for an item that is not shown
                 for each pair i, j that could be exchanged and has c(i) ≠ c(j):
                     s(i, j) ← s(i, j) + c(i) - c(j); s(j, i) ← -s(i, j)
                     n(i, j) ← n(i, j) + 1; n(j, i) ← n(i, j)

@@ -107,25 +107,26 @@ class CascadeUCB1(CascadeAgent):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
     Idea:
-        In the cascade model a user scans the list from the top, clicks the first item that attracts, and leaves. So the items
-        above the click were examined and did not attract, and of those below it the session tells nothing. CascadeUCB1 keeps of
-        each item e how often it was examined, N, and the share ŵ of these sessions with a click. It shows the K items with the
-        largest upper confidence bounds of UCB1, which tries items as long as they may belong into the list. Each session tests
-        several items at once and free of position bias, so that regret grows with log t in the cascade model. Its intervals are
-        too wide for rare clicks, where `CascadeKLUCB` explores less; and where users skip positions, as in a PBM, an item that
-        nobody saw counts as one that did not attract.
+        In the cascade model, a user scans the list from the top, clicks the first attractive item, and leaves. Items above the
+        click were examined and not attractive, and the session says nothing about items below it. For each item, CascadeUCB1
+        counts the examinations, N, and keeps the share ŵ of them with a click. It shows the K items with the largest upper
+        confidence bounds of UCB1: ŵ plus a bonus that shrinks as N grows. Each session tests several items at once without
+        position bias, because only examined items count, and regret in this model grows with log t only. Its intervals are too
+        wide for rare clicks (`CascadeKLUCB` explores less), and where users skip positions, unexamined items count as not
+        attractive.
 
     Algorithm:
         ::
 
-            N(e) ← 0 and ŵ(e) ← 0 for each item e; C = 0, or the corruption
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            C ← 0, or the argument corruption: the number of sessions that may have false clicks
             for t = 1, 2, ...:
                 for each item e:
-                    U_t(e) ← ŵ(e) + sqrt(1.5 log t / N(e)) + C / N(e), and ∞ where N(e) = 0
-                A_t ← the K items of largest U_t, in decreasing order, ties at random
-                show A_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                    U_t(e) ← ŵ(e) + sqrt(1.5 log t / N(e)) + C / N(e), its upper bound, and ∞ where N(e) = 0
+                A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
+                show A_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
 
@@ -252,27 +253,28 @@ class CascadeUCBV(CascadeAgent):
     """CascadeUCB-V: `CascadeUCB1` with confidence intervals that follow the variance of the clicks.
 
     Idea:
-        CascadeUCB-V is `CascadeUCB1` with confidence intervals that follow the variance of the clicks. It keeps the same
-        counts: how often each item was examined, and the share ŵ of clicks. A rare click has a small variance v = ŵ (1 - ŵ), so
-        that Bernstein's inequality gives an interval that shrinks with 1/N rather than with 1/sqrt(N); the paper shows that the
-        hardest cascades are those with rare clicks, and that this index is optimal for them up to logarithms. It shows the K
-        items of largest index. The published constants are large: the interval of an item becomes narrower than that of
-        `CascadeUCB1` once N exceeds 24 log t if it is never clicked, 713 log t if every second user clicks it; until then it is
-        wider. With fewer sessions it explores too long, unless `variance` and `bias` are tuned, and outside of the cascade
-        model it errs as `CascadeUCB1` does.
+        CascadeUCB-V assumes the cascade model, as `CascadeUCB1` does: users scan from the top, click one item and leave. It
+        keeps the number of examinations N of each item and the share ŵ of them with a click, and shows the K largest indices.
+        The index is ŵ plus a width that follows the variance ŵ (1 - ŵ) and shrinks, for rare clicks, with 1/N instead of
+        1/sqrt(N). The paper derives it from Bernstein's inequality, and proves it optimal up to logarithms where clicks are
+        rare, the hardest case. With the published constants, the width is below that of `CascadeUCB1` only after 24 log t
+        examinations without clicks, or 713 log t if ŵ = 1/2. Therefore short runs explore too long unless you tune `variance`
+        and `bias`, and items at positions that users skip count as not attractive.
 
     Algorithm:
         ::
 
-            N(e) ← 0 and ŵ(e) ← 0 for each item e; C = 0, or the corruption
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            C ← 0, or the argument corruption: the number of sessions that may have false clicks
             for t = 1, 2, ...:
                 for each item e:
-                    v(e) ← ŵ(e) (1 - ŵ(e))
+                    v(e) ← ŵ(e) (1 - ŵ(e)), the variance of its clicks
                     U_t(e) ← ŵ(e) + sqrt(4 v(e) log t / N(e)) + (6 log t + C) / N(e), and ∞ where N(e) = 0
-                A_t ← the K items of largest U_t, in decreasing order, ties at random
-                show A_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                        (4 is the argument variance, 6 the argument bias)
+                A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
+                show A_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
 
@@ -402,24 +404,25 @@ class CascadeTS(CascadeAgent):
     """CascadeTS: draw each item's attraction from its Beta posterior and show the K largest in decreasing order.
 
     Idea:
-        CascadeTS is Thompson sampling for the cascade model. It keeps a Beta posterior of each item's attraction, which begins
-        as the uniform law. In each session it draws one attraction from each posterior and shows the K items of largest draws,
-        so that an item is tried about as often as it is likely to belong into the list. Positions down to the last click count
-        as examined, and all positions without a click. Draws that follow what is known explore less than bounds that hold with
-        high probability, and the regret in the cascade model still grows with log t only. It takes what stands low in a PBM for
-        less attractive than it is, and after false clicks at the start it needs many sessions to believe otherwise.
+        CascadeTS assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves.
+        It keeps a Beta posterior of the attraction of each item, which starts as the uniform distribution. Positions down to
+        the last click count as examined, or all positions if there is no click. In each session it draws one attraction from
+        each posterior and shows the K largest draws, which explores less than upper confidence bounds do. It tries an item
+        about as often as the item is likely to be in the best list, and its regret grows with log t only. Where users skip low
+        positions, as in a position-based model, it underestimates the items there, and false clicks at the start mislead it for
+        many sessions.
 
     Algorithm:
         ::
 
-            S(i) ← 0 and F(i) ← 0 for each item i
+            S(i) ← 0, the clicks, and F(i) ← 0, the examinations without a click, for each item i
             for t = 1, 2, ...:
                 for each item i:
-                    draw θ(i) from Beta(1 + S(i), 1 + F(i))
-                R_t ← the K items of largest θ, in decreasing order
-                show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                    draw an attraction θ(i) from its posterior Beta(1 + S(i), 1 + F(i))
+                R_t ← the list of the K items of largest θ, in decreasing order
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     S(R_t(k)) ← S(R_t(k)) + c(k)
                     F(R_t(k)) ← F(R_t(k)) + 1 - c(k)
 
@@ -525,27 +528,27 @@ class TSCascade(CascadeAgent):
     """TS-Cascade: Thompson sampling with one Gaussian draw for all items of a session.
 
     Idea:
-        TS-Cascade is Thompson sampling for the cascade model with Gaussian draws in place of Beta posteriors. It keeps of each
-        item how often it was examined, N, and the share ŵ of clicks. In each session it draws a single standard normal number Z
-        for all items and moves each mean by Z times a width, which follows the empirical variance of the item's clicks; then it
-        shows the K largest. So either all items stand above their means or all stand below, which lets the paper bound the
-        regret without strong assumptions. Where Z is negative, items that are hardly known rank last, so that it explores in
-        about half of the sessions only. As `CascadeTS`, which draws for each item, it errs where users skip positions.
+        TS-Cascade assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves.
+        For each item it counts the examinations, N, and keeps the share ŵ of them with a click. In each session it draws one
+        standard normal number Z, and moves each ŵ by Z times a width that follows the variance of the clicks. It shows the K
+        items with the largest results, which lie all above their ŵ or all below. The paper needs this common draw to bound the
+        regret without strong assumptions, while `CascadeTS` draws for each item. If Z is negative, little-known items rank
+        last, so only half of the sessions explore, and items at positions that users skip count as not attractive.
 
     Algorithm:
         ::
 
-            N(i) ← 0 and ŵ(i) ← 0 for each item i
+            N(i) ← 0, the examinations, and ŵ(i) ← 0, the share of them with a click, for each item i
             for t = 1, 2, ...:
-                draw Z from N(0, 1)
+                draw Z from the standard normal distribution N(0, 1)
                 for each item i:
-                    v ← ŵ(i) (1 - ŵ(i))
-                    σ(i) ← max(sqrt(v log(t + 1) / (N(i) + 1)), log(t + 1) / (N(i) + 1))
+                    v ← ŵ(i) (1 - ŵ(i)), the variance of its clicks
+                    σ(i) ← max(sqrt(v log(t + 1) / (N(i) + 1)), log(t + 1) / (N(i) + 1)), the width
                     θ(i) ← ŵ(i) + Z σ(i)
-                S_t ← the K items of largest θ, in decreasing order, ties at random
-                show S_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                S_t ← the list of the K items of largest θ, in decreasing order, ties at random
+                show S_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     ŵ(S_t(k)) ← (N(S_t(k)) ŵ(S_t(k)) + c(k)) / (N(S_t(k)) + 1)
                     N(S_t(k)) ← N(S_t(k)) + 1
 

@@ -144,27 +144,28 @@ class CascadeDUCB(CascadeAgent):
     """CascadeDUCB: a cascade UCB agent whose counts fade by a factor γ at every step, for users who change.
 
     Idea:
-        CascadeDUCB is a cascade agent for users who change abruptly and without notice. It keeps the counts of `CascadeUCB1`,
-        examinations N and clicks X of each item, but multiplies all of them by γ < 1 in every session, so that old sessions
-        fade. It shows the K items of largest discounted mean plus a bonus, which grows again while an item is not examined; so
-        every item is tried once in a while, and a change is noticed. The memory of about 1 / (1 - γ) sessions is a compromise:
-        longer, and it follows a change late; shorter, and its estimates stay rough. It never stops exploring, and so it loses
-        much more than `CascadeKLUCB` where users stay as they are. Like all cascade agents it takes positions that users skip
-        for items that do not attract.
+        CascadeDUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
+        without notice. It keeps the examinations N and the clicks X of each item, and multiplies all of them by γ < 1 in every
+        session. It shows the K items with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
+        while the item is not examined, so the agent tries every item again and notices changes. The memory of about 1 / (1 - γ)
+        sessions is a compromise: a longer one follows changes late, a shorter one makes rough estimates. Exploration never
+        stops, so it loses much more than `CascadeKLUCB` if users do not change, and items at positions that users skip count as
+        not attractive.
 
     Algorithm:
         ::
 
-            X(a) ← 0 and N(a) ← 0 for each item a; γ = 1 - 1 / (4 sqrt(T))
+            X(a) ← 0, the discounted clicks, and N(a) ← 0, the discounted examinations, for each item a
+            γ = 1 - 1 / (4 sqrt(T)) is the discount, and ε = 0.5 the weight of exploration
             for t = 1, 2, ..., T:
-                n_t ← (1 - γ^t) / (1 - γ)
+                n_t ← (1 - γ^t) / (1 - γ), the sum of the weights of t sessions
                 for each item a:
-                    U(a) ← X(a) / N(a) + 2 sqrt(ε log n_t / N(a)), and ∞ where N(a) = 0
-                R_t ← the K items of largest U, in decreasing order, ties at random
-                show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
+                    U(a) ← X(a) / N(a) + 2 sqrt(ε log n_t / N(a)), its upper bound, and ∞ where N(a) = 0
+                R_t ← the list of the K items of largest U, in decreasing order, ties at random
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
                 X(a) ← γ X(a) and N(a) ← γ N(a) for each item a
-                for k = 1, ..., k':
+                for k = 1, ..., k', the examined positions:
                     X(R_t(k)) ← X(R_t(k)) + c(k)
                     N(R_t(k)) ← N(R_t(k)) + 1
 
@@ -382,26 +383,27 @@ class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts the last τ sessions only, for users who change.
 
     Idea:
-        CascadeSWUCB is a cascade agent for users who change abruptly and without notice. It counts examinations N and clicks X
-        of each item over the last τ sessions only, and forgets all older ones at once. It shows the K items of largest mean in
-        this window plus a bonus; an item that was not examined in the window comes first. After a change the window is free of
-        old clicks within τ sessions, so that it finds the new order sooner than `CascadeDUCB`, whose old clicks fade slowly. It
-        tries every item again in each window, and so it loses much more than `CascadeKLUCB` where users stay as they are. If
-        clicks arrive later than the window is long, they are lost, and it shows almost random lists.
+        CascadeSWUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
+        without notice. It counts the examinations N and the clicks X of each item over the last τ sessions only, its window. It
+        shows the K items with the largest mean X / N plus a bonus, and items that were not examined in the window come first.
+        All old clicks have left the window τ sessions after a change, so it finds the new order sooner than `CascadeDUCB`,
+        whose old clicks fade slowly. It tries every item again in each window, so it loses much more than `CascadeKLUCB` if
+        users do not change. Clicks that arrive after more than τ sessions are lost, and then the agent shows almost random
+        lists.
 
     Algorithm:
         ::
 
-            τ = ⌈2 sqrt(T log T)⌉
+            τ = ⌈2 sqrt(T log T)⌉ is the length of the window, and ε = 0.5 the weight of exploration
             for t = 1, 2, ..., T:
                 X(a) ← the clicks on item a in the sessions t - τ, ..., t - 1, for each item a
-                N(a) ← how often a was examined in these sessions
+                N(a) ← the number of these sessions in which a was examined
                 for each item a:
-                    U(a) ← X(a) / N(a) + sqrt(ε log(min(t, τ)) / N(a)), and ∞ where N(a) = 0
-                R_t ← the K items of largest U, in decreasing order, ties at random
-                show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                    U(a) ← X(a) / N(a) + sqrt(ε log(min(t, τ)) / N(a)), its upper bound, and ∞ where N(a) = 0
+                R_t ← the list of the K items of largest U, in decreasing order, ties at random
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     keep that R_t(k) was examined in session t, and its click c(k)
 
     Args:

@@ -333,28 +333,30 @@ class GLRCascadeUCB(_RestartingAgent):
     """GLR-CascadeUCB: `CascadeUCB1` that forgets everything once the clicks on some item tell that users have changed.
 
     Idea:
-        GLR-CascadeUCB is `CascadeUCB1` with a detector of changes. It keeps all clicks on each item since the last restart, in
-        a compact form, and tests after every session whether they look like two stretches with different means: the generalised
-        likelihood ratio. Once the statistic of some item reaches a threshold, the agent takes it that the users have changed,
-        and forgets everything. So that a change of an item that is not shown is noticed, too, each item stands on top of the
-        list once in ⌊L/p⌋ sessions. Between changes it learns from all sessions since the last one, and not only from the
-        latest as agents that forget at a fixed pace. The forced sessions cost regret for ever, small changes are noticed late,
-        and the index of UCB1 explores more than that of `GLRCascadeKLUCB`.
+        GLR-CascadeUCB is made for users of the cascade model who change abruptly: it is `CascadeUCB1` with a change detector.
+        It keeps all clicks on each item since the last restart, in a compact form, and learns from all of them until users
+        change. After every session it tests, by a generalised likelihood ratio, whether an item has different click rates
+        before and after some session. If this statistic reaches a threshold for one item, the agent assumes that users have
+        changed and forgets the clicks on all items. To notice changes of items outside the list, it shows each item at the top
+        once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. Forced sessions cost regret even without changes,
+        small changes are noticed late, and UCB1 explores more than the KL-UCB of `GLRCascadeKLUCB`.
 
     Algorithm:
         ::
 
-            τ ← 0; p = min(1, sqrt(n_segments L log T / T)); δ = 1 / T
-            N(e) ← 0 and ŵ(e) ← 0 for each item e
+            τ ← 0, the session of the last restart; δ = 1 / T is the confidence
+            p = min(1, sqrt(M L log T / T)) is the share of forced sessions; M = n_segments, the expected number of stretches
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
             for t = 1, 2, ..., T:
-                U(e) ← ŵ(e) + sqrt(1.5 log(t - τ) / N(e)) for each item e, and ∞ where N(e) = 0
-                R_t ← the K items of largest U, in decreasing order, ties at random
+                U(e) ← ŵ(e) + sqrt(1.5 log(t - τ) / N(e)), the upper bound of each item e, and ∞ where N(e) = 0
+                R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 j ← (t - τ - 1) mod ⌊L / p⌋
                 if j < L:
                     move the (j + 1)-th item of a fixed random order to the top of R_t
-                show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
                 for each item e with new observations:
                     m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e
@@ -424,29 +426,31 @@ class GLRCascadeKLUCB(_RestartingAgent):
     """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
 
     Idea:
-        GLR-CascadeKLUCB is `CascadeKLUCB` with a detector of changes. After every session it tests for each item whether the
-        clicks since the last restart have one mean, or two different means before and after some session (generalised
-        likelihood ratio test). If the statistic of one item exceeds a threshold, it forgets the clicks on all items and learns
-        again; until then it shows the K items of largest KL-UCB index. In L of every ⌊L/p⌋ sessions it puts each item on top of
-        the list once, in turn, so that it also notices changes of items that it does not show otherwise; these forced sessions
-        cost regret also when nothing changes. It detects abrupt changes, and the end of an attack by bots is one for it. It
-        does not detect slow changes, or bots that never stop.
+        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is `CascadeKLUCB` with a change
+        detector. It keeps the clicks on each item since the last restart and shows the K items with the largest KL-UCB indices,
+        their upper confidence bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
+        different click rates before and after some session. If this statistic reaches a threshold for one item, the agent
+        forgets the clicks on all items and learns again. To notice changes of items outside the list, it shows each item at the
+        top once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. It detects abrupt changes, such as the end of
+        a bot attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
 
     Algorithm:
         ::
 
-            τ ← 0; p = min(1, sqrt(n_segments L log T / T)); δ = 1 / T
-            N(e) ← 0 and ŵ(e) ← 0 for each item e
+            τ ← 0, the session of the last restart; δ = 1 / T is the confidence
+            p = min(1, sqrt(M L log T / T)) is the share of forced sessions; M = n_segments, the expected number of stretches
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
             for t = 1, 2, ..., T:
-                b ← max(log(t - τ) + 3 log log(t - τ), 0)
-                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b} for each item e, and ∞ where N(e) = 0
-                R_t ← the K items of largest U, in decreasing order, ties at random
+                b ← max(log(t - τ) + 3 log log(t - τ), 0), the level of confidence
+                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b}, the upper bound of each item e, and ∞ where N(e) = 0
+                R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 j ← (t - τ - 1) mod ⌊L / p⌋
                 if j < L:
                     move the (j + 1)-th item of a fixed random order to the top of R_t
-                show R_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click (of the first, if feedback is first_click), and K without a click
-                for k = 1, ..., k':
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
                 for each item e with new observations:
                     m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e

@@ -133,29 +133,30 @@ class CascadeVI(StateAgent):
     """CascadeVI: learn attractions and transitions of the state, and plan the best list of each state optimistically.
 
     Idea:
-        A list can do more than earn a click now: it can lead the user to a state in which later lists earn more, or in which
-        the user loses interest. CascadeVI learns, for each state of the user, how attractive each item is and which state
-        follows a click on it, or no click. It is optimistic about both: attraction is taken at its upper confidence bound, and
-        part of the probability of the next state, the larger the fewer observations there are, goes to the best state. With
-        these optimistic values, value iteration finds the list of each state that is best for the whole life of the user,
-        including the order, which a myopic agent would not care about. Optimism makes it try what it does not know, and fades
-        with the data. It must see the state, is told how long users stay and what clicks earn, and its table of transitions, S
-        times L + 1 times S, becomes hard to fill if there are many states or items.
+        A list can do more than earn a click: it can move the user to a state in which later lists earn more, or less. For each
+        state of the user, CascadeVI counts the clicks on each item and the next states after each click or after no click. It
+        plans optimistically: attractions are upper confidence bounds, and a part of each transition probability, larger with
+        fewer observations, goes to the best state. Value iteration then finds for each state the list, including its order,
+        that earns most over the user's whole life, not only in this session. This optimism makes the agent try items and
+        transitions that it does not know, and fades as data arrive. It must observe the state, needs the mean stay of users and
+        the click rewards, and with S states its S² (L + 1) transition counts fill slowly.
 
     Algorithm:
         ::
 
-            N = clicks = moves = 0,  V = 0,  γ = 1 − 1/H
+            N(s, i) = 0 examinations and clicks(s, i) = 0 for each state s and item i; moves(s, o, s') = 0; values V(s) = 0
+            γ = 1 − 1/H is the discount, H the mean number of sessions of a user; r(s, o) is the reward of outcome o in state s
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for session t = 1, 2, …:
                 if t = 1, or t exceeds 1.01 times the session of the last plan, make a new plan:
-                    ℓ = log t + 3 log log t
-                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ};  1 if N = 0
-                    until V stands still, for each state s:
+                    ℓ = log t + 3 log log t, the level of confidence
+                    q(s, i) = max{q : N(s, i) KL(clicks(s, i) / N(s, i), q) ≤ ℓ}, the optimistic attraction;  1 if N = 0
+                    until V converges, for each state s:
                         for each outcome o (a click on an item, or none), seen n(s, o) times:
                             β = min(1, bonus sqrt(ℓ / n(s, o)));  1 if n(s, o) = 0
-                            w(o) = r(s, o) + γ ((1 − β) V(s, o) + β max V),
+                            w(o) = r(s, o) + γ ((1 − β) V(s, o) + β max V), the worth of o,
                                 V(s, o) = the mean of V over the states that followed
-                        P_k(R) = Π_{j<k} (1 − q(s, R_j)) is the chance that position k is examined
+                        P_k(R) = Π_{j<k} (1 − q(s, R_j)) is the probability that position k of a list R is examined
                         v(R) = Σ_k P_k(R) q(s, R_k) w(R_k) + P_{K+1}(R) w(none)
                         R(s) = the list of K items with the largest v (dynamic programming)
                         V(s) = v(R(s))

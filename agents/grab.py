@@ -224,31 +224,32 @@ class GRAB(LeaderAgent):
     """GRAB: show the list of the highest estimates or a neighbour of it, whichever has the larger indices.
 
     Idea:
-        GRAB is made for the position-based model with unknown examination: it keeps the mean number of clicks ρ̂ of each item
-        at each position. Its leader is the list with the largest sum of these means, which it finds exactly as an assignment
-        problem. It then looks only at a few lists near the leader: those with two items exchanged whose positions follow each
-        other in the order π of the leader's means, and those with another item at the position of the least mean. Of leader and
-        neighbours it shows the one with the largest sum of KL-UCB indices, and every γ-th time the leader itself. The sum of
-        clicks is unimodal on this graph: each list but the best has a better neighbour, so that L - 1 neighbours are enough to
-        climb to the optimum. It learns L K separate numbers, which takes longer than to learn one attraction for each item.
+        GRAB is made for the position-based model, where users examine each position with a fixed probability, which the agent
+        does not know. It keeps the mean clicks ρ of each item at each position, and its leader is the list with the largest sum
+        of these means. Its neighbours exchange two items whose positions are adjacent in the order of the leader's means, or
+        replace the item at the position of the least mean. It shows the leader or neighbour with the largest sum of KL-UCB
+        indices (upper confidence bounds), and every γ-th time the leader itself. The expected clicks are unimodal: each list
+        except the best has a better neighbour, so L - 1 neighbours are enough to reach the best list. It learns L K separate
+        numbers, which takes longer than learning one attraction for each item.
 
     Algorithm:
         ::
 
-            ρ(i, k) ← 0, the mean, and n(i, k) ← 0 for each item i and position k
+            ρ(i, k) ← 0, the mean clicks, and n(i, k) ← 0, the displays, for each item i at each position k
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws; γ = L - 1
             for t = 1, 2, ...:
-                a ← the leader: argmax over lists of Σ_k ρ(a_k, k), ties at random
-                s ← how often a has led before
+                a ← the leader: the list with the largest Σ_k ρ(a_k, k), an assignment problem solved exactly, ties at random
+                s ← how often a was the leader before
                 if s is a multiple of γ:
-                    R_t ← a
+                    R_t ← a, the list to show
                 else:
-                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1)
-                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, and 1 where n(i, k) = 0
+                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1), ∞ for s < 2: the level of confidence
+                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, the upper bound, and 1 where n(i, k) = 0
                     π ← the positions by ρ(a_k, k), in decreasing order
-                    𝒩 ← a with the items of π_j and π_{j+1} exchanged, for j = 1, ..., K - 1
+                    𝒩 ← the neighbours: a with the items of π_j and π_{j+1} exchanged, for j = 1, ..., K - 1
                     𝒩 ← 𝒩 and a with another item at π_K, for each item that a does not show
                     R_t ← the list of {a} ∪ 𝒩 of largest Σ_k u(R_k, k), ties at random
-                show R_t and observe the clicks c(1), ..., c(K)
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
                     n(R_t(k), k) ← n(R_t(k), k) + 1; ρ(R_t(k), k) ← the mean of the clicks there
 
@@ -341,29 +342,31 @@ class SGRAB(GRAB):
     """S-GRAB: `GRAB` with all swaps of two positions and all replacements of one as neighbours, the simpler and larger graph.
 
     Idea:
-        S-GRAB is the simpler form of `GRAB`, which the same paper studies as its starting point. It keeps the mean clicks ρ̂ of
-        each item at each position, and its leader is the list of the largest sum of means. Its neighbours are all lists that
-        exchange the items of any two positions of the leader, or replace any one item. It shows the neighbour or leader of the
-        largest sum of KL-UCB indices, and every γ-th time the leader itself. The graph needs no order of the positions, so that
-        nothing depends on how well that order is estimated. It has K (K - 1) / 2 + K (L - K) neighbours instead of L - 1, each
-        of which must be tried, so that the bound of its regret grows with L K rather than with L.
+        S-GRAB is the simpler form of `GRAB`, which the same paper studies first, for the position-based model with unknown
+        examination probabilities. It keeps the mean clicks ρ of each item at each position, and its leader is the list with the
+        largest sum of these means. Its neighbours are all lists that exchange the items of any two positions of the leader, or
+        replace any one item by an item outside it. It shows the leader or neighbour with the largest sum of KL-UCB indices
+        (upper confidence bounds), and every γ-th time the leader itself. These neighbours need no order of the positions, so
+        nothing depends on how well that order is estimated. It must try K(K-1)/2 + K(L-K) neighbours instead of L-1, and its
+        regret bound grows with L K instead of L.
 
     Algorithm:
         ::
 
-            ρ(i, k) ← 0, the mean, and n(i, k) ← 0 for each item i and position k
+            ρ(i, k) ← 0, the mean clicks, and n(i, k) ← 0, the displays, for each item i at each position k
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws; γ = 1 + the number of neighbours
             for t = 1, 2, ...:
-                a ← the leader: argmax over lists of Σ_k ρ(a_k, k), ties at random
-                s ← how often a has led before
-                if s is a multiple of γ = 1 + the number of neighbours:
-                    R_t ← a
+                a ← the leader: the list with the largest Σ_k ρ(a_k, k), an assignment problem solved exactly, ties at random
+                s ← how often a was the leader before
+                if s is a multiple of γ:
+                    R_t ← a, the list to show
                 else:
-                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1)
-                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, and 1 where n(i, k) = 0
-                    𝒩 ← a with the items of positions k and l exchanged, for all k < l
+                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1), ∞ for s < 2: the level of confidence
+                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, the upper bound, and 1 where n(i, k) = 0
+                    𝒩 ← the neighbours: a with the items of positions k and l exchanged, for all k < l
                     𝒩 ← 𝒩 and a with another item at position k, for all k and all items that a does not show
                     R_t ← the list of {a} ∪ 𝒩 of largest Σ_k u(R_k, k), ties at random
-                show R_t and observe the clicks c(1), ..., c(K)
+                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
                     n(R_t(k), k) ← n(R_t(k), k) + 1; ρ(R_t(k), k) ← the mean of the clicks there
 

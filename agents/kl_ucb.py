@@ -589,26 +589,28 @@ class CascadeKLUCB(CascadeAgent):
     """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in decreasing order.
 
     Idea:
-        CascadeKL-UCB learns in the cascade model, in which a user scans the list from the top and clicks the first item that
-        attracts. Items above a click, and all items of a session without a click, were examined and did not attract; it counts
-        these examinations, N, and the share ŵ of them with a click. The index of an item is the largest attraction that its
-        counts do not rule out, measured by the Kullback-Leibler divergence of two coins. It shows the K items of largest index,
-        in decreasing order. For rare clicks this interval is much narrower than that of `CascadeUCB1`, and the paper's bound of
-        its regret nearly matches the lower bound of the cascade model. Where users skip positions, as in a PBM, items that
-        stand low look worse than they are, and the list may stay wrong for ever.
+        In the cascade model, a user scans the list from the top, clicks the first attractive item, and leaves. Items above the
+        click were examined and not attractive, and so were all items of a session without a click. For each item, CascadeKL-UCB
+        counts the examinations, N, and keeps the share ŵ of them with a click. It shows the K items with the largest index: the
+        highest attraction that N and ŵ do not rule out, measured by the Kullback-Leibler divergence. For rare clicks this
+        interval is much narrower than that of `CascadeUCB1`, and the paper's regret bound nearly matches the lower bound of the
+        cascade model. If users skip positions, as in the position-based model, items at low positions look less attractive than
+        they are, and the list may stay wrong for ever.
 
     Algorithm:
         ::
 
-            N(e) ← 0 and ŵ(e) ← 0 for each item e; C = 0, or the corruption
+            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            C ← 0, or the argument corruption: the number of sessions that may have false clicks
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
-                b ← max(log t + c log log t, 0), with c = 3
+                b ← max(log t + c log log t, 0), the level of confidence, with the constant c = 3
                 for each item e:
                     U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b} + C / N(e), and ∞ where N(e) = 0
-                A_t ← the K items of largest U_t, in decreasing order, ties at random
-                show A_t and observe the clicks c_t(1), ..., c_t(K)
-                k' ← the position of the last click (first_click: of the first), and K without a click
-                for k = 1, ..., k':
+                A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
+                show A_t and observe the clicks c_t(1), ..., c_t(K), each 0 or 1
+                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
+                for k = 1, ..., k', the examined positions:
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c_t(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
 
@@ -667,27 +669,28 @@ class DCMKLUCB(CompiledAgent):
     """dcmKL-UCB: the KL-UCB indices of the items observed down to the last click, matched to the termination order.
 
     Idea:
-        In the dependent click model users scan the list from the top and may click several items; after a click they end the
-        session with a probability that depends on the position. Nobody knows whether a user who clicked last at position k saw
-        more below, so that dcmKL-UCB counts only positions down to the last click, and all of them without a click. It keeps
-        how often each item was observed, N, and the share ŵ of clicks, and takes the KL-UCB index of `CascadeKLUCB`. The reward
-        is that a user ends satisfied, and so the item of the k-th largest index goes to the position of the k-th largest
-        termination probability, of which only the order must be known. Ignoring what stands below the last click loses
-        observations and biases the estimates a little, because that position was clicked for certain; under other click models
-        it errs like a cascade agent.
+        In the dependent click model, users scan from the top, may click several items, and after a click stop with a
+        probability that depends on the position. Nobody can see whether a user looked below the last click, so dcmKL-UCB counts
+        positions down to it, or all if there is no click. It keeps the number N of these observations of each item and its
+        share of clicks ŵ, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if the user ends satisfied,
+        so the best items belong to the positions where a click most likely ends the session. The item of the k-th largest index
+        takes the position of the k-th largest termination probability, of which only the order must be known. It loses
+        observations below the last click, its estimates are slightly biased because that position was always clicked, and under
+        other click models it fails like cascade agents.
 
     Algorithm:
         ::
 
-            N(e) ← 0 and ŵ(e) ← 0 for each item e
-            p_1, ..., p_K ← the positions, the likeliest to end a session first (by default top to bottom)
+            N(e) ← 0, the observations, and ŵ(e) ← 0, the share of them with a click, for each item e
+            p_1, ..., p_K ← the positions, from the most to the least likely to end a session (by default top to bottom)
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
-                b ← max(log t + 3 log log t, 0)
+                b ← max(log t + 3 log log t, 0), the level of confidence
                 for each item e:
                     U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b}, and ∞ where N(e) = 0
                 A_t(p_k) ← the item of the k-th largest U_t, ties at random, for k = 1, ..., K
-                show A_t and observe the clicks c(1), ..., c(K)
-                k' ← the position of the last click, and K without a click
+                show the list A_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                k' ← the position of the last click, or K without a click
                 for k = 1, ..., k':
                     ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1

@@ -164,30 +164,31 @@ class MergeRank(CompiledAgent):
     """MergeRank: shuffle batches of items in every session, and drop items or split a batch as soon as confidence bounds allow.
 
     Idea:
-        MergeRank is what the released code of the BatchRank paper does; it stands behind that paper's figures, while the
-        printed algorithm is `BatchRank`. All items stand in one order that is cut into batches, first a single one of all L
-        items. In each session every batch is shuffled, the first K items of the order are shown, and all of them are counted.
-        Once every item of a batch has log(L T) / δ² observations, the batch is sorted by the KL lower bounds; items that are
-        surely worse than the one on the last place shown are dropped, and the batch is cut wherever all above are surely better
-        than all below. Shuffling removes position bias as in BatchRank, and a first test after 4 log(L T) observations makes it
-        faster. It still compares within batches only and never revises a decision, so that change, or bots in the first
-        sessions, leave it with a wrong order.
+        MergeRank learns in the same click models as `BatchRank`: it is the released code behind that paper's figures, and
+        `BatchRank` is the printed algorithm. It keeps an order of all items, cut into batches, and starts with one batch of all
+        L items. In each session it shuffles every batch, which gives its items equal shares of well-examined positions, shows
+        the first K items, and counts clicks. Once every item has log(L T) / δ² observations, where δ is the precision of the
+        batch, it sorts the batch by KL lower bounds. It drops items that are surely worse than the item at position K, and cuts
+        the batch where all items above are surely better than all below. It tests earlier than BatchRank, after 4 log(L T)
+        observations, but compares only within batches, and its decisions are final, even after bots or changes of users.
 
     Algorithm:
         ::
 
-            items ← all L items in one batch b; δ_b ← 1/2; C(i) ← 0 and N(i) ← 0 for each item i
+            items ← all L items in one batch b, in any order; δ_b ← 1/2, the precision of batch b
+            C(i) ← 0, the clicks, and N(i) ← 0, the observations, for each item i
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, ..., T:
                 shuffle the items of each batch
                 show the first K items of the order and observe the clicks
                 for each item i that was shown and is not alone in its batch:
                     C(i) ← C(i) + the click on i; N(i) ← N(i) + 1
                 for each batch b of several items in which N(i) ≥ log(L T) / δ_b² for all i:
-                    L(i), U(i) ← the least and largest q with N(i) KL(C(i) / N(i), q) ≤ log(L T)
-                    sort b by L, in decreasing order
+                    low(i), up(i) ← the least and largest q with N(i) KL(C(i) / N(i), q) ≤ log(L T), the bounds of i
+                    sort b by low, in decreasing order
                     if b reaches below position K:
-                        drop the items below K with U under the L of the item at K
-                    cut b at every place where the least L above exceeds the largest U below
+                        drop the items below K whose up is less than low of the item at K
+                    cut b at every place where the least low above exceeds the largest up below
                     if something was dropped or cut:
                         C(i) ← 0 and N(i) ← 0 for all i of b; δ ← 1/2 for each piece
                     else:

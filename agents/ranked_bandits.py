@@ -180,26 +180,27 @@ class RankedExp3(CompiledAgent):
     """RankedExp3: position k is an Exp3 bandit over all items, rewarded if its own choice was shown and clicked.
 
     Idea:
-        Ranked bandits make one bandit of each position: the bandit of position k chooses one of all L items, and is rewarded if
-        its item is clicked. RankedExp3 takes Exp3 for it, which assumes nothing about how clicks come about, not even that
-        users stay the same. Each bandit keeps a weight for each item and draws items in proportion to the weights, with a share
-        γ of uniform exploration; a choice that already stands above is replaced by a random item and earns nothing. The first
-        bandit learns what most users click, the second what is clicked beside that, and so on, so that lists become diverse.
-        The price for assuming nothing is slow learning: each position learns L numbers from its own clicks alone, and lower
-        positions only once the upper ones have settled.
+        Ranked bandits assume no click model: each position has its own bandit, which chooses one of all L items and is rewarded
+        if the user clicks it. RankedExp3 uses Exp3 bandits, which do not even assume that users stay the same. Each bandit
+        keeps a weight for each item and draws items in proportion to the weights, except for a share γ of uniform draws. If the
+        drawn item is already at a higher position, a random item replaces it, and the bandit earns nothing. The first bandit
+        learns what most users click, the second what users click besides that, and so on, which makes the lists diverse.
+        Learning is slow: each position learns L numbers from its own clicks alone, and lower positions only after the upper
+        ones have settled.
 
     Algorithm:
         ::
 
-            w_k(i) ← 1 for each position k and item i; γ = min(1, sqrt(L log L / ((e - 1) T)))
+            w_k(i) ← 1, the weight of item i in the bandit of position k, for all k and i
+            γ = min(1, sqrt(L log L / ((e - 1) T))) is the share of uniform draws, e = 2.718...
             for t = 1, 2, ..., T:
                 for k = 1, ..., K:
-                    p_k(i) ← (1 - γ) w_k(i) / Σ_j w_k(j) + γ / L for each item i
+                    p_k(i) ← (1 - γ) w_k(i) / Σ_j w_k(j) + γ / L, the probability of each item i
                     draw the choice b_k of bandit k from p_k
-                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
-                show R_t and observe the clicks c(1), ..., c(K)
+                    R_t(k) ← b_k, or, if b_k is already above position k, a random item that is not
+                show the list R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
-                    f ← c(k) if R_t(k) = b_k, else 0
+                    f ← c(k) if R_t(k) = b_k, else 0: the reward of the bandit
                     w_k(b_k) ← w_k(b_k) exp(γ (f / p_k(b_k)) / L)
 
     Args:
@@ -325,26 +326,26 @@ class RankedUCB1(CompiledAgent):
     """RankedUCB1: `RankedExp3` with UCB1 bandits, which choose the largest ``mean + sqrt(2 log t / pulls)``.
 
     Idea:
-        RankedUCB1 makes one bandit of each position, as `RankedExp3` does, and takes UCB1 for it. The bandit of position k
-        keeps, for each of the L items, how often it has chosen that item, N_k, and the share of these choices that were
-        clicked. It chooses the item of largest upper confidence bound; a choice that already stands above is replaced by a
-        random item and counts as a failure. UCB1 assumes that the clicks on an item at a position do not change, which is
-        nearly true once the positions above have settled. It needs no click model and no horizon. It learns slowly, because
-        nothing that is learned at one position is used at another; and since a choice that is taken above counts as a failure,
-        the lower bandits must first learn what those above them show.
+        RankedUCB1 needs no click model and no horizon: as in `RankedExp3`, each position has its own bandit, here UCB1. The
+        bandit of position k keeps, for each item, how often it chose this item, N_k, and the share of these choices with a
+        click. It chooses the item with the largest upper confidence bound: this share plus a bonus that shrinks as N_k grows.
+        If the chosen item is already at a higher position, a random item replaces it, and the choice counts as a failure. UCB1
+        assumes a constant click rate of each item at each position, which is nearly true after the positions above have
+        settled. It learns slowly: positions share nothing that they learn, and lower bandits must first learn which items the
+        upper ones already show.
 
     Algorithm:
         ::
 
-            S_k(i) ← 0 and N_k(i) ← 0 for each position k and item i
+            S_k(i) ← 0, the clicks, and N_k(i) ← 0, the choices, of item i in the bandit of position k, for all k and i
             for t = 1, 2, ...:
                 for k = 1, ..., K:
-                    U_k(i) ← S_k(i) / N_k(i) + sqrt(2 log t / N_k(i)) for each item i, and ∞ where N_k(i) = 0
-                    b_k ← the item of largest U_k, ties at random
-                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
-                show R_t and observe the clicks c(1), ..., c(K)
+                    U_k(i) ← S_k(i) / N_k(i) + sqrt(2 log t / N_k(i)), the upper bound of each item i, and ∞ where N_k(i) = 0
+                    b_k ← the item of largest U_k, the choice of bandit k, ties at random
+                    R_t(k) ← b_k, or, if b_k is already above position k, a random item that is not
+                show the list R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
-                    f ← c(k) if R_t(k) = b_k, else 0
+                    f ← c(k) if R_t(k) = b_k, else 0: the reward of the bandit
                     S_k(b_k) ← S_k(b_k) + f
                     N_k(b_k) ← N_k(b_k) + 1
 
@@ -488,27 +489,28 @@ class RankedKLUCB(CompiledAgent):
     """RankedKL-UCB: `RankedExp3` with KL-UCB bandits: the largest ``kl_upper(mean, (log t + 3 log log t) / pulls)``.
 
     Idea:
-        RankedKL-UCB makes one bandit of each position, as `RankedExp3` does, and takes KL-UCB for it. The bandit of position k
-        keeps, for each of the L items, how often it has chosen that item, N_k, and the share of these choices that were
-        clicked. It chooses the item with the largest rate that its counts do not rule out, measured by the Kullback-Leibler
-        divergence; a choice that already stands above is replaced by a random item and counts as a failure. For rare clicks
-        these intervals are narrower than those of `RankedUCB1`, so that it explores less. It was a benchmark of the
-        position-based model, because it needs to know nothing of the examination. It still learns L numbers at each position
-        from that position's clicks alone, which takes K times as many sessions as sharing them.
+        RankedKL-UCB assumes no click model: as in `RankedExp3`, each position has its own bandit, here KL-UCB. The bandit of
+        position k keeps, for each item, how often it chose this item, N_k, and the share of these choices with a click. It
+        chooses the item with the highest click rate that these counts do not rule out, measured by the Kullback-Leibler
+        divergence. If the chosen item is already at a higher position, a random item replaces it, and the choice counts as a
+        failure. For rare clicks these bounds are tighter than those of `RankedUCB1`, and it needs no examination probabilities,
+        which made it a benchmark for the position-based model. Each position learns L numbers from its own clicks alone, which
+        takes about K times as many sessions as sharing the clicks between positions.
 
     Algorithm:
         ::
 
-            S_k(i) ← 0 and N_k(i) ← 0 for each position k and item i
+            S_k(i) ← 0, the clicks, and N_k(i) ← 0, the choices, of item i in the bandit of position k, for all k and i
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
-                b ← max(log t + 3 log log t, 0)
+                b ← max(log t + 3 log log t, 0), the level of confidence
                 for k = 1, ..., K:
-                    U_k(i) ← max{q : N_k(i) KL(S_k(i) / N_k(i), q) ≤ b} for all items i, ∞ where N_k(i) = 0
-                    b_k ← the item of largest U_k, ties at random
-                    R_t(k) ← b_k, or, if b_k stands above already, a random item that does not
-                show R_t and observe the clicks c(1), ..., c(K)
+                    U_k(i) ← max{q : N_k(i) KL(S_k(i) / N_k(i), q) ≤ b}, the upper bound of item i, ∞ where N_k(i) = 0
+                    b_k ← the item of largest U_k, the choice of bandit k, ties at random
+                    R_t(k) ← b_k, or, if b_k is already above position k, a random item that is not
+                show the list R_t and observe the clicks c(1), ..., c(K), each 0 or 1
                 for k = 1, ..., K:
-                    f ← c(k) if R_t(k) = b_k, else 0
+                    f ← c(k) if R_t(k) = b_k, else 0: the reward of the bandit
                     S_k(b_k) ← S_k(b_k) + f
                     N_k(b_k) ← N_k(b_k) + 1
 

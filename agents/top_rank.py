@@ -153,25 +153,26 @@ class TopRank(CompiledAgent):
     """TopRank: rank by blocks of items not yet told apart, each in random order, and sort within a block by click duels.
 
     Idea:
-        TopRank learns an order of the items by comparing their clicks in pairs, in a wide class of click models, which contains
-        the cascade and the position-based model. It keeps, for each pair of items in one block, the number of sessions in which
-        the one was clicked and the other was not, minus the opposite; once the difference is large enough, the better item
-        beats the other for ever. The items that no other beats form the first block, those that only the first block beats the
-        second, and so on; the list shows the blocks in this order, each shuffled. In a shuffled block both items of a pair meet
-        the same positions, so that position bias cancels. It compares items of one block only and never takes a relation back,
-        so that the list stays wrong if users change or a click farm comes early.
+        TopRank learns an order of the items in many click models, among them the cascade and the position-based model. For each
+        pair of items in one block, it counts the sessions N with a click on exactly one, and the difference S of their clicks.
+        Once S is large enough for the present N, the item with more clicks beats the other for ever. The first block contains
+        the items that no other item beats, the second those that only items of the first block beat, and so on. It shows the
+        blocks in this order and shuffles each of them, so both items of a pair appear equally often at well-examined positions.
+        It compares items only within a block and never revises a relation, so its list stays wrong if users change or bots come
+        early.
 
     Algorithm:
         ::
 
-            G ← ∅, the relation of pairs (i, j) in which i beats j; S_ij ← 0 and N_ij ← 0 for all pairs
+            G ← ∅, the relation of pairs (i, j) in which i beats j; δ = 1 / T is the confidence, and c = 3.34 a constant
+            S_ij ← 0, the difference of clicks, and N_ij ← 0, the sessions with a click on one of both, for all pairs
             for t = 1, 2, ...:
-                rest ← all L items; d ← 0
+                rest ← all L items; d ← 0, the number of blocks
                 while rest is not empty:
                     d ← d + 1
-                    P_d ← the items of rest that no item of rest beats (all of rest in a circle)
+                    P_d ← block d: the items of rest that no item of rest beats (all of rest in a circle)
                     rest ← rest without P_d
-                A_t ← the first K of P_1, P_2, ..., each block in random order
+                A_t ← the list of the first K items of P_1, P_2, ..., each block in random order
                 show A_t; C_i ← 1 if item i was clicked, else 0 (also if it was not shown)
                 for all pairs i, j in one block, of which the list shows a part:
                     S_ij ← S_ij + C_i - C_j

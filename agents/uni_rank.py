@@ -280,31 +280,30 @@ class UniRank(LeaderAgent):
     """UniRank: rank by an ordered partition of the items, and merge neighbouring parts while their order is uncertain.
 
     Idea:
-        UniRank learns an order of the items from duels, in cascade and position-based models alike, without knowing the
-        examination. It keeps, for each pair of items in one part, the mean difference τ of their clicks over the n sessions in
-        which exactly one of both was clicked. Its leader is an ordered partition: the first part holds the items that no other
-        surely beats, and so on. It shows the parts from the top, each shuffled, and merges a part with the next one as long as
-        some item below may be better than one above, by a KL-UCB index; so it spends comparisons only between neighbouring
-        parts. Relations are not final, for the threshold of certainty grows with t, and an order that proves wrong is given up.
-        Found in our runs: a good item that lost its first few duels may starve, because the further item comes from the nearest
-        part that has one; on the default query of the PBM three runs of 40 had two to three times the median regret after 10⁵
-        sessions.
+        UniRank learns an order of the items in cascade and position-based models alike, without knowing the examination
+        probabilities. For each pair of items in one part, it keeps n, the sessions in which exactly one was clicked, and their
+        mean click difference τ. Its leader is an ordered partition: the first part contains the items that no other item surely
+        beats, the second the same of the rest, and so on. It shows the parts in order, each shuffled, and merges neighbouring
+        parts if an item below may be better than one above, by KL-UCB. It therefore compares only neighbouring parts, and it
+        can revise a relation, because the evidence that it demands grows slowly with t. A good item that loses its first few
+        comparisons may rarely be shown again, and the regret of such a run is high.
 
     Algorithm:
         ::
 
-            τ_ij ← 0 and n_ij ← 0 for each pair of items
+            τ_ij ← 0, the mean click difference, and n_ij ← 0, the sessions with a click on one of both, for each pair of items
+            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
-                rest ← all L items; P ← ()
+                rest ← all L items; P ← (), the parts
                 while rest is not empty:
-                    Q ← {i ∈ rest : τ_ij + sqrt(log log(t + 2) / n_ij) ≥ 0 for all j ∈ rest}
+                    Q ← {i ∈ rest : τ_ij + sqrt(log log(t + 2) / n_ij) ≥ 0 for all j ∈ rest}, not surely beaten
                     if Q is empty: Q ← rest
                     P ← P and the part Q; rest ← rest without Q
-                s ← how often P has led, this session included; f(s) = log s + 3 log log s (∞ for s < 3)
+                s ← how often P was the leader, this session included; f(s) = log s + 3 log log s (∞ for s < 3)
                 u_ji = max{q : n_ji KL((1 + τ_ji) / 2, q) ≤ f(s)}: j may be better than i if u_ji > 1/2
                 for each part of P that begins within the list, from the top:
                     if it ends above position K and an item of the next part may be better than one of it:
-                        merge both, and go on below them
+                        merge both, and continue below them
                     else if it reaches position K:
                         add the item of largest u_ji > 1/2 from the nearest part below that has one
                 show the parts in order, each shuffled, cut at position K; c_i ← 1 if i was clicked, else 0
