@@ -1,4 +1,4 @@
-"""The interface of agents, and the base of those whose inner part is compiled."""
+"""`Agent`, the interface of all agents, and `CompiledAgent`, the base class of agents that consist of compiled kernels."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ __all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent",
 
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
-"""Of the state, by name."""
+"""Arrays of a state, by name."""
 tuple_of: Any = namedtuple
-"""Of the fields of several states; type checkers take fields only as they are written."""
+"""Makes a named tuple of the fields of several states; type checkers accept only fields that are written out."""
 
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
-"""What an agent learns from: any list, shown by it or not; lists that it has shown, in any order; the one it has shown last."""
+"""From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
 
 FORMAT = 2
-"""Of saved agents. Versions 0.1 and 1.0 wrote none: their sessions were counted when clicks came, not when lists were shown."""
+"""Format of saved agents. Versions 0.1 and 1.0 wrote none, and counted sessions when clicks came, not when lists were shown."""
 
 MAX_OPEN = 1_000_000
-"""Displays that may wait for their clicks."""
+"""The largest number of displays that may wait for their clicks."""
 
 LARGEST_FEATURE = 1e6
-"""Features are meant to have norms of at most 1; far beyond, the sums of their squares lose what small ones told."""
+"""The largest value of a feature. Norms should be at most 1; with very large values, sums of squares lose the small ones."""
 
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
@@ -93,7 +93,7 @@ class Agent(ABC):
 
     Subclass it in plain Python, with these two methods and a constructor ``(n_items, n_positions, *, ..., seed=None)``, and
     the agent works everywhere: `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents module:Class``. An agent sees
-    what it is given here and nothing else: never the click model, the optimum, or ``info``.
+    only the arguments of these methods: never the click model, the optimum, or ``info``.
 
     Example:
         >>> class Rotate(Agent):
@@ -110,24 +110,26 @@ class Agent(ABC):
     """
 
     learns_from: ClassVar[str] = LAST_DISPLAY
-    """``"any list"``, whoever showed it; ``"its displays"``, in any order; or ``"the last display"``: such an agent is told
-    of the list that `rank` has just returned, without ``display`` and ``void``, and never of clicks that come later."""
+    """From which lists the agent learns: ``"any list"``, also lists of other agents; ``"its displays"``, in any order of their
+    clicks; or ``"the last display"``. In the last case, `update` gets only the list that `rank` has just returned, without
+    ``display`` and ``void``, and late clicks are lost."""
 
     stands: ClassVar[Mapping[str, str]] = {}
-    """What it stands, ``"change"`` of the users without notice, ``"bots"`` or ``"late clicks"``, with what shows it: a study by
-    its name, or ``"its rule"``, by which every click counts for the display that earned it, however late; a condition after a
-    comma. An agent that learns from any list stands late clicks by its rule, unless it says otherwise, or nothing, here."""
+    """To what the agent is robust, each with its evidence. The keys are ``"change"`` (users change without notice), ``"bots"``
+    and ``"late clicks"``. The evidence is the name of a study, with a condition after a comma, or ``"its rule"``: every click
+    counts for its own display, even if it is late. Agents that learn from any list are robust to late clicks by their rule,
+    unless this attribute has another entry or an empty one."""
 
     search_space: ClassVar[SearchSpace] = {}
-    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty where there is nothing to tune.
-    It contains the default; a default of None, which follows from the horizon, is tried beside it."""
+    """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if there is nothing to tune. It
+    contains the default; if the default is None and follows from the horizon, the search also tries None."""
 
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show.
 
         Args:
-            observation: what the environment last returned.
+            observation: the last observation of the environment.
 
         Returns:
             ``(K,)`` distinct item ids, the top of the list first.
@@ -138,7 +140,7 @@ class Agent(ABC):
         """Learn from a session.
 
         Args:
-            observation: what `rank` saw.
+            observation: the observation that `rank` got.
             ranking: ``(K,)`` the list that was shown, as `rank` returned it.
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
@@ -151,24 +153,24 @@ class Agent(ABC):
 
     @classmethod
     def can_replace(cls) -> bool:
-        """Whether the agent need not, or can, be told by ``replace(item)`` that an id stands for another item from now on."""
+        """Whether ``replace(item)`` works: the agent can forget an item whose id now belongs to another item, or need not."""
         return True
 
     def replace(self, item: int) -> None:  # noqa: B027 (as for `leave`)
-        """An id stands for another item from now on; what was learned of it is of no use any more."""
+        """Forget an item, because its id belongs to another item from now on."""
 
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
-        """The user has left for good (the environment was ``terminated``): the next session is another user's first."""
+        """Note that the user has left for good (``terminated``): the next session is the first one of another user."""
 
     def withdraw(self) -> None:  # noqa: B027 (as above)
-        """The list that `rank` has returned was not shown, and never will be."""
+        """Note that the last list of `rank` was not shown to anybody, and never will be."""
 
     def __repr__(self) -> str:
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
 
 
 class CompiledAgent(Agent):
-    """An agent whose inner part is two kernels over a named tuple of arrays; the base of the published algorithms.
+    """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
 
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
     and builds its first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
@@ -178,38 +180,38 @@ class CompiledAgent(Agent):
         state: the named tuple; arrays that change in place, and constants.
         rng: the agent's own generator.
         hyperparameters: what the constructor was given, by name.
-        display: the number of the last display, from 1; foreign lists count as displays made before they came.
-        max_open: how many displays may wait for their clicks; beyond it the oldest is given up.
-        dropped: how many were given up.
+        display: the number of the last display, from 1; lists of other agents from which it learned count as displays.
+        max_open: how many displays may wait for their clicks; if there are more, the oldest is dropped.
+        dropped: how many displays were dropped.
     """
 
     paper: ClassVar[str]
-    """Where the algorithm is from."""
+    """The paper of the algorithm, in short."""
     click_models: ClassVar[str] = "any"
-    """The click models it is made for."""
+    """The click models for which the algorithm was made."""
     told: ClassVar[Mapping[str, str]] = {}
-    """Hyper-parameters that the paper assumes known, each with what ``make_agent`` fills in from the environment:
-    ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``, the click model itself, for agents of
-    experiments that draw from it what they begin with."""
+    """Hyper-parameters that the paper assumes known, each with the source from which ``make_agent`` fills it in:
+    ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``. The last one is the click model itself, for
+    agents of experiments that draw their start from it."""
 
     renewed: ClassVar[frozenset[str]] = frozenset()
-    """State arrays that files of version 0.1 lack, or that must not be taken from them: they stay as in a new agent."""
+    """State arrays that are not read from files of version 0.1: they stay as in a new agent."""
 
     growing: ClassVar[frozenset[str]] = frozenset()
-    """State arrays that `make_room` replaces by longer ones."""
+    """State arrays that grow: `make_room` replaces them by longer ones."""
 
     remembered: ClassVar[tuple[str, ...]] = ()
-    """State arrays that `rank` writes and `update` reads: what must be known of a display when its clicks come."""
+    """State arrays that `rank` writes and `update` reads: what the agent must remember of a display until its clicks come."""
 
     count_kernel: ClassVar[Callable[..., None]] = staticmethod(no_clock)
-    """``(state)``: what `rank` does to the clock of an agent, for a display that was not its own."""
+    """``(state)``: counts a display of another agent, as `rank` counts its own displays."""
     replace_kernel: ClassVar[Callable[..., None] | None] = None
     """``(state, rng, item)``: forgets an item; None if the agent cannot."""
     rank_available_kernel: ClassVar[Callable[..., None] | None] = None
-    """``(state, rng, available, ranking)``: `rank_kernel` where only some items ``(L,)`` can be shown; None if it cannot."""
+    """``(state, rng, available, ranking)``: `rank_kernel` if only some items ``(L,)`` can be shown; None if it cannot."""
 
     flags: ClassVar[tuple[str, ...]] = ()
-    """Attributes beside the state that are saved, each True or False; one that a file lacks stays as in a new agent."""
+    """Names of true-or-false attributes that are saved with the state; one that a file lacks stays as in a new agent."""
 
     state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
@@ -236,17 +238,17 @@ class CompiledAgent(Agent):
 
     @abstractmethod
     def _initial_state(self) -> NamedTuple:
-        """The state before the first session."""
+        """Return the state before the first session."""
 
     def best(self) -> NDArray[np.int64]:
-        """The list that it would show if it stopped exploring, by what it has learned so far; the agent stays as it is.
+        """Return the list that the agent would show without exploration, by its present estimates; the agent does not change.
 
         Returns:
-            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates stand in the order of their ids;
+            ``(K,)`` distinct item ids, the top of the list first. Items of equal estimates are in the order of their ids;
             the estimate of an item that was never observed is 0.
 
         Raises:
-            ValueError: it has no such list.
+            ValueError: the agent has no such list.
 
         Example:
             >>> from clickgym.agents import EpsilonGreedy
@@ -259,29 +261,29 @@ class CompiledAgent(Agent):
         raise ValueError(f"{type(self).__name__} has no best list: its class defines none")
 
     def _best_by(self, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The items of the K largest estimates, the largest on the position that the agent prefers."""
+        """Return the list of the K largest estimates, the largest one at the position that the agent prefers."""
         order = np.argsort(-estimates, kind="stable")[: self.n_positions]
         ranking = np.empty(self.n_positions, np.int64)
         ranking[getattr(self.state, "positions", np.arange(self.n_positions))] = order
         return ranking
 
     def make_room(self, n_sessions: int) -> None:
-        """Called before sessions are played, or those of others learned, for states that grow; kernels allocate nothing.
+        """Enlarge the state, if it grows, before sessions are played or a log is learned; kernels allocate no memory.
 
         Args:
-            n_sessions: how many there will be at most before it is called again.
+            n_sessions: the largest number of sessions before the next call.
         """
 
     def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
-        """As `Agent.rank`; makes a display, whose number is ``self.display``.
+        """Choose the list to show, as `Agent.rank`; counts a display, whose number is ``self.display``.
 
         Args:
-            observation: what the environment last returned; only agents that see features or a state look at it.
+            observation: the last observation of the environment; only agents that need features or a state read it.
             candidates: ``(L,)`` booleans, which items can be shown; None: all.
 
         Raises:
-            ValueError: there are fewer candidates than positions, or the agent knows no candidates; or the observation lacks
-                what the agent sees.
+            ValueError: there are fewer candidates than positions; the agent cannot rank a part of the items; or the observation
+                lacks the features or the state that the agent needs.
         """
         rank_kernel: Any = self.rank_kernel
         given: tuple[NDArray[Any], ...]
@@ -296,7 +298,7 @@ class CompiledAgent(Agent):
         return self.ranking.copy()
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        """What the kernels take from an observation, checked."""
+        """Return what the kernels need from an observation, checked."""
         return ()
 
     def update(
@@ -309,20 +311,21 @@ class CompiledAgent(Agent):
         display: int | None = None,
         void: ArrayLike | None = None,
     ) -> None:
-        """Learn from the clicks on a display, whenever they come.
+        """Learn from the clicks on a display, also if they come late.
 
         Args:
-            observation: what `rank` saw when it made the display.
+            observation: the observation that `rank` got for this display.
             ranking: ``(K,)`` the list that was shown.
             clicks: ``(K,)`` 0 or 1 for each position; -1 from a position on that was not shown.
             reward: unused.
-            display: the number of the display; None: the last one if ``ranking`` is its list, else a list that somebody else
-                has shown, for an agent that learns from any.
-            void: ``(K,)`` booleans, on which positions the item was replaced since; None: nowhere but where `replace` was told.
+            display: the number of the display. None is the last display if ``ranking`` is its list; otherwise the list of
+                another agent, for an agent that learns from any list.
+            void: ``(K,)`` booleans, the positions whose item was replaced since the display; None: those for which `replace`
+                was called.
 
         Raises:
-            ValueError: the display is not open or had another list; an agent that does not learn from any list got one that is
-                not its last; clicks that cannot be. Nothing is learned then.
+            ValueError: the display is not open or had another list; an agent that does not learn from any list got a list that
+                is not its last one; or impossible clicks. Then nothing is learned.
         """
         codes, given = self._codes(clicks, void), self._seen(observation)
         number = self._number(ranking, display)
@@ -345,16 +348,16 @@ class CompiledAgent(Agent):
             self.ranking[0] = -1
 
     def learn(self, log: Any) -> None:
-        """Learn from sessions in which somebody else chose the lists, as if they had been displays of the agent.
+        """Learn from a log, sessions in which something else chose the lists, as if they were displays of the agent.
 
         Args:
-            log: anything with ``rankings (n, K)`` and ``clicks (n, K)``, as `clickgym.offline.ClickLog`; they may have fewer
-                columns, and where a list ends before the last one, or was not seen any further, its items or clicks are -1.
-                For agents that rank by features also ``context (n, K, d)``, those of the item at each position.
+            log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as `clickgym.offline.ClickLog`; they may have
+                fewer columns. Items or clicks are -1 from the position where a list ends or was not seen any further. Agents
+                that rank by features also need ``context (n, K, d)``, the features of the item at each position.
 
         Raises:
-            ValueError: on an agent that learns from its own displays only, and on lists or clicks that cannot be; then nothing
-                is learned.
+            ValueError: the agent learns only from its own displays, or lists or clicks are impossible. Then nothing is
+                learned.
 
         Example:
             >>> from types import SimpleNamespace
@@ -373,17 +376,17 @@ class CompiledAgent(Agent):
         self.display += len(arguments[-1])
 
     def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
-        """The template that learns from a log, and its arguments beside the state; the last are the codes of the sessions."""
+        """Return the template that learns from a log, and its arguments after the state; the last one holds the click codes."""
         return _learn, codes_of_log(log, self.n_items, self.n_positions)
 
     def replace(self, item: int) -> None:
-        """Forget an item, whose id stands for another from now on; clicks on it of displays made before will be void.
+        """Forget an item whose id belongs to another item from now on; clicks on it from earlier displays will be ignored.
 
         Args:
             item: the id.
 
         Raises:
-            ValueError: there is no such item, or the agent cannot.
+            ValueError: there is no such item, or the agent cannot forget items.
         """
         item = check_within("item", item, 0, self.n_items - 1, "n_items - 1 = ")
         kernel_of_item: Any = self.replace_kernel
@@ -402,7 +405,7 @@ class CompiledAgent(Agent):
         return cls.replace_kernel is not None
 
     def close_displays(self) -> None:
-        """Give up all displays that wait for their clicks."""
+        """Drop all displays that wait for their clicks."""
         self._open.clear()
         self.ranking[0] = -1
 
@@ -416,7 +419,7 @@ class CompiledAgent(Agent):
         return display in self._open or bool(display == self.display and self.ranking[0] >= 0)
 
     def keep_open(self) -> None:
-        """Set the last display aside, if it still waits for its clicks."""
+        """Store the last display among the open ones, if it still waits for its clicks."""
         if self.ranking[0] < 0 or self.learns_from == LAST_DISPLAY:
             return
         self._open[self.display] = b"".join([self.ranking.tobytes(), *(array.tobytes() for array in self.remembered_arrays())])
@@ -426,7 +429,7 @@ class CompiledAgent(Agent):
             self.dropped += 1
 
     def withdraw(self) -> None:
-        """As `Agent.withdraw`: the display is taken back, and with it the clock, where that is a number of displays."""
+        """As `Agent.withdraw`: remove the last display, and set the clock back if it counts displays."""
         if self.ranking[0] >= 0:
             self.ranking[0] = -1
             self.display -= 1
@@ -434,11 +437,11 @@ class CompiledAgent(Agent):
                 self.state.t[0] -= 1
 
     def remembered_arrays(self) -> list[NDArray[Any]]:
-        """The state arrays that hold what must be known of the last display."""
+        """Return the state arrays that the agent must remember of the last display."""
         return [getattr(self.state, name) for name in self.remembered]
 
     def _recall(self, record: bytes) -> NDArray[np.int64]:
-        """Put what is remembered of a display back into the state; returns its list."""
+        """Write the stored arrays of a display back into the state; returns its list."""
         begin = self.ranking.nbytes
         for array in self.remembered_arrays():
             array[...] = np.frombuffer(record, array.dtype, array.size, begin).reshape(array.shape)
@@ -446,7 +449,7 @@ class CompiledAgent(Agent):
         return np.frombuffer(record, np.int64, self.n_positions).copy()
 
     def _number(self, ranking: ArrayLike, display: int | None) -> int | None:
-        """The number of the display with this list; None for a foreign list."""
+        """Return the number of the display with this list; None for a list of another agent."""
         if display is None:
             return self._last_number(ranking)
         number = check_count("display", display)
@@ -459,7 +462,7 @@ class CompiledAgent(Agent):
         return number
 
     def _last_number(self, ranking: ArrayLike) -> int | None:
-        """The number of the last display, if it had this list."""
+        """Return the number of the last display if it had this list."""
         last = self._list_of(self.display)
         if last is not None and _are_equal(ranking, last):
             return self.display
@@ -470,14 +473,14 @@ class CompiledAgent(Agent):
         raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
 
     def _list_of(self, display: int) -> NDArray[np.int64] | None:
-        """The list of a display that waits for clicks."""
+        """Return the list of a display that waits for clicks, or None."""
         if display == self.display and self.ranking[0] >= 0:
             return self.ranking
         record = self._open.get(display)
         return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
 
     def _codes(self, clicks: ArrayLike, void: ArrayLike | None) -> NDArray[np.int8]:
-        """Clicks as kernels read them."""
+        """Encode clicks for the kernels."""
         any_time = self.learns_from != LAST_DISPLAY
         if void is not None and not any_time:
             raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
@@ -497,10 +500,10 @@ class CompiledAgent(Agent):
     # ------------------------------------------------------------------------------------------------ saving and loading
 
     def save(self, path: str | Path | BinaryIO) -> None:
-        """Write the agent, in mid-run or not, to an ``.npz`` file of arrays and JSON, whole or not at all.
+        """Write the agent to an ``.npz`` file of arrays and JSON, atomically; this works also in the middle of a run.
 
         Args:
-            path: where; or a binary file that is open for writing, as ``io.BytesIO()``.
+            path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
         """
         description = {
             "module": type(self).__module__,
@@ -534,7 +537,7 @@ class CompiledAgent(Agent):
         return {name: value for name, value in self.state._asdict().items() if _is_array(value)}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
-        """Take over arrays as `_arrays` gives them; those that are renewed stay as they are."""
+        """Copy saved arrays into the state, except those in ``renewed``."""
         for name, value in self._arrays().items():
             if name not in renewed:
                 saved = arrays[name]
@@ -546,7 +549,7 @@ class CompiledAgent(Agent):
                 value[...] = saved
 
     def _restore_displays(self, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the displays that wait for their clicks."""
+        """Restore the displays that wait for their clicks from a file."""
         for name in ("display", "dropped", "max_open"):
             setattr(self, name, check_count(name, description[name], 0))
         numbers, records = arrays["open_displays"], arrays["open_records"]
@@ -557,11 +560,11 @@ class CompiledAgent(Agent):
         self._replaced[:] = arrays["replaced"]
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        """Make the state, in which are the arrays of version 1.0, and what it did not have as in a new agent, one of today.
+        """Convert a state that was read from a file of version 0.1 or 1.0; arrays that the file lacked are as in a new agent.
 
         Args:
-            arrays: those of the file, by name.
-            waits: whether a list waits for its clicks. Version 1.0 counted its session when they came.
+            arrays: the arrays of the file, by name.
+            waits: whether a list waits for its clicks. Version 1.0 counted a session only when its clicks came.
         """
         self.display = int(waits)
         if self._counts_displays:
@@ -570,24 +573,24 @@ class CompiledAgent(Agent):
 
     @property
     def _counts_displays(self) -> bool:
-        """Whether ``t`` of its state is the number of displays, which version 1.0 counted from 1."""
+        """Whether ``t`` of the state is the number of displays, which version 1.0 counted from 1."""
         return "t" in self._arrays() and self.count_kernel is not no_clock
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO, *, trust: bool = False) -> Self:
-        """Read an agent that `save` wrote; it goes on exactly where it was.
+        """Read an agent that `save` wrote; it continues exactly where it was.
 
         Args:
-            path: the file; or one that is open for reading, as ``io.BytesIO(content)``.
-            trust: whether the file may name a class of any module, which is imported if it is not yet. Without, it holds an
-                agent of this package, or of the class (or a subclass) of your own on which ``load`` is called.
+            path: the file; or a binary file that is open for reading, such as ``io.BytesIO(content)``.
+            trust: whether the file may name a class of any module, which is then imported. If False, the file must hold an
+                agent of this package, or of your own class (or a subclass) on which ``load`` is called.
 
         Returns:
             The agent; called on a subclass, it must be one of that class.
 
         Raises:
-            ValueError: the file is not a saved agent, or one of another class, or of a class that is not to be found or that
-                the call does not name.
+            ValueError: the file is not a saved agent; its agent has another class; or its class cannot be found or needs
+                ``trust``.
         """
         check_flag("trust", trust)
         if not isinstance(path, io.IOBase):
@@ -628,10 +631,10 @@ class CompiledAgent(Agent):
 
 
 class ContextualAgent(CompiledAgent):
-    """A `CompiledAgent` that ranks candidates by their features, which are others in every session.
+    """A `CompiledAgent` that ranks candidates by their features, which change in every session.
 
     Its kernels are ``rank_kernel(state, rng, features, ranking)`` and ``update_kernel(state, features, ranking, clicks)``;
-    ``features`` is the ``(L, d)`` array of the session's candidates, row i that of item i of this session. An observation is a
+    ``features`` is the ``(L, d)`` array of the session's candidates; row i is item i of this session. An observation is a
     mapping with ``"features"``.
     """
 
@@ -652,23 +655,23 @@ class ContextualAgent(CompiledAgent):
         return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), codes)
 
     weights: ClassVar[str] = "theta"
-    """The state array that scores features."""
+    """Name of the state array with the weights of the features."""
 
     judged_documents: ClassVar[bool] = False
-    """Whether it learns no more than the order of candidates, by a linear score: a ranker for documents judged in grades. The
-    others assume that attraction is linear in the features. Either plays wherever there are features."""
+    """Whether the agent learns only an order of the candidates, by a linear score: a ranker for documents with grades.
+    The other agents assume that attraction is linear in the features. Both kinds work in every environment with features."""
 
     same_candidates: ClassVar[bool] = False
-    """Whether it ranks only candidates that are the same in every session, in any order."""
+    """Whether the agent needs the same candidates in every session, in any order."""
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
-        """The order of candidates by what was learned so far, without exploration; the agent stays as it is.
+        """Return the order of candidates by the present estimates, without exploration; the agent does not change.
 
         Args:
-            features: ``(n, d)`` of any number of candidates.
+            features: ``(n, d)`` the features of any number of candidates.
 
         Returns:
-            ``(n,)`` their rows, the largest score first; equal ones in their order.
+            ``(n,)`` row numbers, the largest score first; rows of equal scores in their order.
         """
         given = checked_features(features, (None, self.n_features))
         return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
@@ -685,11 +688,11 @@ class ContextualAgent(CompiledAgent):
 
 
 class StateAgent(CompiledAgent):
-    """A `CompiledAgent` that sees the state of users with a memory.
+    """A `CompiledAgent` that observes the state of users with a memory.
 
     Its kernels are ``rank_kernel(state, rng, user, ranking)`` and ``update_kernel(state, user, ranking, clicks)``; ``user`` is
-    a ``(3,)`` int64 array: the user's state, 1 in the first session of a user and else 0, and the sessions left where their
-    number is fixed, else -1. An observation is a mapping with ``"state"``.
+    a ``(3,)`` int64 array: the user's state; 1 in the first session of a user, else 0; and the number of sessions left if it is
+    fixed, else -1. An observation is a mapping with ``"state"``.
     """
 
     flags = ("_is_first",)
@@ -728,14 +731,14 @@ def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:
 
 
 def doubled(room: int, needed: int) -> int:
-    """The room of an array that grows: twice as much as before, again and again, until there is what is needed."""
+    """Return the new length of an array that grows: doubled until it is at least ``needed``."""
     while room < needed:
         room *= 2
     return room
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
-    """Clicks per session, 0 where there was none."""
+    """Return the clicks per session, 0 where there was no session."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
@@ -745,12 +748,12 @@ def checked_features(given: Any, shape: tuple[int | None, int | None]) -> NDArra
 
 
 def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], trust: bool) -> type[CompiledAgent]:
-    """The class that a file names.
+    """Return the class of the agent in a saved file.
 
     Args:
-        module, name: as the file has them.
-        caller: on which `load` was called: one from outside the package is named so, with its subclasses.
-        trust: whether the file may name any other.
+        module, name: as written in the file.
+        caller: the class on which `load` was called; if it is outside the package, it and its subclasses are allowed.
+        trust: whether the file may name any other class.
     """
     classes = CompiledAgent._classes
     module, name = _where(module, name)
@@ -773,7 +776,7 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
 
 
 def _where(module: str | None, name: str) -> tuple[str, str]:
-    """Module and name of a class: of the package's own, which come first, the name says enough; version 0.1 wrote no more."""
+    """Return module and name of a class; for classes of the package the name is enough (version 0.1 wrote only the name)."""
     if module is not None and not _is_published(module):
         return module, name
     known = {known.__name__: known for known in reversed(CompiledAgent._classes.values())}[name]

@@ -1,4 +1,4 @@
-"""The assignment problem in compiled code: which item goes to which position, so that the weights' sum is largest."""
+"""Compiled solver of the assignment problem: assign items to positions such that the sum of their weights is largest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDING = 1e-12  # sums of weights this close are equal
 
 @inner
 def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
-    """Whether a path to a place costs less than another; if they differ by rounding alone, whether it comes from before it."""
+    """Whether a path costs less than another; if they differ only by rounding, whether its previous place comes first."""
     if loss == distance or abs(loss - distance) > ROUNDING:
         return loss < distance
     return current < place
@@ -21,15 +21,15 @@ def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
 
 @kernel
 def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-def]
-    """Choose an item for each position such that the sum of the weights is largest, by shortest augmenting paths; exact.
+    """Choose an item for each position such that the sum of the weights is largest, exactly, by shortest augmenting paths.
 
-    Which one of several best assignments is found (sums within `ROUNDING`) depends on the order of the items alone, not on
-    their ids. Where two paths to a place differ by rounding alone, the later one is taken if it comes from a place before it in
-    the order, so that an order drawn at random draws between them. Of paths that are equal to the last bit the first is taken:
-    an item that two positions want by the same amount then goes to the first of them, whatever the order.
+    If several assignments are best (sums within `ROUNDING`), the order of the items decides which one is found, not their ids.
+    If two paths to a place differ only by rounding, the later one is taken if its previous place is earlier in the order.
+    Therefore a random order makes a random choice. Of paths that are equal to the last bit, the first is taken: if two
+    positions want an item by the same amount, the first of them gets it in any order.
 
     Args:
-        weight: ``(L, K)`` of each item at each position.
+        weight: ``(L, K)`` the weight of each item at each position.
         items: ``(L,)`` the items in the order in which they are tried.
         chosen: ``(K,)`` receives the items.
         potential: ``(3, L + 1)`` working memory: the price of each place in the order, its distance, and the positions' worth.
@@ -81,10 +81,10 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
 
 @inner
 def lead(weight, chosen, place_of, detour):  # type: ignore[no-untyped-def]
-    """By how much the weights of an assignment exceed those of every other: 0 for a tie, negative if another is better.
+    """How much the sum of weights of an assignment exceeds that of any other: 0 for a tie, negative if another is better.
 
-    Another assignment is this one with items passed on in a circle: position k takes the item of position k', or one that
-    nothing has, as long as the last gives its own away. The cheapest circle is found by Floyd's and Warshall's algorithm.
+    Any other assignment follows from this one by cyclic exchanges: position k takes the item of position k', or an item without
+    a position, and so on until the cycle closes. The algorithm of Floyd and Warshall finds the cheapest cycle.
 
     Args:
         weight: ``(L, K)``.

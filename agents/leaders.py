@@ -17,7 +17,7 @@ FEW = 64
 
 @inner
 def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
-    """The slot of a leader, or the free one where it belongs."""
+    """The slot of a leader in the hash table, or the free slot where it belongs."""
     mixed = np.int64(1)
     for element in leader:
         mixed = (mixed ^ (mixed >> np.int64(29))) * np.int64(6364136223846793005) + np.int64(element)
@@ -37,7 +37,7 @@ def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
 
 @inner
 def find_leader(state, leader):  # type: ignore[no-untyped-def]
-    """The number of a leader, ``(n,)`` integers, in the order in which leaders first led."""
+    """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the hash table."""
     slot = place_in(state.slots, state.leaders, state.n_leaders[0], leader)
     if state.slots[slot] < 0:
         number = state.n_leaders[0]
@@ -50,13 +50,13 @@ def find_leader(state, leader):  # type: ignore[no-untyped-def]
 
 @kernel
 def enter_all(slots, leaders, n_leaders):  # type: ignore[no-untyped-def]
-    """Give the leaders their slots in an empty table."""
+    """Enter all leaders into an empty hash table."""
     for number in range(n_leaders):
         slots[place_in(slots, leaders, n_leaders, leaders[number])] = number
 
 
 def no_leaders(size: int) -> dict[str, NDArray[Any]]:
-    """The fields of a state that count leaders of ``size`` integers each, before the first."""
+    """The state fields of an empty hash table, for leaders of ``size`` integers each."""
     return {
         "leaders": np.zeros((FEW, size), np.int32),
         "led": np.zeros(FEW, np.int64),
@@ -66,17 +66,17 @@ def no_leaders(size: int) -> dict[str, NDArray[Any]]:
 
 
 class LeaderAgent(CompiledAgent):
-    """Base of the agents that count how often each leader was chosen.
+    """Base class of the agents that count how often each leader was chosen.
 
-    Its state has the fields of `no_leaders`: ``leaders (C, n)``, how often each has ``led (C,)``, a table of ``slots (2C,)`` by
-    their hash, and how many there are. C, a power of two, grows between sessions, before a chunk of them so far that each might
-    bring a new leader; it changes nothing but memory, 4 n + 16 bytes for each of C.
+    Its state has the fields of `no_leaders`: ``leaders (C, n)``, ``led (C,)`` (how often each was chosen), the hash table
+    ``slots (2C,)``, and ``n_leaders (1,)``. C is a power of two. It grows before a chunk of sessions until each of them could
+    bring a new leader. C affects only the memory: 4 n + 16 bytes for each of C leaders.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
 
     def make_room(self, n_sessions: int) -> None:
-        """Grow, if need be, so that each of the next sessions may have a leader that never led before."""
+        """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + n_sessions <= room:
             return
@@ -88,6 +88,6 @@ class LeaderAgent(CompiledAgent):
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        """As `CompiledAgent._upgrade`: a leader led when the clicks came, not when its list was shown."""
+        """As `CompiledAgent._upgrade`: version 1.0 counted a leader when the clicks came, not when its list was shown."""
         self.state.led[self.state.leading[0]] += waits
         self.display = int(self.state.led.sum())
