@@ -1,4 +1,4 @@
-"""Agents that do not learn, and the simplest one that does."""
+"""Baselines: the agents that do not learn (Fixed, Oracle, Random), and EpsilonGreedy, the simplest agent that learns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
 
 
 class Fixed(CompiledAgent):
-    """Always the same list: the *Baseline* of Li et al. 2019, the production list.
+    """Fixed: show the same list in every session, the production list (*Baseline* in Li et al. 2019).
 
     Idea:
         Fixed represents a system that does not learn online, such as a search engine with a fixed production ranking. It keeps
@@ -74,7 +74,7 @@ class Fixed(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        ranking: the list; more than K items are cut. ``make_agent`` fills in the initial list of the instance.
+        ranking: the list; items after the first K are cut off. ``make_agent`` fills in the initial list of the instance.
         seed: unused; every agent takes one.
 
     Raises:
@@ -109,7 +109,7 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Always the optimal list, for tests and plots; ``make_agent`` gives it to the agent.
+    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` gives the list to the agent.
 
     Idea:
         Oracle is given the best list before the first session and shows it in every session. It keeps only this list, which the
@@ -153,7 +153,7 @@ def rank_random_available(state, rng, available, ranking):  # type: ignore[no-un
 
 
 class Random(CompiledAgent):
-    """A uniformly random list every time.
+    """Random: show a uniformly random list in every session.
 
     Idea:
         Random assumes nothing about users and shows a list drawn uniformly from all lists of K distinct items. It keeps no
@@ -245,7 +245,7 @@ def replace_greedy(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class EpsilonGreedy(CompiledAgent):
-    """With probability ε a uniformly random list, else the items by clicks per display, never-shown items first.
+    """EpsilonGreedy: show a random list with probability ε, else the items by clicks per display, items never shown first.
 
     Idea:
         EpsilonGreedy treats each item as an arm of a bandit whose reward is a click. It counts the clicks and the displays of

@@ -1,4 +1,4 @@
-"""BatchRank (Zoghi et al. 2017)."""
+"""BatchRank (Zoghi et al. 2017), an agent for many click models that splits batches of items."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stage_length(state, stage):  # type: ignore[no-untyped-def]
 
 @inner
 def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
-    """Algorithm 2: the least displayed items of the batch, random among equals, in random order on its positions."""
+    """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on its positions."""
     first, pending = state.first[b], state.pending[b]
     length = state.first[b + 1] - first
     end = first + state.size[b]
@@ -71,7 +71,7 @@ def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
 
 @inner
 def take_turns(state, b):  # type: ignore[no-untyped-def]
-    """Count a display of the batch: its pending items, which stand at the front of ``items``, go behind the others."""
+    """Count a display of the batch: move its shown pending items, at the front of ``items``, behind the other pending ones."""
     first, pending = state.first[b], state.pending[b]
     counted = min(state.first[b + 1] - first, pending)
     for i in range(counted):
@@ -86,7 +86,7 @@ def take_turns(state, b):  # type: ignore[no-untyped-def]
 
 @inner
 def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def]
-    """Algorithm 3: count the n first clicks on each item that are no filler; returns whether they are complete."""
+    """Algorithm 3: count the first n displays of each item, without fillers; returns whether all items have n."""
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
         item = ranking[k]
@@ -187,7 +187,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class BatchRank(CompiledAgent):
-    """BatchRank: explore batches of items on ranges of positions, and split each into better and worse.
+    """BatchRank: show batches of items in random order on ranges of positions, and split them into better and worse items.
 
     Idea:
         BatchRank learns in many click models, among them the cascade and the position-based model, and need not know which one
@@ -223,7 +223,7 @@ class BatchRank(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T ≥ 5, on which the lengths of the stages and the confidence ``δ_T = log T + 3 log log T`` rest.
+        horizon: T ≥ 5, which sets the lengths of the stages and the level of confidence ``δ_T = log T + 3 log log T``.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -241,7 +241,7 @@ class BatchRank(CompiledAgent):
         3. A batch of one item on one position is shown and no longer counted.
 
     While clicks are late, items take turns by their displays; late clicks count in the stage that the list was shown in, or
-    not at all. A replaced item begins everything anew.
+    not at all. If an item is replaced, the agent starts from the beginning.
 
     Example:
         >>> BatchRank(4, 2, horizon=1000, seed=0).rank(None).shape

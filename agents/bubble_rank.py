@@ -1,4 +1,4 @@
-"""BubbleRank (Li et al. 2019)."""
+"""BubbleRank (Li et al. 2019), an agent that improves a production ranking by exchanges of neighbours."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
 
 @inner
 def counts(state, k, i, j):  # type: ignore[no-untyped-def]
-    """Whether a session counts for a pair that was shown: not if it was decided since, for it must stand still."""
+    """Whether a session counts for a pair: not if the pair was decided since, because its statistics must not change."""
     return not state.undecided[k] or is_undecided(state, i, j)
 
 
 @inner
 def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
-    """Let an item from below the list take the last position, if it is better than who stands there."""
+    """Exchange an item below the base list with the item at the last position, if it is better."""
     base = state.base
     if is_better(state, item, base[n_positions - 1]):
         for place in range(n_positions, len(base)):
@@ -164,7 +164,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class BubbleRank(CompiledAgent):
-    """BubbleRank: improve a given list by random exchanges of neighbours, and keep those exchanges that get more clicks.
+    """BubbleRank: improve a production ranking by random exchanges of neighbours, and keep the exchanges with more clicks.
 
     Idea:
         BubbleRank is for systems that have a production ranking and must, with high probability, never show users a much worse
@@ -197,11 +197,12 @@ class BubbleRank(CompiledAgent):
 
     Args:
         n_items: L.
-        n_positions: K; with K < L the last position is now and then challenged by an item from below the list.
-        initial: R_0, the initial list of K or of all L items; items it leaves out stand below it in random order. None draws a
-            random list; ``make_agent`` fills in the instance's, where there is one.
-        delta: δ in ``(0, 1)``; None takes ``T^{-4}``.
-        horizon: T; None doubles an estimate of it, which starts at 2. Unused if delta is given.
+        n_positions: K; if K < L, items from below the list are sometimes tried at the last position.
+        initial: R_0, the production ranking of K or of all L items; pass it in service. Items that it leaves out follow in
+            random order. None draws a random list, which is not safe. ``make_agent`` fills in the initial list of the instance
+            if there is one.
+        delta: δ in ``(0, 1)``, the confidence; None takes ``T^{-4}``.
+        horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused if delta is given.
         seed: seeds the agent's own generator.
 
     Raises:

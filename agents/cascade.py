@@ -1,4 +1,4 @@
-"""Agents of the cascading bandits: CascadeUCB1 (Kveton et al. 2015), CascadeUCBV (Vial et al. 2022), and Thompson sampling."""
+"""Agents for the cascade model: CascadeUCB1 (Kveton et al. 2015), CascadeUCBV (Vial et al. 2022), and Thompson sampling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["CascadeTS", "CascadeUCB1", "CascadeUCBV", "TSCascade"]
 
 
 class CascadeAgent(CompiledAgent):
-    """Base of the cascade agents: which positions they take as examined."""
+    """Base class of the cascade agents: the argument ``feedback`` says which positions count as examined."""
 
     click_models = "CM; others by the feedback rule"
     learns_from = ANY_LIST
@@ -135,8 +135,8 @@ class CascadeUCB1(CascadeAgent):
         n_positions: K.
         feedback: what counts as examined: ``"last_click"``, positions down to the last click, each with its own click, or
             ``"first_click"``, positions down to the first click; all K without a click.
-        corruption: C ≥ 0, of how many sessions the clicks may be false, as those of bots. The index grows by ``C / N``: a false
-            click, or a false skip, moves the mean of N observations by at most 1/N.
+        corruption: C ≥ 0, the number of sessions whose clicks may be false, such as those of bots. The index grows by
+            ``C / N``, because a false click or a false skip moves the mean of N observations by at most 1/N.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -401,7 +401,7 @@ def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class CascadeTS(CascadeAgent):
-    """CascadeTS: draw each item's attraction from its Beta posterior and show the K largest in decreasing order.
+    """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest in decreasing order.
 
     Idea:
         CascadeTS assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves.
@@ -525,13 +525,13 @@ def replace_one_draw(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class TSCascade(CascadeAgent):
-    """TS-Cascade: Thompson sampling with one Gaussian draw for all items of a session.
+    """TS-Cascade: Thompson sampling with one Gaussian draw per session, which all items share.
 
     Idea:
         TS-Cascade assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves.
         For each item it counts the examinations, N, and keeps the share ŵ of them with a click. In each session it draws one
         standard normal number Z, and moves each ŵ by Z times a width that follows the variance of the clicks. It shows the K
-        items with the largest results, which lie all above their ŵ or all below. The paper needs this common draw to bound the
+        items with the largest results, which lie all above their ŵ or all below. This common draw lets the paper bound the
         regret without strong assumptions, while `CascadeTS` draws for each item. If Z is negative, little-known items rank
         last, so only half of the sessions explore, and items at positions that users skip count as not attractive.
 

@@ -1,4 +1,4 @@
-"""Cascade agents that forget: CascadeDUCB and CascadeSWUCB (Li and de Rijke 2019)."""
+"""Cascade agents that forget old sessions, for users who change: CascadeDUCB and CascadeSWUCB (Li and de Rijke 2019)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_WEIGHT = 1e-200
 
 @inner
 def doubling_horizon(t):  # type: ignore[no-untyped-def]
-    """2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1: the horizon reckoned with at step t while the true one is unknown."""
+    """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1."""
     n = 2
     while 2 * n <= t:
         n *= 2
@@ -60,7 +60,7 @@ def discounted_gamma(n):  # type: ignore[no-untyped-def]
 
 @inner
 def begin_discounted(state):  # type: ignore[no-untyped-def]
-    """Count a display, and choose its γ; returns log γ."""
+    """Count a display, and choose its discount γ; returns log γ."""
     count_session(state)
     t = state.t[0]
     if t == state.next_doubling[0]:
@@ -81,7 +81,7 @@ def index_discounted(state, log_gamma):  # type: ignore[no-untyped-def]
 
 @kernel
 def fade(state, log_gamma):  # type: ignore[no-untyped-def]
-    """Let all clicks fade by one display, before those on the present one come."""
+    """Discount all counts by one display, before the clicks on the present one are added."""
     state.faded[0] += log_gamma
     state.displayed[0] = state.faded[0]
     state.scale[0] *= state.gamma[0]
@@ -141,7 +141,7 @@ def replace_discounted(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class CascadeDUCB(CascadeAgent):
-    """CascadeDUCB: a cascade UCB agent whose counts fade by a factor γ at every step, for users who change.
+    """CascadeDUCB: a cascade UCB agent that multiplies all counts by γ in every session, for users who change.
 
     Idea:
         CascadeDUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
@@ -173,9 +173,9 @@ class CascadeDUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         gamma: γ in ``(0, 1]``; None takes ``1 - 1/(4 sqrt(T))``, the paper's experiments' choice.
-        epsilon: ε > 0.
-        horizon: T, for the default of γ; None doubles it: ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``, the statistics
-            kept.
+        epsilon: ε > 0, the weight of exploration in the bonus.
+        horizon: T, for the default of γ; None doubles an estimate of T and keeps the statistics: ``γ = 1 - 1/(4·2^{k/2})`` for
+            ``2^k ≤ t < 2^{k+1}``.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
@@ -301,7 +301,7 @@ def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
 
 @inner
 def begin_window(state):  # type: ignore[no-untyped-def]
-    """Count a display, and choose its τ."""
+    """Count a display, and choose its window length τ."""
     count_session(state)
     t = state.t[0]
     if t == state.next_doubling[0] and t < LONGEST_WINDOW_HORIZON:
@@ -319,7 +319,7 @@ def index_window(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def move_window(state):  # type: ignore[no-untyped-def]
-    """Forget what leaves the window of the last τ displays, in which the present one takes its place."""
+    """Remove the displays that leave the window of the last τ displays, and add an empty row for the present one."""
     t, capacity = state.t[0], state.window.shape[0]
     while state.oldest[0] <= t - state.tau[0]:
         row = state.oldest[0] % capacity
@@ -380,7 +380,7 @@ def replace_window(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class CascadeSWUCB(CascadeAgent):
-    """CascadeSWUCB: a cascade UCB agent that counts the last τ sessions only, for users who change.
+    """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
 
     Idea:
         CascadeSWUCB is made for users of the cascade model (scan from the top, click one item, leave) who change abruptly and
@@ -410,9 +410,9 @@ class CascadeSWUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
-        epsilon: ε > 0.
-        horizon: T, for the default of τ; None doubles it: ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``, and the
-            growing window keeps its old sessions (up to t = 2²⁶, from where τ stays).
+        epsilon: ε > 0, the weight of exploration in the bonus.
+        horizon: T, for the default of τ; None doubles an estimate of T: ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``.
+            The growing window keeps its old sessions; τ stays constant from t = 2²⁶ on.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 

@@ -1,13 +1,13 @@
-"""Cascade agents that notice changes and begin anew: GLR-CascadeUCB and GLR-CascadeKLUCB (Wang et al. 2019).
+"""Cascade agents that detect changes of users and restart: GLR-CascadeUCB and GLR-CascadeKLUCB (Wang et al. 2019).
 
 The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the largest value over s of
 
     s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}).
 
-It is exact here, at the cost of a few operations per session. For given n and sum it is a convex function of the point
-``(s, x_1 + .. + x_s)``, so that it is largest at a vertex of the convex hull of these points, which is kept: a new point takes
-off those behind it that do not stick out any more. And it is computed only where it may reach the threshold: a further click
-raises it by at most what the likelihood of all n under their mean falls by.
+It is computed exactly, at the cost of a few operations per session. For given n and sum it is a convex function of the point
+``(s, x_1 + .. + x_s)``, and therefore it is largest at a vertex of the convex hull of these points. The hull is kept: a new
+point removes the vertices before it that are no longer on the hull. The ratio is computed only if it may reach the threshold:
+one more observation raises it by at most the amount by which the log-likelihood of all n observations under their mean falls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONGEST = 2**62
 
 
 class Detection(NamedTuple):
-    """What these agents have beside the state of `CascadeUCB1` and `CascadeKLUCB`."""
+    """State of the change detector, in addition to the state of `CascadeUCB1` or `CascadeKLUCB`."""
 
     sessions: NDArray[np.int64]  # (1,) all displays
     displayed: NDArray[np.int64]  # (1,) the number of the display
@@ -86,7 +86,7 @@ def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
-    """The generalised likelihood ratio of an item's n observations, of this total."""
+    """The generalised likelihood ratio of an item's n observations, ``total`` of which are clicks."""
     largest = -np.inf
     for side in range(2):
         for i in range(state.n_vertices[item, side]):
@@ -97,7 +97,7 @@ def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
 
 @inner
 def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
-    """Whether an item's observations, of which one is new, tell of a change."""
+    """Whether the observations of an item, the last of which is new, show a change."""
     for side in range(2):
         if n == 1:
             add_point(state, item, side, 0, 0)
@@ -127,14 +127,14 @@ def count_foreign(state):  # type: ignore[no-untyped-def]
 
 @inner
 def is_of_another_segment(state):  # type: ignore[no-untyped-def]
-    """Whether users have changed since the display."""
+    """Whether the agent has restarted since the display."""
     n = state.n_restarts[0]
     return n > 0 and state.displayed[0] <= state.restart_steps[(n - 1) % len(state.restart_steps)]
 
 
 @inner
 def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Learn the observations of a session, which the index has learned already; whether some item has changed."""
+    """Add the observations of a session to the tests, after the index has learned them; returns whether some item changed."""
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
         if clicks[k] > 1:
@@ -160,14 +160,14 @@ def forget(state):  # type: ignore[no-untyped-def]
 
 @inner
 def forget_item(state, item):  # type: ignore[no-untyped-def]
-    """Begin the test of an item anew, as that of another one."""
+    """Restart the test of an item whose id was given to another item."""
     state.n_vertices[item] = 0
     state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
 
 
 @inner
 def force(state, available, ranking):  # type: ignore[no-untyped-def]
-    """Put an item on top of the list in the first sessions of each period, one after the other."""
+    """In the first L sessions of each period, put one item at the top of the list, each item once."""
     state.forced[0] = -1
     if state.period == 0:
         return
@@ -263,7 +263,7 @@ def update_klucb_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-
 
 
 class _RestartingAgent(CascadeAgent):
-    """Base: the arguments, and what both have beside their indices."""
+    """Base class of both agents: their arguments and the state of the change detector."""
 
     click_models = "CM that changes"
     remembered = ("displayed",)
@@ -330,7 +330,7 @@ class _RestartingAgent(CascadeAgent):
 
 
 class GLRCascadeUCB(_RestartingAgent):
-    """GLR-CascadeUCB: `CascadeUCB1` that forgets everything once the clicks on some item tell that users have changed.
+    """GLR-CascadeUCB: `CascadeUCB1` with a change detector: it restarts once the clicks on an item show that users changed.
 
     Idea:
         GLR-CascadeUCB is made for users of the cascade model who change abruptly: it is `CascadeUCB1` with a change detector.
@@ -368,17 +368,17 @@ class GLRCascadeUCB(_RestartingAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the defaults of δ and p.
-        n_segments: N, the number of stretches between changes that p is made for.
+        n_segments: M, the expected number of stretches without changes; it only sets the default of p.
         delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
         exploration: p in ``[0, 1]``, the share of forced sessions; None takes
-            ``min(1, sqrt(N L log T / T))``; 0 forces none.
-        n_vertices: of each of the 2 L hulls, at most; they need some 30 after 10⁵ observations. Where a hull would have more,
-            every second vertex goes, which may delay a restart.
+            ``min(1, sqrt(M L log T / T))``; 0 forces none.
+        n_vertices: the largest number of vertices of each of the 2 L hulls; they need about 30 after 10⁵ observations. If a
+            hull would have more, every second vertex is removed, which may delay a restart.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: ``n_restarts``, and ``restart_steps``: after which sessions they were, the last 1000 in a ring.
+        state: ``n_restarts``, and ``restart_steps``, the sessions after which it restarted (a ring of the last 1000).
 
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.

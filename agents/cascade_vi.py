@@ -1,4 +1,4 @@
-"""CascadeVI: an optimistic planner for users with a memory, after CascadingVI of Du, Srikant and Chen (ICLR 2024)."""
+"""CascadeVI: an optimistic planning agent for users with a memory, after CascadingVI (Du, Srikant and Chen, ICLR 2024)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .search_space import Range
 __all__ = ["CascadeVI"]
 
 C = 3.0
-"""Of the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
+"""The constant in the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
 PATIENCE = 1.01
-"""A plan is made anew when there are so many times the sessions of the last."""
+"""A new plan is made when the number of sessions has grown by this factor since the last plan."""
 TOLERANCE = 1e-4
-"""Of values, relative to the largest reward of a life."""
+"""The precision of value iteration, relative to the largest reward over the life of a user."""
 
 
 class State(NamedTuple):
@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 @inner
 def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
-    """The expected value of the state that follows an outcome, for one who hopes: a share of the weight is the best state's."""
+    """The optimistic expected value of the next state after an outcome: a share of the weight goes to the best state."""
     n, total = 0, 0.0
     for state in range(len(values)):
         n += moves[state]
@@ -64,7 +64,7 @@ def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
 
 @inner
 def improve(state, s, best, level):  # type: ignore[no-untyped-def]
-    """The best list of a state for one who hopes, and what it is worth to him."""
+    """Find the optimistically best list of a state, and return its value."""
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
         earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
@@ -83,7 +83,7 @@ def improve(state, s, best, level):  # type: ignore[no-untyped-def]
 
 @kernel
 def plan(state, rng):  # type: ignore[no-untyped-def]
-    """Optimistic value iteration, from the values of the plan before."""
+    """Optimistic value iteration, which starts from the values of the previous plan."""
     n_states, n_items = state.upper.shape
     level = exploration(state.t[0], C)
     for i in range(n_items):
@@ -130,7 +130,7 @@ def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class CascadeVI(StateAgent):
-    """CascadeVI: learn attractions and transitions of the state, and plan the best list of each state optimistically.
+    """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of each state optimistically.
 
     Idea:
         A list can do more than earn a click: it can move the user to a state in which later lists earn more, or less. For each
@@ -168,14 +168,14 @@ class CascadeVI(StateAgent):
     Args:
         n_items: L.
         n_positions: K.
-        n_states: S; ``make_agent`` fills it in, as what follows.
-        mean_sessions: H, the mean number of sessions of a user; where it is fixed it counts as the mean.
-        click_rewards: ``(S, L)`` r, what a click earns in each state.
-        bonus: at least 0, the weight of hope in transitions; 0 trusts what was seen, from the first time on.
+        n_states: S, the number of states; ``make_agent`` fills it in, and also the next two arguments.
+        mean_sessions: H, the mean number of sessions of a user; if the number is fixed, that number.
+        click_rewards: ``(S, L)`` r, the reward of a click on each item in each state.
+        bonus: at least 0, the weight of optimism in transitions; with 0, one observation is enough to believe the counts.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: among others ``values``, V of the present plan, and ``lists``, what it shows in each state.
+        state: contains ``values``, V of the present plan, and ``lists``, the list that it shows in each state.
 
     Raises:
         ValueError: on a bad argument, naming it.
@@ -183,10 +183,10 @@ class CascadeVI(StateAgent):
     Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Deviations from the paper:
-        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, in place of Bernstein's inequality; and the hope of
-           transitions is a share of the weight, in place of a bonus. All constants are ours: the level, ``bonus``, and that a
-           plan is made anew when there are 1.01 times the sessions.
-        2. ⚠ Exactly K items are shown, and lives end at random, so that one plan serves all sessions.
+        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, instead of Bernstein's inequality; and the optimism of
+           transitions is a share of the weight, instead of a bonus. All constants are ours: the level, ``bonus``, and that a
+           new plan is made after 1.01 times as many sessions.
+        2. ⚠ Exactly K items are shown, and users leave at random, and therefore one plan serves all sessions.
         3. ⚠ Ties are broken by a random order drawn for each plan.
 
     Example:

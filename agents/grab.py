@@ -1,4 +1,4 @@
-"""GRAB and S-GRAB (Gauthier et al. 2021): from the list that looks best to those that differ a little from it."""
+"""GRAB and S-GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so far."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 @inner
 def is_certain(state):  # type: ignore[no-untyped-def]
-    """Whether the leader is certainly still the only best list by the means."""
+    """Whether the leader is certainly still the only list with the largest sum of means."""
     nearer = ROUNDING
     for k in range(len(state.leader)):
         item = state.leader[k]
@@ -77,7 +77,7 @@ def measure_lead(state):  # type: ignore[no-untyped-def]
 
 @inner
 def choose_leader(state, rng):  # type: ignore[no-untyped-def]
-    """The list of the largest sum of means; among several by a random order of the items."""
+    """Find the list with the largest sum of means; ties are broken by a random order of the items."""
     if state.leader[0] >= 0:
         measure_lead(state)
         if state.ahead[0] > ROUNDING:
@@ -108,7 +108,7 @@ def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
 
 @inner
 def index(state, item, k, level):  # type: ignore[no-untyped-def]
-    """u of an item at a position."""
+    """The KL-UCB index u of an item at a position."""
     n = state.shown[item, k]
     if level == np.inf:
         return 1.0
@@ -123,7 +123,7 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
 
 @inner
 def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
-    """The neighbour in which two positions of the leader have changed their items."""
+    """Add the neighbour in which two positions of the leader exchange their items; returns the new number of neighbours."""
     item, moved = state.leader[k], state.leader[other]
     after = index(state, moved, k, level) + index(state, item, other, level)
     state.gain[n] = after - state.value[k] - state.value[other]
@@ -133,7 +133,7 @@ def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
 
 @inner
 def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
-    """The neighbours in which a position of the leader has an item that the leader does not show."""
+    """Add the neighbours in which position k shows an item outside the leader; returns the new number of neighbours."""
     for item in range(len(state.place_of)):
         if state.place_of[item] < 0:
             state.gain[n] = index(state, item, k, level) - state.value[k]
@@ -144,7 +144,7 @@ def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
 
 @inner
 def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
-    """Every list next to the leader; returns how many there are."""
+    """Add all neighbours of the leader; returns how many there are."""
     n_positions, n = len(state.leader), 0
     if state.every:
         for k in range(n_positions):
@@ -221,7 +221,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class GRAB(LeaderAgent):
-    """GRAB: show the list of the highest estimates or a neighbour of it, whichever has the larger indices.
+    """GRAB: show the list with the largest estimated clicks, or one of its neighbours if its indices are larger.
 
     Idea:
         GRAB is made for the position-based model, where users examine each position with a fixed probability, which the agent
@@ -256,9 +256,9 @@ class GRAB(LeaderAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T, on which the indices rest; None puts ``log s + 3 log log s`` for log T, s the times that this leader has
-            led.
-        gamma: γ ≥ 1; None takes L - 1. The authors' runs have 10 and L - K as well.
+        horizon: T, whose log is the level of the indices; None takes ``log s + 3 log log s`` instead, where s counts the
+            sessions of this leader.
+        gamma: γ ≥ 1, how often the leader itself is shown; None takes L - 1. The authors also ran 10 and L - K.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -339,7 +339,7 @@ class GRAB(LeaderAgent):
 
 
 class SGRAB(GRAB):
-    """S-GRAB: `GRAB` with all swaps of two positions and all replacements of one as neighbours, the simpler and larger graph.
+    """S-GRAB: `GRAB` with more neighbours: all exchanges of two positions and all replacements of one item.
 
     Idea:
         S-GRAB is the simpler form of `GRAB`, which the same paper studies first, for the position-based model with unknown
@@ -372,7 +372,7 @@ class SGRAB(GRAB):
 
     Args:
         n_items, n_positions, horizon, seed: as in `GRAB`.
-        gamma: γ ≥ 1; None takes the number of neighbours and 1.
+        gamma: γ ≥ 1, as in `GRAB`; None takes 1 + the number of neighbours.
 
     Raises:
         ValueError: on a bad horizon or gamma.

@@ -1,14 +1,14 @@
 """KL-UCB for lists: CascadeKL-UCB (Kveton et al. 2015) and dcmKL-UCB (Katariya et al. 2016).
 
-What matters is the order of the indices, not their values. An index ``kl_upper(ŵ, bound / N)`` exceeds x > ŵ exactly if
-``N KL(ŵ, x) < bound``, so the order is certified from session to session by values x between neighbouring indices
-("fences"), and indices are solved for only where that fails, of the items in front of a fence further down (the "floor").
-Items of equal counts tie whatever the bound, which certifies the order where there are no fences, as at the beginning. The
-lists are those of the plain definition, bit for bit.
+The list depends only on the order of the indices, not on their values. An index ``kl_upper(ŵ, bound / N)`` exceeds x > ŵ
+exactly if ``N KL(ŵ, x) < bound``. Therefore values x between neighbouring indices ("fences") certify the order from session to
+session. If a fence fails, indices are computed, but only of the items above a lower fence (the "floor"). Items of equal counts
+tie under every bound, which certifies the order where there are no fences, for example in the first sessions. The lists are
+bit for bit those of the plain definition.
 
-Where only some items can be shown, fences stand between all items (`rungs`), and again indices are solved for only where
-those of the items that can be shown fail. None stands between indices that grow by C / N, each by its own amount: with
-corruption all indices are solved for in every session, and so are those of a small part of the items.
+If only some items can be shown, fences lie between all neighbouring items (`rungs`), and indices are computed only if a fence
+of an item that can be shown fails. With corruption there are no fences, because each index grows by its own C / N: all indices
+are computed in every session. They are also computed in every session if only a small part of the items can be shown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class KLUCBState(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """What certifies the order of all items, from which those that can be shown are taken."""
+    """State that certifies the order of all items, from which the items that can be shown are selected."""
 
     ladder: NDArray[np.int64]  # (L,) all items, by the index as last solved for all
     laddered: NDArray[np.bool_]  # (1,) whether there are all rungs
@@ -127,13 +127,13 @@ def divergence(state, item, log_x, log1m_x):  # type: ignore[no-untyped-def]
 
 @inner
 def margin(n):  # type: ignore[no-untyped-def]
-    """What a divergence must differ from the bound by to tell an order; far above the rounding errors of n terms."""
+    """The least difference between a divergence and the bound that decides an order; far above rounding errors of n terms."""
     return 1e-7 + 1e-12 * n
 
 
 @inner
 def reach(state, item, x, log_x, log1m_x):  # type: ignore[no-untyped-def]
-    """The bound up to which the index of an item is certainly below x: N KL(ŵ, x) less its margin; 0 if ŵ ≥ x."""
+    """The bound up to which the index of an item is certainly below x: N KL(ŵ, x) minus its margin; 0 if ŵ ≥ x."""
     c, n = state.clicks[item], state.examined[item]
     return divergence(state, item, log_x, log1m_x) - margin(n) if c < n * x else 0.0
 
@@ -234,9 +234,9 @@ def tie_is_certain(state, bound):  # type: ignore[no-untyped-def]
 
 @inner
 def gather_front(state, bound, everything):  # type: ignore[no-untyped-def]
-    """Lay a floor under the largest indices as last solved for, and put what is not certainly below it in front, by id.
+    """Set the floor below the largest indices last computed, and put the items not certainly below it in front, by id.
 
-    An index rises while its item is not shown, so that all but the items shown last still lie above the floor if they did.
+    An index rises while its item is not shown. Therefore only the items shown last can fall below the floor.
     """
     n_items, n_positions = len(state.indices), len(state.fence)
     wanted = n_positions + FRONT
@@ -288,7 +288,7 @@ def is_in_place(state, i, bound):  # type: ignore[no-untyped-def]
 
 @inner
 def are_apart(state, items):  # type: ignore[no-untyped-def]
-    """Whether the indices of neighbours in a sorted order differ by more than what refining leaves open."""
+    """Whether the indices of neighbours in a sorted order differ by more than the error of `refine`."""
     for k in range(len(items) - 1):
         upper, lower = state.indices[items[k]], state.indices[items[k + 1]]
         if not upper - lower >= DOUBT * max(upper, 1.0):  # two may be infinite
@@ -298,7 +298,7 @@ def are_apart(state, items):  # type: ignore[no-untyped-def]
 
 @inner
 def is_alone(state, k, separate):  # type: ignore[no-untyped-def]
-    """Whether no other index stands between the fences of place k; below the list, whether it is ``separate``."""
+    """Whether no other index lies between the fences of place k; below the list, the answer is ``separate``."""
     if k >= len(state.fence):
         return separate
     lower, upper, n = state.fence[k], state.fence[k - 1] if k > 0 else np.inf, 0
@@ -431,7 +431,7 @@ def show_by_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @inner
 def doubt_order(state):  # type: ignore[no-untyped-def]
-    """Let the order be found anew, for what certifies it reckons with clicks on the items of the present list only."""
+    """Discard what certifies the order, which assumes that only items of the present list get clicks."""
     state.fenced[0] = False
     state.floored[0] = False
     state.tied[0] = 0
@@ -441,7 +441,7 @@ def doubt_order(state):  # type: ignore[no-untyped-def]
 
 @inner
 def reckon_with(state, item):  # type: ignore[no-untyped-def]
-    """Keep what certifies the order true of an item outside the present list, whose click has come late."""
+    """Update what certifies the order after a late click on an item that is not in the present list."""
     n_positions = len(state.fence)
     if not state.floored[0] and state.floor[0] == 0.0 and state.tied[0] == 0:
         return
@@ -501,7 +501,7 @@ def put_rungs(state):  # type: ignore[no-untyped-def]
 
 @inner
 def climb(state, bound, available, n_wanted):  # type: ignore[no-untyped-def]
-    """Take so many items that can be shown from the ladder; whether these, and those below, certainly keep their order."""
+    """Take ``n_wanted`` items that can be shown from the ladder; returns whether its order is certain."""
     if not state.laddered[0]:
         return False
     rungs, n = state.rungs, 0
@@ -520,7 +520,7 @@ def climb(state, bound, available, n_wanted):  # type: ignore[no-untyped-def]
 
 @inner
 def take_present(items, available, present):  # type: ignore[no-untyped-def]
-    """Write those of the items that can be shown, in the order they have."""
+    """Write the items that can be shown, in their present order."""
     n = 0
     for i in range(len(items)):
         present[n] = items[i]
@@ -618,8 +618,8 @@ class CascadeKLUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        c: ≥ 0. The paper has 3; 0 is the level log t of the code that the authors of BatchRank compared theirs with.
-        corruption: as in `CascadeUCB1`; above 0 all L indices are solved for in every session, 0.1 to 0.2 µs for each.
+        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which the BatchRank paper compares.
+        corruption: as in `CascadeUCB1`; above 0 all L indices are computed in every session, 0.1 to 0.2 µs for each.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -666,7 +666,7 @@ class CascadeKLUCB(CascadeAgent):
 
 
 class DCMKLUCB(CompiledAgent):
-    """dcmKL-UCB: the KL-UCB indices of the items observed down to the last click, matched to the termination order.
+    """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely ends a session.
 
     Idea:
         In the dependent click model, users scan from the top, may click several items, and after a click stop with a
@@ -698,7 +698,7 @@ class DCMKLUCB(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        position_order: ``(K,)`` positions from the likeliest to end a satisfied session to the least; None is top to bottom.
+        position_order: ``(K,)`` positions, the most likely to end a session after a click first; None: top to bottom.
         seed: seeds the agent's own generator.
 
     Raises:

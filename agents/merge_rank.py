@@ -1,4 +1,4 @@
-"""MergeRank: the algorithm in the code that the authors of BatchRank (Zoghi et al. 2017) released."""
+"""MergeRank, the algorithm of the code that the authors of BatchRank (Zoghi et al. 2017) released."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 @inner
 def enough(state, b):  # type: ignore[no-untyped-def]
-    """The observations that each item of a batch needs, ``⌈log(L T) / δ²⌉``."""
+    """The number of observations that each item of a batch needs before a test, ``⌈log(L T) / δ²⌉``."""
     return math.ceil(state.level * 4.0 ** (state.halvings[b] + 1))
 
 
@@ -53,7 +53,7 @@ def count_ready(state, b):  # type: ignore[no-untyped-def]
 
 @inner
 def drop_items(state, b, n_positions):  # type: ignore[no-untyped-def]
-    """Drop what is certainly worse than the item on the last place shown; the dropped go behind those that stay."""
+    """Drop the items that are certainly worse than the item at position K; the dropped items move behind the others."""
     end = state.first[b + 1]
     if end <= n_positions:
         return False
@@ -70,7 +70,7 @@ def drop_items(state, b, n_positions):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(state, b):  # type: ignore[no-untyped-def]
-    """Cut a sorted batch wherever all above are certainly better than all below, and say in how many pieces."""
+    """Cut a sorted batch where all items above are certainly better than all below; returns the number of pieces."""
     first, end = state.first[b], state.first[b + 1]
     n_cuts = 0  # found from below
     highest = -1.0  # the largest upper bound below
@@ -93,7 +93,7 @@ def cut(state, b):  # type: ignore[no-untyped-def]
 
 @inner
 def clear(state, b):  # type: ignore[no-untyped-def]
-    """Begin the counts of a batch anew."""
+    """Set the counts of a batch to 0."""
     state.n_epochs[0] += 1
     state.epoch[b] = state.n_epochs[0]
     state.halvings[b], state.ready[b] = 0, 0
@@ -197,7 +197,7 @@ class MergeRank(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T ≥ 1, on which the confidence ``log(L T)`` rests.
+        horizon: T ≥ 1, which sets the level of confidence ``log(L T)``.
         seed: seeds the agent's own generator.
 
     Raises:

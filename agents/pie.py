@@ -1,4 +1,4 @@
-"""PIE(L) for the cascade (Combes et al. 2015): explore at the last position only."""
+"""PIE(L), an agent for the cascade model that explores only at the last position (Combes et al. 2015)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class PIE(CascadeAgent):
-    """Parsimonious item exploration, PIE(L): show the K leaders by mean, and explore at the last position only.
+    """Parsimonious item exploration, PIE(L): show the K items of largest mean, and explore only at the last position.
 
     Idea:
         PIE assumes the cascade model: a user scans the list from the top, clicks the first attractive item, and leaves. It

@@ -78,7 +78,7 @@ def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-
 
 @inner
 def is_void_above(item, k, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Whether a choice that stands above position k was replaced since it was made."""
+    """Whether the chosen item, which is shown above position k, was replaced by another item since the display."""
     for above in range(k):
         if ranking[above] == item:
             return clicks[above] > 1
@@ -97,7 +97,7 @@ def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The list of the bandits' best choices, from the top; a choice that already stands above gives way to the next best.
+    """The list of the bandits' best choices, from the top; an item that is already above is passed over for the next best.
 
     Args:
         estimates: ``(K, L)`` of each item by the bandit of each position.
@@ -177,7 +177,7 @@ def replace_exp3(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class RankedExp3(CompiledAgent):
-    """RankedExp3: position k is an Exp3 bandit over all items, rewarded if its own choice was shown and clicked.
+    """RankedExp3: an Exp3 bandit over all items for each position, rewarded if its own choice was shown and clicked.
 
     Idea:
         Ranked bandits assume no click model: each position has its own bandit, which chooses one of all L items and is rewarded
@@ -219,7 +219,7 @@ class RankedExp3(CompiledAgent):
 
     Deviations from the paper:
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
-        2. Weights are kept in log space, so that no horizon overflows.
+        2. Weights are kept in log space, and therefore they do not overflow at any horizon.
 
     Late clicks are divided by the p of their display. A replaced item gets the mean weight of all.
 
@@ -461,7 +461,7 @@ def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
 
 @inner
 def doubt(state, k):  # type: ignore[no-untyped-def]
-    """Have the order of a bandit's indices found anew: what certifies it knows of changes of the first item only."""
+    """Discard what certifies the order of a bandit's indices, which assumes that only its first item changes."""
     state.fenced[k, 0], state.floored[k, 0], state.tied[k, 0] = False, False, 0
     state.floor[k, :] = 0.0
 

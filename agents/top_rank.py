@@ -1,4 +1,4 @@
-"""TopRank (Lattimore et al. 2018)."""
+"""TopRank (Lattimore et al. 2018), an agent for many click models that compares items in pairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 @kernel
 def partition(state):  # type: ignore[no-untyped-def]
-    """Peel blocks off: first the items that no remaining item beats, then those of the rest, and so on."""
+    """Divide the items into blocks: first the items that no item beats, then those that no remaining item beats, and so on."""
     n_items = len(state.order)
     placed, n_blocks = 0, 0
     state.block[:] = -1
@@ -150,7 +150,7 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class TopRank(CompiledAgent):
-    """TopRank: rank by blocks of items not yet told apart, each in random order, and sort within a block by click duels.
+    """TopRank: show blocks of items in random order, and divide a block once pairs of items differ clearly in clicks.
 
     Idea:
         TopRank learns an order of the items in many click models, among them the cascade and the position-based model. For each
