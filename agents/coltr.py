@@ -133,14 +133,13 @@ class COLTR(ContextualAgent):
     """COLTR: draw lists by a linear score, and move it towards scores under which the observed clicks stand higher.
 
     Idea:
-        A dueling method such as `MGD` must give every ranker that it tries a share of the list shown. COLTR need not: it shows
-        lists of one linear ranker, drawn at random as by `PDGD`, and asks afterwards how other rankers would have fared with
-        the same clicks. An unclicked position above the last click is a risk: the user saw the candidate and did not want it.
-        For each of many rankers a step away in random directions, importance weights turn the observed risk into an estimate of
-        the risk of that ranker's own lists, with a penalty for uncertain estimates. The ranker in use moves by the mean
-        direction of those that would have had less risk. One session thus judges as many rankers as wanted without showing
-        their lists, but every estimate rests on the clicks of one list; what lies far from the shown lists is judged badly, and
-        sessions without a click or without a risk teach nothing.
+        Agents such as `MGD` must give every ranker that they try some positions of the list. COLTR (counterfactual online
+        learning to rank) draws lists by one linear ranker, as `PDGD` does, and estimates afterwards how other rankers would
+        have fared. An unclicked position above the last click is a risk, because the user examined the candidate there and did
+        not want it. Importance weights estimate the risk of many other rankers, each a step away in a random direction, with a
+        penalty for uncertain estimates. The weights move by the mean direction of the rankers with less risk, so one session
+        judges many rankers without showing their lists. However, each estimate rests on one list, is poor for rankers whose
+        lists differ much, and needs a session with a click and a risk.
 
     Algorithm:
         ::

@@ -279,13 +279,13 @@ class DBGD(_DuelingAgent):
     """DBGD: dueling bandit gradient descent: interleave the list of the present ranker with that of a random variation of it.
 
     Idea:
-        The number of clicks on a list says little about the ranker that made it, but two rankers can be compared by clicks on
-        one list that both of them made. DBGD keeps one linear ranker. In every session it tries a second one, a step away in a
-        random direction, and makes one list of the orders of both; each click counts for the ranker that placed the candidate.
-        If the second ranker wins, the weights move a small step towards it: on average these steps follow the gradient of
-        quality, which is never computed. It needs neither a click model nor examination probabilities, because both rankers
-        share the positions fairly. With many features a single random direction rarely points the right way, so that it learns
-        slowly and noisily, and the constant step keeps it moving around the best ranker.
+        The numbers of clicks on two lists hardly tell which ranker is better, but clicks on one list that both rankers made do.
+        DBGD (dueling bandit gradient descent) keeps one linear ranker, and in every session tries a second one, a step away in
+        a random direction. It makes one list from the orders of both rankers, and each click counts for the ranker that placed
+        the candidate. If the second ranker wins, the weights move a small step towards it, and on average these steps follow
+        the gradient of quality. It needs neither a click model nor examination probabilities, because both rankers share the
+        positions fairly. With many features a random direction rarely points the right way, so it learns slowly, and its
+        constant step keeps it moving around the best ranker.
 
     Algorithm:
         ::
@@ -360,13 +360,13 @@ class MGD(_DuelingAgent):
     """MGD: multileave gradient descent, `DBGD` with many rankers in one list.
 
     Idea:
-        `DBGD` tries one random direction a session, most of which lead nowhere. MGD tries many at once: it keeps one linear
-        ranker and, in every session, makes n rankers a step away from it in random directions, all of which share one list with
-        it. Each click counts for the rankers that placed the candidate high. The rankers that win against the present one move
-        it by the mean of their directions, so that one session of clicks compares n directions and the mean cancels part of the
-        noise. The paper finds that it learns faster than `DBGD`. But a list of K positions and few clicks must serve all
-        rankers, a team draft leaves rankers without a position if there are more rankers than positions, and computation grows
-        with n.
+        `DBGD` tries one random direction in each session, and most of these directions lead nowhere. MGD (multileave gradient
+        descent) keeps one linear ranker, and in every session tries n rankers, each a step away in a random direction. All
+        rankers share one list, and each click counts for the ranker that placed the candidate, or in shares for those that rank
+        it high. The weights move by the mean direction of the rankers that win against the present one, and this mean cancels
+        part of the noise. One session compares n directions, and the paper finds that MGD learns faster than `DBGD`. However, K
+        positions and few clicks must serve all rankers, a team draft with more rankers than positions leaves some out, and time
+        grows with n.
 
     Algorithm:
         ::

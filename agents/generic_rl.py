@@ -354,14 +354,13 @@ class PPO(_CanTrainBefore):
     """Proximal policy optimisation (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Proximal policy optimisation is a general method of reinforcement learning: a list is an action, the clicks are its
-        reward, and nothing else is known of users or positions. A neural network gives the probabilities of actions, another
-        output estimates the reward to expect. A list is a Lehmer code over the items in a random order: for each position one
-        number, drawn independently, says which of the items left stands there. After every few sessions of many parallel
-        streams, actions that earned more than expected become more likely; the change is clipped, so that the same sessions can
-        be used for several gradient steps without leaving the region where they say something. It works with any reward and any
-        click model, but it needs many more sessions than a bandit algorithm, and as positions are drawn independently it may
-        settle on a list that is not the best.
+        Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an action, and the clicks are its
+        reward. A neural network gives the probabilities of actions, and another output of it estimates the reward to expect. A
+        list is coded as K numbers, drawn independently, each of which selects one of the items that are left (a Lehmer code).
+        After every few sessions of many parallel streams, gradient steps make actions more likely that earned more than
+        expected. The change is clipped, so the same sessions can serve for several gradient steps before they are out of date.
+        It works with any reward and click model, but needs many more sessions than a bandit algorithm and, with independent
+        positions, may settle on a suboptimal list.
 
     Algorithm:
         ::
@@ -416,13 +415,12 @@ class A2C(_CanTrainBefore):
     """Advantage actor-critic (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Advantage actor-critic is the plainest policy gradient with a learned baseline: a list is an action, the clicks are its
-        reward, and nothing else is known of users or positions. A neural network gives the probabilities of lists, which are
-        coded as for `PPO`, and another output estimates the reward to expect. After every step of many parallel streams, one
-        gradient step makes lists that earned more than expected more likely, and no session is used twice. The gradient is
-        right on average because the lists were drawn by the very policy that is changed, so that nothing has to be clipped.
-        Each session is used once and gradients are noisy: it needs many sessions, and it may settle on a list that is not the
-        best because a probability that has gone to 0 does not come back.
+        Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action, and the clicks are its
+        reward. A neural network gives the probabilities of lists, coded as for `PPO`, and another output of it estimates the
+        reward to expect. After every step of many parallel streams, one gradient step makes lists more likely that earned more
+        than expected. The gradient is right on average and needs no clipping, because the policy that is changed has drawn the
+        lists itself. Each session is used only once and gradients are noisy, so it needs many sessions. It may settle on a
+        suboptimal list, because a probability that has gone to 0 does not come back.
 
     Algorithm:
         ::
@@ -463,12 +461,12 @@ class RecurrentPPO(StableBaselines):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
     Idea:
-        This is `PPO` for a world that the last observation does not describe. The policy and the value each read the whole
-        stream of sessions through a recurrent network (an LSTM), whose state carries clicks of earlier sessions along. Lists
-        are coded, and the weights are changed, as by `PPO`; the gradient also runs back through the sessions of a rollout. Here
-        there is little to remember: sessions of different users are independent, and the state of users with a memory is
-        observed. It is here to be compared, and shows what a memory costs where none is needed: more time per session, and more
-        weights to learn.
+        RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation. The policy and the value each
+        read the stream of sessions through a recurrent network (an LSTM), whose state remembers clicks of earlier sessions.
+        Lists are coded and weights are changed as by `PPO`, and the gradient also runs back through the sessions since the last
+        change. Here there is little to remember: sessions of different users are independent, and the state of users with a
+        memory is observed. RecurrentPPO therefore shows what a memory costs where none is needed: more time per session, and
+        more weights to learn.
 
     Algorithm:
         ::
@@ -514,12 +512,12 @@ class MaskablePPO(StableBaselines):
     """`PPO` over one item per step (sb3-contrib), with the items that are on the list already masked.
 
     Idea:
-        A list can be chosen item by item, from the top down, so that each choice takes into account what stands above it.
-        MaskablePPO is `PPO` with such choices: an episode is one list, the policy sees the items placed so far, and items that
-        are on the list already have probability 0, so that every sequence of choices is a valid list and no choice is wasted.
-        The reward comes with the last item and counts fully for all choices of the list. As each position depends on those
-        above, it does not settle as easily as `PPO` on a list that is not the best. A session takes K passes through the
-        network, and it still needs many more sessions than a bandit algorithm.
+        A list can be chosen item by item from the top down, and each choice can then depend on the items above. MaskablePPO is
+        `PPO` with such choices: an episode is one list, and the policy observes the items placed so far. Items that are on the
+        list already get probability 0 (the mask), so every sequence of choices is a valid list. The reward comes with the last
+        item, and counts fully for all choices of the list. Because each position depends on those above, it settles less easily
+        than `PPO` on a suboptimal list. A session takes K passes through the network, and it still needs many more sessions
+        than a bandit algorithm.
 
     Algorithm:
         ::
@@ -562,13 +560,12 @@ class DQN(StableBaselines):
     """Deep Q-learning (stable-baselines3) on the stream of sessions.
 
     Idea:
-        Deep Q-learning estimates what each action is worth and takes the best one. Here a list is chosen item by item: a neural
-        network estimates, for each item, the reward of the list if that item comes next, and the best item is placed; in a
-        share ε of the choices, which falls over time, a random one. All choices go into a memory, from which random batches are
-        drawn to fit the network again and again, so that every session is used many times. Targets come from an older copy of
-        the network, which keeps the fit from chasing itself. The library knows no masks: a choice that is on the list already
-        is taken for the next item, in a random order, that is not. What it learns is a value for each choice, not a ranking,
-        and its random choices cost regret for as long as it runs.
+        Deep Q-learning (DQN) knows nothing about users and positions, and chooses each list item by item. A neural network Q
+        estimates, for each item, the reward of the list if this item comes next, and the best item is placed. In a share ε of
+        the choices, which falls over time, a random item is placed instead. All choices go into a memory, and random batches of
+        them fit the network again and again to targets from an older copy, which stabilises the fit. The library has no masks,
+        so an item that is on the list already is replaced by the next one, in a random order, that is not. It learns values of
+        choices and not a ranking, and its random choices cost regret for as long as it runs.
 
     Algorithm:
         ::
@@ -650,13 +647,12 @@ class SAC(StableBaselines):
     """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
 
     Idea:
-        Soft actor-critic is made for actions that are real numbers. Here the action is one score for each item, and the list is
-        the items by decreasing score. Two neural networks, the critics, estimate the reward of scores; a third, the actor,
-        draws scores that the more pessimistic critic rates highly, and is rewarded for staying random, which is how it
-        explores. All sessions go into a memory and are used many times. It suits rankings because similar scores make similar
-        lists, but the reward changes in steps where two scores cross, which critics must smooth over. A gradient step after
-        each session, as the library has it with one stream, would take hours for 10⁵ sessions; a few steps for all streams
-        together cost regret instead.
+        Soft actor-critic (SAC) is made for actions that are real numbers, and knows nothing about users and positions. Its
+        action is one score for each item, and the list has the items by decreasing score. Two neural networks, the critics,
+        estimate the reward of scores from a memory of past sessions. A third network, the actor, draws scores that the more
+        pessimistic critic rates highly, and explores because it is also rewarded for randomness. Similar scores make similar
+        lists, but the reward jumps where two scores cross, and the critics must smooth these jumps. One gradient step per
+        session would take hours for 10⁵ sessions, and the few steps for all streams together, as here, cost regret.
 
     Algorithm:
         ::
@@ -694,13 +690,13 @@ class TD3(StableBaselines):
     """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item.
 
     Idea:
-        Twin delayed deterministic policy gradient is made for actions that are real numbers. Here the action is one score for
-        each item, and the list is the items by decreasing score. The actor is a neural network that gives one vector of scores,
-        without randomness; it explores by Gaussian noise on the scores. Two critics estimate the reward of scores from a memory
-        of all sessions, and the actor follows the gradient of the first critic, every second step only, so that the critics are
-        ahead of it. The paper's remedies against overestimated values of later states have little to do here, because sessions
-        are independent and the discount is 0. The noise stays for good and costs regret, and noise that changes no order of
-        scores explores nothing.
+        Twin delayed deterministic policy gradient (TD3) is made for actions that are real numbers, and knows nothing about
+        users and positions. Its action is one score for each item, and the list has the items by decreasing score. A neural
+        network, the actor, gives one vector of scores without randomness, and explores by Gaussian noise on the scores. Two
+        critics estimate the reward of scores from a memory of past sessions, and the actor follows the gradient of the first in
+        every second step. The paper's remedies against overestimated later values have little to do here, because sessions are
+        independent and the discount is 0. The noise never stops and costs regret, and noise that changes no order of scores
+        explores nothing.
 
     Algorithm:
         ::

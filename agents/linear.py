@@ -343,14 +343,13 @@ class UBMLinUCB(_LinUCB):
     """UBM-LinUCB: LinUCB whose samples are weighted by how likely the user browsing model's user examined them.
 
     Idea:
-        A candidate without a click may be unattractive, or the user may not have examined it. In the user browsing model the
-        probability of examination depends on the position k and on the position k' of the last click above it, and UBM-LinUCB
-        is given these probabilities w. It keeps one ridge regression, which explains the click at position k by ``w_{k,k'}``
-        times a linear function of the candidate's features, and shows the candidates with the largest upper confidence bounds,
-        the largest on top. A position that is rarely examined changes the estimate little, so that a missing click there is
-        weak evidence; and because all candidates share the regression, a click also teaches something about candidates that
-        have never been shown. The agent fails if the probabilities w are wrong or if attraction is not linear in the features,
-        and the theory's confidence bound, its default, is so wide that it explores for very long.
+        Users do not examine every position, so a candidate without a click may be unattractive or may not have been examined.
+        In the user browsing model the probability of examination ``w_{k,k'}`` depends on the position k and on the position k'
+        of the last click above it. UBM-LinUCB is given these probabilities, and its ridge regression explains the click at
+        position k by ``w_{k,k'}`` times a linear function of the candidate's features. It shows the candidates with the largest
+        upper confidence bounds, the largest on top. A missing click at a rarely examined position changes the estimate little,
+        and the features let each click teach about candidates that were never shown. It fails if the probabilities are wrong or
+        if attraction is not linear in the features, and its default confidence bound explores for very long.
 
     Algorithm:
         ::
@@ -429,12 +428,11 @@ class C2UCB(_LinUCB):
     """C²UCB: LinUCB that takes every shown candidate as examined.
 
     Idea:
-        Many candidates come with features, and a list of several must be chosen at once. C²UCB keeps one ridge regression of
-        clicks on features and shows the candidates with the largest upper confidence bounds. It takes every shown candidate as
-        examined: all K positions are samples of the regression with equal weight, and a missing click counts as a rejection
-        wherever it occurs. This uses everything that a session shows, and it is correct if users read whole lists. If users
-        examine lower positions less often, candidates shown there look less attractive than they are, and the order of the list
-        feeds the estimate that made it.
+        C²UCB assumes that users examine the whole list, so a shown candidate without a click counts as rejected. It keeps one
+        ridge regression of clicks on the features of candidates. All K positions of every list are samples of this regression,
+        with equal weight. It shows the K candidates with the largest upper confidence bounds of attraction, the largest on top.
+        It uses everything that a session shows, and its estimates are correct if users do read whole lists. If users examine
+        lower positions less often, candidates there look less attractive than they are, and therefore stay at lower positions.
 
     Algorithm:
         ::
@@ -483,12 +481,12 @@ class CMLinUCB(_LinUCB):
     """CM-LinUCB: LinUCB for the cascade model, whose samples are the positions down to the first click (all without one).
 
     Idea:
-        In the cascade model a user reads from the top and leaves at the first click, so that nothing below the click was
-        examined. CM-LinUCB keeps one ridge regression of clicks on features and shows the candidates with the largest upper
-        confidence bounds. Its samples are the candidates that the user examined: those above the first click, which were
-        rejected, and the clicked one; without a click, all K. In the cascade model these samples are unbiased, and the features
-        let each of them teach something about all candidates. If users click more than once, the clicks below the first one are
-        lost; if they leave without having read the whole list, candidates that nobody examined count as rejected.
+        In the cascade model a user reads from the top and leaves at the first click, so nothing below this click was examined.
+        CM-LinUCB keeps one ridge regression of clicks on features, and shows the candidates with the largest upper confidence
+        bounds. Its samples are the candidates that the user examined: all down to the first click, or all K if there is no
+        click. In the cascade model these samples are unbiased, and the features let each of them teach about all candidates. If
+        users click more than once, the clicks below the first one are lost. If users leave before the end of the list without a
+        click, candidates that they did not examine count as rejected.
 
     Algorithm:
         ::
@@ -540,13 +538,12 @@ class DCMLinUCB(_LinUCB):
     """DCM-LinUCB: LinUCB for the dependent click model, with the positions down to the last click as samples (all without one).
 
     Idea:
-        In the dependent click model a user reads from the top and after each click either leaves or reads on. Everything down
-        to the last click was certainly examined, while below it nobody can tell whether the user left or read on without a
-        click. DCM-LinUCB keeps one ridge regression of clicks on features, shows the candidates with the largest upper
-        confidence bounds, and takes the candidates down to the last click as samples; without a click, all K, for a user
-        without a click does not leave. It uses several clicks of a session, which `CMLinUCB` cannot. If users often read on
-        after their last click, the candidates that they rejected there are not counted, so that those on low positions are
-        overestimated.
+        In the dependent click model a user reads from the top, and after each click either leaves or reads on. Everything down
+        to the last click was examined, but below it nobody knows whether the user left or read on without a click. DCM-LinUCB
+        keeps one ridge regression of clicks on features, and shows the candidates with the largest upper confidence bounds. Its
+        samples are the candidates down to the last click, or all K without a click, because such a user does not leave. It uses
+        several clicks of a session, which `CMLinUCB` cannot. If users often read on after their last click, their rejections
+        there are not counted, so candidates at low positions are overestimated.
 
     Algorithm:
         ::
@@ -597,12 +594,12 @@ class PBMLinUCB(_LinUCB):
     """PBM-LinUCB: LinUCB whose samples are weighted by the position-based model's examination probabilities.
 
     Idea:
-        In the position-based model a user examines position k with a fixed probability κ_k, whatever was clicked above.
-        PBM-LinUCB is given these probabilities and keeps one ridge regression, which explains the click at position k by κ_k
-        times a linear function of the candidate's features. It shows the candidates with the largest upper confidence bounds,
-        the largest on top. A sample from a rarely examined position gets a small weight, and nothing is divided by κ_k, so that
-        the estimate stays stable. The agent fails if κ is wrong, if examination depends on clicks (`UBMLinUCB` is for such
-        users), or if κ increases with the position, for then the best candidate does not belong on top.
+        In the position-based model users examine position k with a fixed probability κ_k, whatever was clicked above.
+        PBM-LinUCB is given these probabilities, and its ridge regression explains the click at position k by κ_k times a linear
+        function of the candidate's features. It shows the candidates with the largest upper confidence bounds, the largest on
+        top. A sample from a rarely examined position gets a small weight, and nothing is divided by κ_k, so the estimate stays
+        stable. It fails if κ is wrong or if examination depends on clicks (`UBMLinUCB` is for such users). It also fails if κ_k
+        increases with k, because the best candidate then does not belong on top.
 
     Algorithm:
         ::
@@ -671,11 +668,11 @@ class LinearEpsilonGreedy(_RidgeAgent):
     """With probability ε a uniformly random list, else the candidates of largest ``θᵀx``, by the ridge regression of `C2UCB`.
 
     Idea:
-        This is the simplest way to explore with features. The agent keeps the ridge regression of `C2UCB`, in which every shown
-        candidate is a sample. In most sessions it shows the candidates of largest estimated attraction; in a share ε of the
-        sessions it shows random candidates, so that no candidate is forgotten. It works if few random lists are enough to tell
-        the features apart, and it is a baseline that any better agent should beat. Its regret grows linearly, because it never
-        stops to show random lists, and it also explores where nothing is left to learn.
+        This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
+        keeps the ridge regression of `C2UCB`, in which every shown candidate is a sample. In a share ε of the sessions it shows
+        random candidates, and in all others the candidates of largest estimated attraction. It works if few random lists are
+        enough to distinguish the effects of the features, and it is a baseline that better agents should beat. Its regret grows
+        linearly, because it never stops showing random lists, even when nothing is left to learn.
 
     Algorithm:
         ::
@@ -735,12 +732,12 @@ class LinearTS(_RidgeAgent):
     """Linear Thompson sampling: the candidates of largest ``θ̃ᵀx``, θ̃ drawn from ``N(θ, α² A⁻¹)`` in every session.
 
     Idea:
-        Thompson sampling explores by acting on a random guess that agrees with the data so far. The agent keeps the ridge
-        regression of `C2UCB`, takes it as a normal posterior of the unknown weights of the features, and draws one vector of
-        weights from it in every session. It shows the candidates that would be the best ones if the draw were the truth; the
-        more samples there are in a direction of the features, the less the draws vary in it. Randomness replaces the upper
-        confidence bound; with the default ``alpha`` it explores far less than LinUCB does with the bound of the theory. Every
-        shown candidate is taken as examined, so that position bias misleads it as it misleads `C2UCB`.
+        This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
+        keeps the ridge regression of `C2UCB`, and takes its result as a normal posterior of the weights of the features. In
+        every session it draws one vector of weights from the posterior, and shows the candidates that are best for these
+        weights. The draws vary less in directions of the features with many samples, so the agent explores less and less. With
+        the default ``alpha`` it explores far less than LinUCB with the confidence bound of the theory. Position bias misleads
+        it, as it misleads `C2UCB`, because it takes every shown candidate as examined.
 
     Algorithm:
         ::

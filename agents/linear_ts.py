@@ -54,13 +54,13 @@ class CascadeLinTS(_Sampling):
     """CascadeLinTS: linear Thompson sampling that takes only the candidates down to the last (or first) click as examined.
 
     Idea:
-        In the cascade model a user reads from the top and leaves at the click, so that only the candidates down to it were
+        In the cascade model a user reads from the top and leaves at the click, so only the candidates down to the click were
         examined. CascadeLinTS keeps a Bayesian linear regression of clicks on features, in which only examined candidates are
-        samples. In every session it draws one weight vector θ from the posterior for all candidates together, and shows those
-        of largest ``xᵀθ``. Unlike `LinearTS` it does not count what nobody examined as rejected. With ``inflation`` it is
-        LinTS-Cascade: the same mean with a wider posterior, for which the paper proves a regret bound and which explores more.
-        Like all agents of the cascade model it is misled if users leave without a click before the end of the list, or if
-        attraction is not linear in the features.
+        samples. In every session it draws one weight vector θ from the posterior, and shows the candidates with the largest
+        ``xᵀθ``, where x are their features. Unlike `LinearTS` it does not take candidates as rejected that nobody examined.
+        With ``inflation`` it is LinTS-Cascade, whose posterior has the same mean but is wider, explores more, and has a regret
+        bound in the paper. It is misled if users leave without a click before the end of the list, or if attraction is not
+        linear in the features.
 
     Algorithm:
         ::
@@ -142,12 +142,12 @@ class PBMLinTS(_Sampling):
     """PBMLinTS: linear Thompson sampling for the position-based model with known examination probabilities.
 
     Idea:
-        In the position-based model position k is examined with a fixed probability κ_k, and PBMLinTS is given these
-        probabilities. It keeps a Bayesian linear regression that explains the click at position k by κ_k times a linear
-        function of the candidate's features. In every session it draws one weight vector θ from the posterior and gives the
-        best positions, those of largest κ, to the candidates of largest ``xᵀθ``. The weights κ take the position bias out of
-        the estimate, and the draws explore less and less as the posterior narrows. It needs the true κ, which do not depend on
-        clicks, and an attraction that is linear in the features.
+        In the position-based model users examine position k with a fixed probability κ_k, which PBMLinTS is given. It keeps a
+        Bayesian linear regression, which explains the click at position k by κ_k times a linear function of the candidate's
+        features. In every session it draws one weight vector θ from the posterior of this regression. It gives the positions
+        with the largest κ_k to the candidates with the largest ``xᵀθ``, where x are their features. The factor κ_k removes
+        position bias from the estimate, and the draws explore less and less as the posterior narrows. It is misled if κ is
+        wrong, if examination depends on clicks, or if attraction is not linear in the features.
 
     Algorithm:
         ::

@@ -115,14 +115,13 @@ class CascadeWOFUL(ContextualAgent):
     """CascadeWOFUL: LinUCB for the cascade model, with samples weighted by how rare their clicks can be at most.
 
     Idea:
-        On long lists most candidates are clicked rarely, and rare events vary little: a click that happens with probability U
-        has a variance of at most U, so that a sample of a rarely clicked candidate is more exact. CascadeWOFUL uses this in the
-        cascade model with linear attraction. It keeps two ridge regressions over the examined candidates: a plain one, which
-        bounds how likely each click is, and one in which a sample weighs the more, the smaller that bound is. It shows the
-        candidates with the largest upper confidence bounds by the weighted regression. A weight is fixed when the list is
-        shown, so that the click cannot influence it and the estimate stays unbiased. It gains where clicks are rare; the radii
-        of the theory, its default, explore for very long, and it shares the cascade agents' need for users who read the list to
-        the end if nothing attracts them.
+        In the cascade model a user reads from the top and leaves at the click, and on long lists most candidates are clicked
+        rarely. A click with probability U has a variance of at most U, so samples of rarely clicked candidates are more exact.
+        CascadeWOFUL keeps two ridge regressions of the examined candidates: a plain one, which bounds U, and a weighted one,
+        where smaller bounds get larger weights. It shows the candidates with the largest upper confidence bounds by the
+        weighted regression. A weight is fixed when the list is shown, so the click cannot influence it and the estimate stays
+        unbiased. It gains only where clicks are rare, explores for very long by default, and fails if users leave without a
+        click before the end of the list.
 
     Algorithm:
         ::

@@ -314,14 +314,13 @@ class PairRank(ContextualAgent):
     """PairRank: sort candidates into blocks whose order a logistic model of click pairs is certain of; shuffle within blocks.
 
     Idea:
-        To rank is to decide pairs of candidates, and PairRank explores only pairs that are not decided yet. It keeps a logistic
-        model of which of two candidates is preferred, with linear features, and the confidence width of that model for each
-        pair. Candidates whose order is certain stand in that order; candidates that are connected by uncertain pairs form a
-        block, which is shown in random order. From the clicks it takes pairs of a clicked candidate and an unclicked one above
-        the last click, and fits the model to all pairs so far. Random order inside a block gives both candidates of an
-        uncertain pair the same chance of each position, which removes the position bias between them, and exploration ends
-        block by block. It stores all pairs and fits the model again and again, so that long runs become slow, and it is misled
-        if an unclicked candidate above a click was not examined.
+        A ranking follows from the decision, for each pair of candidates, which one users prefer. PairRank keeps a logistic
+        model of these preferences, linear in the features, with a confidence width for each pair. Candidates that are connected
+        by uncertain pairs form a block, the order of the blocks is certain, and each block is shown in random order. Random
+        order removes the position bias within an uncertain pair, because both candidates have the same chance of each position,
+        until the block splits. From the clicks it takes pairs of a clicked candidate and an unclicked one above the last click,
+        and fits the model to all pairs so far. It stores all pairs, so long runs are slow, and it is misled if users did not
+        examine an unclicked candidate above a click.
 
     Algorithm:
         ::

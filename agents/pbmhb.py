@@ -165,14 +165,14 @@ class PBMHB(CompiledAgent):
     """PB-MHB: draw attractions and examination from their posterior by Metropolis-Hastings; show the best list for the draw.
 
     Idea:
-        PB-MHB (position-based, Metropolis-Hastings bandit) is Thompson sampling for the position-based model with unknown
-        examination probabilities: it learns the attractions θ and the examination κ together, from the numbers of clicks and
-        skips of each item at each position, S and F. In each session a Markov chain (Metropolis-Hastings) moves its sample of
-        all parameters by small random steps towards the posterior. The item with the k-th largest θ is shown at the position
-        with the k-th largest κ, so a click at one position also teaches something about the item at all other positions. The
-        steps become smaller with time; therefore the agent hardly recovers if the first sessions are misleading, and its first
-        lists can be bad although it has learned from a log. By default it assumes that the first position is examined most; if
-        that is false, pass ``fix_first=False``, or it loses clicks in every session. A session takes time in proportion to L K.
+        In the position-based model users click item i at position k with probability θ_i κ_k, the attraction of the item times
+        the examination probability. PB-MHB (position-based, Metropolis-Hastings bandit) is given neither, and learns both from
+        the numbers of clicks and skips of each item at each position. In each session a Markov chain (Metropolis-Hastings)
+        proposes a random new value for each parameter, and accepts or refuses it by the posterior given all counts. It shows
+        the item with the j-th largest θ at the position with the j-th largest κ, and learns about an item from all positions.
+        The chain starts at random values and refuses most proposals when the counts are large, so first lists can be bad even
+        after a log. It hardly recovers from misleading first sessions, and it loses clicks in every session if the first
+        position is not examined most (``fix_first=False`` helps).
 
     Algorithm:
         ::

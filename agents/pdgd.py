@@ -121,13 +121,13 @@ class PDGD(ContextualAgent):
     """PDGD: draws lists by a linear score, and learns the score from pairs of a clicked and an unclicked candidate.
 
     Idea:
-        PDGD learns a linear score of the candidates' features from clicks, and corrects for the bias of the positions that it
-        gave the candidates itself. It draws every list at random, so that candidates with higher scores are more likely to be
-        on top (the Plackett-Luce model). A click means that the clicked candidate is preferred to the unclicked ones above it,
-        and to the candidate directly below the last click. For each such pair PDGD moves the weights so that the preferred
-        candidate gets a higher score. The step is weighted by the probability of the list with the two candidates exchanged,
-        relative to that of both lists: a preference that only the positions explain gets a small weight. It needs no click
-        model, but its lists stay random, and there is no bound of its regret.
+        Users click candidates at high positions more often, also because they look there more often. PDGD (pairwise
+        differentiable gradient descent) learns a linear score, and draws every list at random: candidates with higher scores
+        are more likely on top (Plackett-Luce). It looks at the positions down to one below the last click, and takes each
+        clicked candidate as preferred to each unclicked one there. For each such pair it changes the weights of the features a
+        little, and raises the score of the preferred candidate relative to the other. A step is weighted by how likely the list
+        with both candidates exchanged is, relative to both lists, so preferences that positions explain count little. It needs
+        no click model, but its lists stay random, and no bound of its regret is known.
 
     Algorithm:
         ::

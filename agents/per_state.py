@@ -36,12 +36,12 @@ class PerState(StateAgent):
     """An agent of its own in each state of the users: each sees the sessions in its state and no others.
 
     Idea:
-        The users of some environments have a state that the agent sees and that changes what attracts them. PerState turns any
-        bandit algorithm into one that uses the state: it keeps one copy of the algorithm for each state, asks the copy of the
-        present state for the list, and lets only that copy learn from the clicks. Each copy faces a problem as its paper has
-        it, as long as clicks in a state do not depend on anything else. It is the natural baseline beside agents that plan,
-        such as `CascadeVI`: it maximises the clicks of the present session and does not know that a list also decides which
-        state comes next. With S states it learns up to S times as slowly as one copy would, because the copies share nothing.
+        In some environments users have a state that the agent observes and that changes what attracts them. PerState keeps one
+        copy of a bandit algorithm for each state. The copy of the present state chooses the list, and only this copy learns
+        from the clicks. Each copy then faces the problem of its paper, as long as clicks depend on nothing but the state and
+        the list. PerState is a baseline for agents that plan, such as `CascadeVI`: it maximises the clicks of the present
+        session and ignores which state comes next. With S states it learns up to S times as slowly as one copy would, because
+        the copies share nothing.
 
     Algorithm:
         ::

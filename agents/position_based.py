@@ -95,12 +95,13 @@ class PBMUCB(CompiledAgent):
     """PBM-UCB: show the K items of largest ``S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ))``, ``δ = (1 + ε) log t``.
 
     Idea:
-        In the position-based model a user examines position l with probability κ_l, whatever stands there, and clicks an
-        examined item k with probability θ_k. PBM-UCB is told κ and learns θ. It keeps of each item its clicks S, its displays N
-        and its displays weighted by κ, Ñ; the estimate θ̂ = S / Ñ is free of position bias. It shows the K items of largest
-        upper confidence bound, after Hoeffding, the largest on the position that is examined most. All positions teach about
-        the same L numbers, so that it learns faster than agents that must find out κ as well. Its intervals are wide for rare
-        clicks; and if κ is wrong, or users follow another click model, it may settle on a wrong list.
+        Users look at some positions of a list more often than at others, whatever items are there. PBM-UCB is given the
+        probability κ_l that position l is examined, and learns the attraction of each item, its click probability once
+        examined. It estimates attraction by S / Ñ: S counts the clicks on an item, and Ñ counts its displays, each weighted by
+        κ_l. This estimate has no position bias, and it uses all positions, so PBM-UCB learns faster than agents that must also
+        estimate κ. It shows the K items with the largest upper confidence bounds (Hoeffding's inequality), the largest at the
+        position with the largest κ_l. Its bounds are wide where clicks are rare, and it may settle on a wrong list if κ or the
+        click model is wrong.
 
     Algorithm:
         ::
@@ -284,13 +285,13 @@ class PBMPIE(CompiledAgent):
     """PBM-PIE: show the leaders, and with probability ½ put a possible leader on the position that is examined least.
 
     Idea:
-        PBM-PIE learns in the position-based model with known examination κ, and explores at a single position. It keeps the
-        clicks S and the displays N of each item at each position, and estimates its attraction by θ̂ = S / Ñ, with Ñ the
-        displays weighted by κ. The leaders are the K items of largest θ̂, which it shows in the order of κ. With probability
-        1/2 the position that is examined least shows an item outside of the leaders instead, one whose KL-UCB index over all
-        positions reaches the last leader. Experiments stand where they cost least, and the paper bounds its regret close to the
-        lower bound of the model. The least examined position is also where clicks are rarest, so that a good item outside is
-        found late; horizon and κ must be known.
+        In the position-based model users examine position l with a known probability κ_l, whatever item is there. PBM-PIE
+        counts the clicks and displays of each item at each position, and estimates attraction by clicks divided by displays
+        weighted by κ_l. It shows the leaders, the K items with the largest estimates, the better ones at positions with larger
+        κ_l. With probability 1/2 it replaces the last leader by a random item whose upper confidence bound (KL-UCB) reaches the
+        estimate of this leader. Such experiments cost little, because few users examine the position of the last leader, and
+        the paper proves regret close to the lower bound. However, clicks are also rare there, so a good item is found late, and
+        the agent needs the horizon and the true κ.
 
     Algorithm:
         ::

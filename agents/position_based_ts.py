@@ -216,12 +216,13 @@ class PBMTS(CompiledAgent):
     """PBM-TS: draw each θ from its exact posterior, and show the K largest in the order of κ.
 
     Idea:
-        PBM-TS is Thompson sampling for the position-based model with known examination κ. It keeps of each item its clicks S,
-        and at each position l how often it was shown there without a click, F_l. In each session it draws an attraction θ from
-        the exact posterior of each item, by rejection under an exponential hat, since the log density is concave. It shows the
-        K items of largest draws, the largest on the position that is examined most. The posterior weighs a missing click by κ:
-        little at the end of the list, where few users look, so that nothing is biased by position. The paper has no bound for
-        it; a draw from this posterior takes more time than one from a Beta law, and a wrong κ misleads it.
+        In the position-based model users examine position l with a known probability κ_l, and click an examined item with
+        probability θ, its attraction. PBM-TS counts for each item its clicks S, and for each position l its displays without a
+        click F_l. In each session it draws θ for each item from the exact posterior, by rejection sampling, which is efficient
+        because the log density is concave. It shows the K items with the largest draws, the largest at the position with the
+        largest κ_l. The posterior has no position bias: a missing click at a position where few users look changes it little.
+        The paper proves no regret bound, a draw takes more time than one from a Beta distribution, and a wrong κ misleads the
+        agent.
 
     Algorithm:
         ::
@@ -350,13 +351,13 @@ class BCMPTS(CompiledAgent):
     """BC-MPTS: Thompson sampling on bias-corrected counts, ``Beta(1 + S, 1 + max(0, Ñ - S))``: the benchmark of PBM-TS.
 
     Idea:
-        BC-MPTS is Thompson sampling for several plays at once, with counts that are corrected for the bias of positions. It
-        keeps of each item its clicks S and its displays weighted by the known examination κ, Ñ: a display where few users look
-        counts for little. In each session it draws from Beta(1 + S, 1 + max(0, Ñ - S)) for each item and shows the K largest
-        draws, the largest on the position that is examined most. A Beta law of corrected counts is no true posterior of the
-        position-based model, but a good approximation where attractions are small. It takes less time than `PBMTS`, which draws
-        from the exact posterior. Where attractions are large the approximation is poor; and like `PBMTS` it is misled by a
-        wrong κ.
+        In the position-based model users examine position l with a known probability κ_l, so an item gets fewer clicks where
+        few users look. BC-MPTS (bias-corrected multiple-play Thompson sampling) counts for each item its clicks S and its
+        displays Ñ, each display weighted by κ_l. In each session it draws one number for each item from the Beta distribution
+        with parameters 1 + S and 1 + max(0, Ñ - S). It shows the K items with the largest draws, the largest at the position
+        with the largest κ_l. The Beta distribution is not the exact posterior, but it is a good approximation for small
+        attractions, and draws take less time than in `PBMTS`. The approximation is poor for large attractions, and a wrong κ
+        misleads the agent, as it misleads `PBMTS`.
 
     Algorithm:
         ::

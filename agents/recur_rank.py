@@ -429,14 +429,13 @@ class RecurRank(ContextualAgent):
     """RecurRank: phases of a G-optimal design on the first position of each part of the list, and cuts at sure differences.
 
     Idea:
-        Clicks at different positions cannot be compared as long as nobody knows how users examine lists. RecurRank therefore
-        cuts the list into parts and learns only from the first position of each part, where the candidates of the part take
-        turns: whatever that position does to clicks, it does to all of them alike. Attraction is linear in the features, and
-        the candidates are the same in every session, so that an experimental design needs to show only a few well-chosen
-        candidates, and least squares estimates the attraction of all others. After each phase a part drops the candidates that
-        are surely too bad for it, and splits wherever one candidate is surely better than the next; the phases become four
-        times as long and the tolerated error half as large. It needs no examination probabilities and holds for many click
-        models. It forgets the samples of earlier phases, needs the horizon, and refuses candidates that change.
+        As long as nobody knows how users examine lists, only clicks at the same position can be compared. RecurRank cuts the
+        list into parts, and learns only from the first position of each part, where the candidates of the part take turns.
+        Attraction is assumed linear in the features, so a few well-chosen candidates (an experimental design) are enough for
+        least squares to estimate all others. After each phase a part drops candidates that are surely too bad for it, and
+        splits wherever one candidate is surely better than the next. Each phase is about four times as long as the one before,
+        with half the tolerated error, and the method holds for many click models. It forgets the samples of earlier phases,
+        needs the horizon, and refuses candidates that change between sessions.
 
     Algorithm:
         ::
