@@ -1,7 +1,7 @@
-"""Codes of clicks in kernels: 0 or 1, plus `VOID` where the click is no sample of the item, or `NOT_SHOWN`.
+"""Codes of clicks in kernels: 0 or 1, plus `VOID` if the click must not count for the item, or `NOT_SHOWN`.
 
-A kernel skips what is greater than 1, and finds whether there was a click by ``code & 1``: a void click still tells how far the
-user looked.
+A kernel skips codes greater than 1. It finds by ``code & 1`` whether there was a click, because a void click still shows how
+far the user looked.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["NOT_SHOWN", "VOID", "codes_of", "codes_of_log", "flags", "with_void"
 VOID = 2
 """The item was replaced since the list was shown."""
 NOT_SHOWN = 4
-"""The list was cut off above."""
+"""The list ended above this position."""
 
 
 def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
-    """The codes of a session.
+    """Return the codes of a session.
 
     Args:
         clicks: ``(K,)`` 0 or 1 for each position; -1 from the first one on that was not shown.
@@ -46,17 +46,17 @@ def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_of
 
 
 def _are_of_prefix(clicks: list[int]) -> bool:
-    """Whether clicks are 0 or 1 from the top, and -1 from a position on."""
+    """Whether clicks are 0 or 1 down to a position, and -1 below it."""
     return set(clicks[: len(clicks) - clicks.count(-1)]) <= {0, 1}
 
 
 def with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """Codes of clicks, some of the shown ones void."""
+    """Return codes of clicks in which some shown positions are marked as void."""
     return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
 
 
 def flags(name: str, given: ArrayLike, length: int) -> NDArray[np.bool_]:
-    """Checked booleans."""
+    """Check an array of booleans, and return it."""
     checked = as_array(name, given)
     if checked.shape != (length,) or checked.dtype != np.bool_:
         raise ValueError(f"{name} is {short(given)}; expected {length} booleans")
@@ -64,15 +64,15 @@ def flags(name: str, given: ArrayLike, length: int) -> NDArray[np.bool_]:
 
 
 def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Lists and codes ``(n, K)`` of a log; where nothing was shown the list has a 0, which stands for nothing.
+    """Return the lists and codes ``(n, K)`` of a log; a list has a 0 without meaning where nothing was shown.
 
     Args:
         log: as for `CompiledAgent.learn`.
-        n_items: L; None where ids have no bound.
+        n_items: L; None if ids have no bound.
         n_positions: K.
 
     Raises:
-        ValueError: naming the first session that cannot be.
+        ValueError: on an impossible session; the message names the first one.
     """
     rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
     if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > n_positions:

@@ -1,4 +1,4 @@
-"""A trained policy as an agent that learns no more."""
+"""FrozenPolicy: an agent that ranks by a trained policy and does not learn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["FrozenPolicy"]
 
 
 class FrozenPolicy(Agent):
-    """A trained policy, which ranks and learns no more: a model of stable-baselines3 or sb3-contrib, or any function.
+    """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or sb3-contrib, or any function.
 
-    The policy observes what the environment returns. One that was trained on a wrapper of observations (`HistoryObservation`)
-    wants the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``. One that chooses items
-    one by one is asked K times for each list, and observes what `ItemByItem` shows; or what the algorithms of this package are
-    trained on, which is one array, if its observation space is. The state of a recurrent policy is carried from session to
-    session, or from item to item where a list was an episode.
+    The policy observes what the environment returns. A policy that was trained on a wrapper of observations
+    (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
+    A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
+    observation space is an array, one array, as the algorithms of this package do. The state of a recurrent policy is kept
+    from session to session, or from item to item if an episode was one list.
 
     Args:
         n_items: L.
@@ -34,13 +34,13 @@ class FrozenPolicy(Agent):
         model: an object with a method ``predict``, or a function; it is called with the observation, and of ``state``,
             ``episode_start``, ``deterministic`` and (item by item) ``action_masks`` with those that it takes. It returns the
             action; if it takes ``state``, a tuple of the action and the next state.
-        actions: how it names lists, that is the wrapper it was trained under: ``"codes"`` (`LehmerAction`), ``"scores"``
+        actions: how it names lists, that is the wrapper of its training: ``"codes"`` (`LehmerAction`), ``"scores"``
             (`ScoresAction`), ``"lists"`` (`EnumeratedAction`) or ``"items"`` (`ItemByItem`).
-        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it as
-            ``items``.
-        deterministic: take the likeliest action, or draw one.
-        seed: where actions are drawn, ``model.set_random_seed`` gets one of it before the first list. The libraries draw from
-            the global generators of the process.
+        items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it in its
+            attribute ``items``.
+        deterministic: whether to take the most probable action; False draws an action.
+        seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list. The libraries draw from the
+            global generators of the process.
 
     Raises:
         TypeError: ``model`` cannot predict.
@@ -110,7 +110,7 @@ class FrozenPolicy(Agent):
         return ranking
 
     def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
-        """Nothing: the policy is frozen."""
+        """Do nothing, because the policy is frozen."""
 
     def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
         draft.clear()

@@ -1,4 +1,4 @@
-"""A policy network that treats all items alike, for policies that shall rank items they have never met. Imports torch."""
+"""A policy network with the same weights for every item, which can rank items that it has never seen. Imports torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ItemFeatures", "ItemwisePolicy"]
 
 
 class ItemFeatures(BaseFeaturesExtractor):
-    """From the observations of `HistoryVectorObservation`, what is known of each item: ``(B, L * F)``.
+    """Extract the features of each item, ``(B, L * F)``, from the observations of `HistoryVectorObservation`.
 
     Args:
         observation_space: with ``click_rate`` and ``displays`` ``(K, L)``, and ``time`` ``(1,)``.
@@ -25,14 +25,14 @@ class ItemFeatures(BaseFeaturesExtractor):
         super().__init__(observation_space, self.n_items * (2 * self.n_positions + 1))
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Rates, displays and time, item by item."""
+        """Return click rates, displays and time, item by item."""
         time = observations["time"][:, None].expand(-1, 1, self.n_items)
         known = torch.cat([observations["click_rate"], observations["displays"], time], dim=1)
         return known.transpose(1, 2).flatten(1)
 
 
 class _ItemNetworks(nn.Module):
-    """A score for each item from what is known of it and of the mean item; a value from the mean item."""
+    """Networks for a score of each item, from its features and those of the mean item, and for a value, from the mean item."""
 
     def __init__(self, n_items: int, n_features: int, width: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _ItemNetworks(nn.Module):
 
 
 class ItemwisePolicy(ActorCriticPolicy):
-    """Scores each item by one and the same network: what it learns of one item it knows of all.
+    """A policy that scores each item by the same network, so what it learns about one item holds for all.
 
     Args:
         net_arch: the width of the hidden layers, as a list of one or more (the first counts).

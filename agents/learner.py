@@ -1,4 +1,4 @@
-"""The interface of what learns in a loop of its own."""
+"""The interface of learners: algorithms that run their own training loop, such as those of stable-baselines3."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ if TYPE_CHECKING:
 __all__ = ["Actions", "Learner", "Training"]
 
 Actions = Literal["codes", "scores", "lists", "items"]
-"""How a policy names a list: ``codes``, one number for each position, drawn independently (`LehmerVectorAction`); ``scores``,
-one real number for each item, which are sorted (`ScoresVectorAction`); ``lists``, the number of a list among all lists
-(`EnumeratedVectorAction`); ``items``, one item per step from the top of the list down, in episodes of one list
+"""How the actions of a policy name a list: ``codes``, one number for each position, drawn independently (`LehmerVectorAction`);
+``scores``, one real number for each item, by which items are sorted (`ScoresVectorAction`); ``lists``, the number of a list
+among all lists (`EnumeratedVectorAction`); ``items``, one item per step from the top of the list down, in episodes of one list
 (`ItemByItemVector`)."""
 
 
 class Training(NamedTuple):
-    """What a learner is trained on before it is measured."""
+    """The training of a learner before it is measured: the instances, and the numbers of sessions."""
 
     family: str
-    """Of instances, as `load_instance` names it."""
+    """The family of instances, by its name in `load_instance`."""
     sessions: int
-    """How many, over all streams."""
+    """The number of sessions over all streams."""
     episode: int
-    """Sessions on one instance, before the next."""
+    """The number of sessions on one instance before the next."""
 
 
 class Learner(ABC):
-    """What ranks and learns in a loop of its own, over many streams of sessions at once; `clickgym.run` runs it too.
+    """Base class of algorithms with their own training loop over parallel streams of sessions; `clickgym.run` runs them too.
 
-    An `Agent` is asked for one list at a time; a learner is given the environment. It sees the same and no more:
+    An `Agent` is asked for one list at a time, but a learner is given the environment. It observes the same as an agent:
     observations and rewards.
 
     Attributes:
         n_items, n_positions: L and K.
         n_envs: the number of parallel streams.
-        items: ``(L,)`` a random order of the items, in which its actions count them: so that ids tell nothing, not even where
-            an instance is stored in order of attraction.
+        items: ``(L,)`` a random order of the items, in which its actions number them. The ids of items therefore contain no
+            information, even if an instance is stored in order of attraction.
         actions: how its policy names a list.
-        training: None, or what it is trained on first, observing histories; it is then measured with frozen weights.
-        model: what has learned, of the library; None before.
-        discount: None where sessions are independent; else, which whoever plays it sets, the probability that a session is
-            followed by another of its user.
+        training: None, or its training on other instances, with histories as observations; it is then measured with frozen
+            weights.
+        model: the trained object of the library; None before training.
+        discount: None if sessions are independent; otherwise the probability that a session is followed by another of the same
+            user, set by the code that runs the learner.
     """
 
     engine: ClassVar[str]
-    """The library whose loop it is."""
+    """The library whose training loop it uses."""
     learns_from: ClassVar[str] = "the rewards that arrive"
     """As of `clickgym.agents.Agent`."""
     search_space: ClassVar[SearchSpace] = {}
-    """What `clickgym.tune` may search, as of `clickgym.agents.Agent`."""
+    """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 
     n_items: int
     n_positions: int
@@ -71,25 +72,25 @@ class Learner(ABC):
 
     @classmethod
     def takes_candidates(cls) -> bool:
-        """Whether it can choose among some of the items: whether it honours masks."""
+        """Whether it can choose among a part of the items, that is whether it obeys masks."""
         return False
 
     @classmethod
     def can_replace(cls) -> bool:
-        """Whether it can play where items are replaced: it observes which."""
+        """Whether it can run in environments where items are replaced; it observes which ones."""
         return True
 
     @abstractmethod
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
-        """Learn from sessions, going on from what was learned before.
+        """Learn from sessions, and continue from what was learned before.
 
         Args:
-            envs: ``n_envs`` streams that take such actions; what measures them is their attribute ``meter``.
-            sessions: how many are wanted, over all streams together.
-            on_step: to be called after each step of the streams; learning ends when it returns False.
+            envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter`` measures regret.
+            sessions: the number of sessions over all streams together.
+            on_step: the function to call after each step of the streams; learning ends when it returns False.
             log: a folder for TensorBoard; None writes nothing.
         """
 
     @abstractmethod
     def act(self, observations: Any) -> np.ndarray:
-        """The actions of the frozen policy on observations of as many streams."""
+        """Return the actions of the frozen policy, one for each stream's observation."""

@@ -1,4 +1,4 @@
-"""The published agents by name; generic RL by name."""
+"""Registries of the agents by name: published algorithms, contextual ones, and generic reinforcement learning."""
 
 from .agent import CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
@@ -116,7 +116,7 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         COLTR,
     )
 }
-"""The published algorithms that rank by features, by name; they need a contextual environment."""
+"""The published algorithms that rank by features, by their names; they need a contextual environment."""
 
 LEARNERS: dict[str, type[StableBaselines]] = {
     learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)

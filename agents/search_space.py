@@ -1,4 +1,4 @@
-"""What may be searched of an agent: ranges and sets of its hyper-parameters, as its attribute ``search_space`` says them."""
+"""Search spaces for tuning: the ranges and sets of values of hyper-parameters in an agent's attribute ``search_space``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Range:
     """All numbers from ``low`` to ``high``, both included.
 
     Args:
-        low, high: two integers, of a hyper-parameter that takes only integers; or two numbers of which one is a float.
-        log: search on a logarithmic scale, from a ``low`` above 0: for what matters by its order of magnitude.
+        low, high: two integers for a hyper-parameter that takes only integers; otherwise two numbers, at least one a float.
+        log: whether to search on a logarithmic scale, as for learning rates; ``low`` must be above 0.
 
     Raises:
-        ValueError: on what is no finite number, an empty range, or a logarithmic one that does not begin above 0.
+        ValueError: on a value that is not a finite number, an empty range, or a logarithmic one with ``low`` ≤ 0.
 
     Example:
         >>> Range(0.01, 10.0, log=True)
@@ -51,7 +51,7 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether only integers are meant."""
+        """Whether the range has only integers."""
         return isinstance(self.low, int)
 
     def __contains__(self, value: object) -> bool:
@@ -63,7 +63,7 @@ class Range:
 
 
 def _number(name: str, value: Any) -> Any:
-    """A finite number as Python has it."""
+    """Return a finite number as a Python int or float."""
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= LARGEST:
         raise ValueError(f"{name} is {short(value)}; expected a finite number")
@@ -71,18 +71,18 @@ def _number(name: str, value: Any) -> Any:
 
 
 SearchSpace = Mapping[str, Range | Sequence[Any]]
-"""By hyper-parameter a `Range`, or the values that it may have."""
+"""A mapping from the name of each hyper-parameter to a `Range`, or to the values that it may have."""
 
 
 def check_search_space(what: str, space: Any) -> dict[str, Range | tuple[Any, ...]]:
-    """A search space with its sets as tuples.
+    """Check a search space, and return it with its sets of values as tuples.
 
     Args:
-        what: whose it is, for messages.
+        what: the name of the agent, for messages.
         space: a `SearchSpace`.
 
     Raises:
-        ValueError: it is none: the line names the hyper-parameter, what it has, and what was expected.
+        ValueError: on anything else; the message names the hyper-parameter, its value, and what was expected.
 
     Example:
         >>> check_search_space("Mine", {"alpha": Range(0.0, 1.0), "feedback": ["first_click", "last_click"]})

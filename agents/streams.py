@@ -1,8 +1,8 @@
-"""Random numbers of a stream in an agent's state, for what is drawn when clicks come: kernels get no generator then.
+"""Streams of random numbers in the state of an agent, for draws when clicks arrive: kernels that learn get no generator.
 
-A stream is one uint64 in an array, so that it is saved with the state, and that a display can remember what was drawn for it by
-the number from which its stream began. SplitMix64 (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*,
-OOPSLA 2014). Its arithmetic is modulo 2⁶⁴, which compiled code promises of unsigned integers alone.
+A stream is one uint64 in an array. It is saved with the state, and a display can repeat its draws from the number with which
+its stream began. The generator is SplitMix64 (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, OOPSLA
+2014). Its arithmetic is modulo 2⁶⁴, which compiled code guarantees only for unsigned integers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ BY_11, BY_27, BY_30, BY_31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uin
 
 
 def new_stream(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """A stream of its own, ``(1,)``."""
+    """Return a new stream, ``(1,)``."""
     return rng.integers(2**64, size=1, dtype=np.uint64)
 
 
 @inner
 def next_uniform(stream):  # type: ignore[no-untyped-def]
-    """A number in [0, 1), and the stream goes on."""
+    """Return a uniform number in [0, 1), and advance the stream."""
     stream[0] += STEP
     x = stream[0]
     x = (x ^ (x >> BY_30)) * FIRST
