@@ -1,4 +1,4 @@
-"""COLTR (Zhuang and Zuccon 2020): a linear ranker whose rivals are judged by reweighting the clicks on its own lists."""
+"""COLTR (Zhuang and Zuccon 2020): a linear ranker that judges other rankers by reweighting the clicks on its own lists."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def bound_risk(state, scores, ranking):  # type: ignore[no-untyped-def]
 
 @inner
 def mark_risks(state, clicks):  # type: ignore[no-untyped-def]
-    """What is a sample, and the risk of each; whether there is any."""
+    """Mark the samples and their risks, and return whether there are a click and a risk."""
     last = -1
     for k in range(len(clicks)):
         if clicks[k] & 1:
@@ -130,7 +130,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class COLTR(ContextualAgent):
-    """COLTR: draw lists by a linear score, and move it towards scores under which the observed clicks stand higher.
+    """COLTR: draws lists by a linear score, and moves it towards scores that would have placed rejected candidates lower.
 
     Idea:
         Agents such as `MGD` must give every ranker that they try some positions of the list. COLTR (counterfactual online
@@ -144,17 +144,17 @@ class COLTR(ContextualAgent):
     Algorithm:
         ::
 
-            w = 0
+            w = 0, the weights of the features
             for session t = 1, 2, …:
-                draw the list from the top: the next candidate is a with probability
+                draw the list from the top: the next candidate is a, with features x_a, with probability
                     e^{wᵀx_a} / Σ_b e^{wᵀx_b}, b over those left
                 observe the clicks;  without an unclicked position above a click, learn nothing
                 risk_k = 1 for each unclicked position k above the last click, else 0
                 for c = 0, 1, …, n_candidates:
                     w_c = w + unit u_c, u_c drawn uniformly from the unit sphere; but w_0 = w
                     for each position k:
-                        ρ_k = the chance of its candidate there under w_c, divided by that under w
-                    R_c = Σ_k ρ_k risk_k / Σ_k ρ_k
+                        ρ_k = the probability of drawing its candidate there by w_c, divided by that by w
+                    R_c = Σ_k ρ_k risk_k / Σ_k ρ_k, the estimated risk, and V_c its uncertainty:
                     V_c = sqrt(Σ_k ρ_k² (risk_k − R_c)² / (Σ_k ρ_k)² / K)
                 C = the c > 0 with R_c + variance_weight V_c < R_0 + variance_weight V_0
                 if C is not empty:
@@ -165,9 +165,9 @@ class COLTR(ContextualAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         learning_rate: η > 0.
-        unit: the distance of the models, above 0.
-        n_candidates: how many models.
-        variance_weight: of V, 0 or more.
+        unit: > 0, the distance of the other rankers.
+        n_candidates: the number of other rankers in each session.
+        variance_weight: ≥ 0, the weight of V, the penalty for uncertain estimates.
         seed: seeds the agent's own generator.
 
     Raises:

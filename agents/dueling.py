@@ -1,7 +1,7 @@
-"""DBGD (Yue and Joachims 2009) and MGD (Schuth et al. 2016): a linear ranker that moves towards those that win against it.
+"""DBGD (Yue and Joachims 2009) and MGD (Schuth et al. 2016): a linear ranker that moves towards rankers that beat it.
 
-In every session rankers around the present one each order the candidates; one list is made of all their orders, and each click
-tells whose candidate it was.
+In every session the present ranker and variations of it order the candidates. One list is made of all these orders, and each
+click counts for the ranker that placed the candidate.
 
 Letters: L candidates in a session, K positions, d features, n rankers beside the present one, which is ranker 0.
 """
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 @inner
 def draw_directions(state):  # type: ignore[no-untyped-def]
-    """Those of the display, unless they are there."""
+    """Draw the directions of the display, unless they are present."""
     if state.present[0] == state.drawn[0]:
         return
     state.stream[0] = np.uint64(state.drawn[0])
@@ -200,7 +200,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class _DuelingAgent(ContextualAgent):
-    """Base: the arguments that both have, and the state."""
+    """Base class of both agents: their common arguments, and the state."""
 
     stands: ClassVar = {"late clicks": "its rule"}
     judged_documents = True
@@ -244,7 +244,7 @@ class _DuelingAgent(ContextualAgent):
         )
 
     def _n_candidates(self) -> int:
-        """n"""
+        """The number n of rankers beside the present one."""
         return 1
 
     def _initial_state(self) -> State:
@@ -276,7 +276,7 @@ class _DuelingAgent(ContextualAgent):
 
 
 class DBGD(_DuelingAgent):
-    """DBGD: dueling bandit gradient descent: interleave the list of the present ranker with that of a random variation of it.
+    """DBGD, dueling bandit gradient descent: moves a linear ranker towards a random variation of it that gets more clicks.
 
     Idea:
         The numbers of clicks on two lists hardly tell which ranker is better, but clicks on one list that both rankers made do.
@@ -290,19 +290,19 @@ class DBGD(_DuelingAgent):
     Algorithm:
         ::
 
-            w = 0
+            w = 0, the weights of the features
             for session t = 1, 2, …:
                 draw u uniformly from the unit sphere
-                ranker 0 sorts the candidates by wᵀx, ranker 1 by (w + δu)ᵀx        (δ: unit)
+                ranker 0 sorts the candidates by wᵀx, ranker 1 by (w + δu)ᵀx        (x: features;  δ: unit)
                 leaving="team":
                     as long as both agree from the top on, candidates belong to nobody
                     then in rounds each ranker, in random order, places and owns its best one left
                 leaving="probabilistic":
-                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    for each position: draw a ranker, then a candidate left with p ∝ (its rank there)^−tau
                     a click there belongs to each ranker in proportion to its own p
                 observe the clicks;  N_0, N_1 = the clicks that belong to each ranker
                 if P(N_1 > N_0) > P(N_1 < N_0):        (team: simply N_1 > N_0)
-                    w += η δ u;  η is multiplied by decay
+                    w += η δ u;  η, the learning rate, is multiplied by decay
 
     Args:
         n_items: L, candidates in each session.
@@ -311,12 +311,12 @@ class DBGD(_DuelingAgent):
         learning_rate: η > 0.
         decay: in ``(0, 1]``, the factor of the learning rate after each change of w.
         unit: δ > 0, the distance of the other ranker.
-        leaving: how the list is made. ``"team"``, team draft: where both orders agree from the top on, positions are nobody's;
-            then in rounds each ranker, in random order, places its best candidate that is left, whose click is its own.
-            ``"probabilistic"``: on each position a ranker is drawn, and a candidate by the ranker's law over those left, in
-            proportion to ``rank^-tau``; a click is each ranker's in proportion to that law, and how likely each is to have more
-            clicks is computed exactly.
-        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers what a ranker ranks high.
+        leaving: how the list is made. ``"team"``, team draft: as long as both orders agree from the top on, clicks count for
+            nobody. Then in rounds each ranker, in random order, places its best candidate that is left, and a click there
+            counts for it. ``"probabilistic"``: for each position a ranker is drawn, and it draws a candidate of those left
+            with probability in proportion to ``rank^-tau``. A click counts for each ranker in proportion to its probability
+            of this candidate, and the probability that a ranker has more clicks is computed exactly.
+        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers candidates that a ranker ranks high.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -357,7 +357,7 @@ class DBGD(_DuelingAgent):
 
 
 class MGD(_DuelingAgent):
-    """MGD: multileave gradient descent, `DBGD` with many rankers in one list.
+    """MGD, multileave gradient descent: `DBGD` with many variations of the ranker in one list.
 
     Idea:
         `DBGD` tries one random direction in each session, and most of these directions lead nowhere. MGD (multileave gradient
@@ -371,20 +371,20 @@ class MGD(_DuelingAgent):
     Algorithm:
         ::
 
-            w = 0
+            w = 0, the weights of the features
             for session t = 1, 2, …:
                 draw u_1 … u_n uniformly from the unit sphere
-                ranker 0 sorts the candidates by wᵀx, ranker r by (w + δu_r)ᵀx        (δ: unit)
+                ranker 0 sorts the candidates by wᵀx, ranker r by (w + δu_r)ᵀx        (x: features;  δ: unit)
                 leaving="team":
                     as long as all agree from the top on, candidates belong to nobody
                     then in rounds each ranker, in random order, places and owns its best one left
                 leaving="probabilistic":
-                    for each position: draw a ranker, then a candidate left with p ∝ rank^−tau
+                    for each position: draw a ranker, then a candidate left with p ∝ (its rank there)^−tau
                     a click there belongs to each ranker in proportion to its own p
                 observe the clicks;  N_0 … N_n = the clicks that belong to each ranker
                 W = the rankers r with P(N_r > N_0) > P(N_r < N_0)
                 if W is not empty:
-                    w += η δ mean_{r∈W} u_r;  η is multiplied by decay
+                    w += η δ mean_{r∈W} u_r;  η, the learning rate, is multiplied by decay
 
     Args:
         n_items: L, candidates in each session.
@@ -395,7 +395,7 @@ class MGD(_DuelingAgent):
         unit: δ > 0, the distance of the other rankers.
         leaving: ``"team"`` or ``"probabilistic"``, as for `DBGD`.
         n_candidates: how many other rankers; None takes 9 with team draft, 49 with probabilistic multileaving.
-        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers what a ranker ranks high.
+        tau: in ``(0, 50]``; how strongly probabilistic multileaving prefers candidates that a ranker ranks high.
         seed: seeds the agent's own generator.
 
     Raises:

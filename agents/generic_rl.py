@@ -43,7 +43,7 @@ __all__ = ["A2C", "DQN", "PPO", "SAC", "TD3", "MaskablePPO", "RecurrentPPO", "Se
 
 
 class Setting(NamedTuple):
-    """A hyper-parameter: its default, the check of another value, and why the default is what it is."""
+    """A hyper-parameter: its default, the check of other values, and the reason for the default."""
 
     default: Any
     check: Callable[[str, Any], Any]
@@ -59,12 +59,12 @@ def _whole(name: str, value: Any) -> int:
 
 
 class Measured(NamedTuple):
-    """Of 10⁵ sessions of ``PBMRank-v0`` with the defaults, two runs in each of ``uniform:seed=0``, ``1`` and ``2``."""
+    """Regret and time of the defaults in 10⁵ sessions of ``PBMRank-v0``: two runs in each of ``uniform:seed=0`` to ``2``."""
 
     regret: float
-    """In percent of random lists'; the mean."""
+    """The mean regret, in percent of that of random lists."""
     seconds: float
-    """Of one core; the fastest, for other work on the machine can only add time."""
+    """The time of the fastest run on one core, because other work on the machine can only add time."""
 
 
 _at_least_0 = partial(check_at_least, least=0)
@@ -72,7 +72,7 @@ _above_0 = partial(check_at_least, least=0, strictly=True)
 
 
 class _EnoughError(Exception):
-    """Ends an algorithm that plays on though its callback has said that it shall not."""
+    """Ends an algorithm that continues although its callback returned False."""
 
 
 @contextlib.contextmanager
@@ -103,16 +103,16 @@ _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 
 
 class StableBaselines(Learner):
-    """An algorithm of stable-baselines3, or in its style, on the stream of sessions; the base of those known by name.
+    """Base class of learners that run an algorithm of stable-baselines3, or one in its style, on the stream of sessions.
 
-    A subclass says which class it is, how it names lists, and its `settings`. Hyper-parameters that are not among these go to
-    the class as they are. What holds for all of them:
+    A subclass defines the class of the library, how its actions name lists, and its `settings`. Other hyper-parameters are
+    passed to the class unchanged. These rules hold for all subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its own session and of no
-       other, so that rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
-       discount is 1: an episode is one list, whose reward comes at its end. Before users with a memory an episode is the
-       life of a user, whose state is observed, and the discount γ the probability that a session is followed by another. An
-       episode also ends with that probability, so that the future counts by γ²: learning is faster than with a discount of 1
+       other, so rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
+       discount is 1: an episode is one list, whose reward comes at its end. For users with a memory an episode is the
+       life of a user, whose state is observed, and the discount γ is the probability that a session is followed by another.
+       An episode also continues with that probability, so the future counts by γ²: learning is faster than with a discount of 1
        (``PPO:gamma=1.0``), and what is learned looks half as far ahead (docs/when_rl_pays.md has what that costs).
     2. Regret is counted online, over all training sessions: the first of each stream, then the second of each, and so on.
        There is no evaluation phase, and exploration is paid for.
@@ -127,7 +127,7 @@ class StableBaselines(Learner):
         n_items: L.
         n_positions: K.
         actions: one of ``representations``; None takes the first.
-        seed: of the network's weights, of the actions, and of the order of items.
+        seed: seeds the network's weights, the actions, and the order of items.
         **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the hidden layers.
 
     Attributes:
@@ -145,13 +145,13 @@ class StableBaselines(Learner):
     engine = "stable-baselines3"
     click_models = "any"
     paper: ClassVar[str]
-    """Where the algorithm is from."""
+    """The paper and the library of the algorithm."""
     package: ClassVar[str] = "stable_baselines3"
     """The module that has a class of the same name."""
     representations: ClassVar[tuple[Actions, ...]]
-    """How its policy can name lists; the first by default."""
+    """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
-    """The table of defaults."""
+    """The hyper-parameters with their defaults."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
     """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
     measured: ClassVar[Measured]
@@ -192,7 +192,7 @@ class StableBaselines(Learner):
                 raise ValueError(f"batch_size is {batch_size}; expected a divisor of n_envs * n_steps = {rollout} above 1")
 
     def _check_names(self, names: Sequence[str]) -> None:
-        """Refuse what the library's class does not take."""
+        """Raise TypeError on hyper-parameters that the library's class does not take."""
         taken = self._taken()
         if taken is not None:
             set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
@@ -202,17 +202,17 @@ class StableBaselines(Learner):
                     raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, known))
 
     def _taken(self) -> list[str] | None:
-        """The arguments of the library's class; None if it takes any."""
+        """Return the names of the arguments of the library's class; None if it takes any."""
         parameters = inspect.signature(self.algorithm().__init__).parameters
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         return None if takes_any else list(parameters)
 
     def algorithm(self) -> Any:
-        """The library's class; imports torch."""
+        """Return the library's class; imports torch."""
         return getattr(importlib.import_module(self.package), type(self).__name__)
 
     def arguments(self) -> dict[str, Any]:
-        """What the library's class is called with; imports torch."""
+        """Return the arguments for the library's class; imports torch."""
         given = dict(self.hyperparameters)
         del given["n_envs"]
         policy_kwargs = dict(given.pop("policy_kwargs", {}))
@@ -278,13 +278,13 @@ FAMILIES = ("yandex-like", "uniform")
 
 
 class _CanTrainBefore(StableBaselines):
-    """With ``protocol="meta"`` it is trained on many instances of a random family, and faces the environment frozen.
+    """Base class of learners that, with ``protocol="meta"``, are trained on many random instances before they are measured.
 
     In training, every stream has an instance of its own, and a new one after every ``episode`` sessions, with the items
     labelled at random. The policy observes the history of the episode (`HistoryVectorObservation`, by position) and scores
-    items by one network for all (`ItemwisePolicy`). Then its weights stand still, and one stream of sessions is played,
-    observed in the same way. Only these are counted. It is told more than a bandit algorithm: how instances like this are
-    distributed.
+    items by one network for all (`ItemwisePolicy`). Then its weights are frozen, and one stream of sessions is played and
+    observed in the same way. Only these sessions are counted. It knows more than a bandit algorithm: the distribution of
+    such instances.
 
     Args:
         protocol: ``"online"`` or ``"meta"``.
@@ -369,9 +369,9 @@ class PPO(_CanTrainBefore):
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
+                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
-                Â = r − V(o) for each session (discount 0: sessions are independent)
+                Â = r − V(o) for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each random batch of batch_size of these sessions:
                     Â is brought to mean 0 and deviation 1 in the batch
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
@@ -429,9 +429,9 @@ class A2C(_CanTrainBefore):
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) from π(·|o);  show the list that it stands for
+                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
                     observe the clicks and the reward r
-                Â = r − V(o) for each of them (discount 0: sessions are independent)
+                Â = r − V(o) for each of them, the advantage (discount 0: sessions are independent)
                 one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
                 forget the sessions
 
@@ -476,9 +476,9 @@ class RecurrentPPO(StableBaselines):
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session;  h and h' take it in
-                    draw the code a = (a_1 … a_K) from π(·|h);  show the list that it stands for
+                    draw the code a = (a_1 … a_K) of a list from π(·|h);  show this list
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h))
-                Â = r − V(h') for each session (discount 0: sessions are independent)
+                Â = r − V(h') for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each batch of about batch_size sessions, in whole sequences:
                     Â is brought to mean 0 and deviation 1 in the batch
                     run h and h' over the sequences anew
@@ -570,7 +570,7 @@ class DQN(StableBaselines):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of Q;  Q' = Q;  empty memory
+            put the items in a random order;  draw the weights of Q;  Q' = Q (the older copy);  empty memory
             repeat until the horizon, in all n_envs streams at once:
                 observe o: the clicks of the stream's last session, and the items placed so far
                 with probability ε: choose a random item;  else the item i of largest Q(o, i)
@@ -579,7 +579,7 @@ class DQN(StableBaselines):
                 put (o, i, the rewards of n_steps choices, the o after them) into the memory
                 every train_freq choices, after the first learning_starts: gradient_steps times
                     draw batch_size entries
-                    y = their rewards, plus max_j Q'(o after, j) unless the list ended
+                    y = their rewards, plus max_j Q'(o after, j) unless the list ended: the target
                     descend the Huber loss of Q(o, i) − y by a step of Adam
                 every target_update_interval choices: Q' = Q
                 ε falls to exploration_final_eps in the first exploration_fraction of the choices
@@ -752,7 +752,7 @@ class _Adopted(StableBaselines):
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]
-        """Those whose action space the class accepts, found by trying."""
+        """The ways to name lists whose action space the class accepts, found by trying."""
         # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever for a stream to end.
         if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):
             return ("items",)
@@ -786,7 +786,7 @@ _ADOPTED_SEARCHED: SearchSpace = {"n_envs": (8, 16, 32, 64), "learning_rate": Ra
 
 
 def _adopted_space(algorithm: Any) -> SearchSpace:
-    """What may be searched of a class that is not known by name: what it takes, where its default is a number."""
+    """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default is a number."""
     parameters = inspect.signature(algorithm.__init__).parameters
     rate = parameters["learning_rate"].default if "learning_rate" in parameters else None
     return {name: values for name, values in _ADOPTED_SEARCHED.items() if name == "n_envs" or rate in values}
@@ -794,12 +794,12 @@ def _adopted_space(algorithm: Any) -> SearchSpace:
 
 @cache
 def adopt(algorithm: type) -> type[StableBaselines]:
-    """Make a learner of a class in the style of stable-baselines3.
+    """Return a learner class for an algorithm class in the style of stable-baselines3.
 
-    Its hyper-parameters are the arguments of its constructor, with the defaults that it has there, and ``n_envs``; only the
-    discount is chosen as for the algorithms known by name, and the device is the processor. How it names lists is chosen by
-    what action spaces it accepts: codes before scores before items; a class that can mask actions names items, and so does
-    one that learns from whole episodes (ARS).
+    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and ``n_envs``. Only the
+    discount is chosen as for the algorithms known by name, and the device is the processor. Lists are named in the first way
+    whose action space the class accepts: codes, then scores, then items. A class that can mask actions names items, and so
+    does one that learns from whole episodes (ARS).
 
     Args:
         algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.

@@ -1,4 +1,4 @@
-"""Agents that learn a linear attraction from features (He et al. 2020 and what they compare with), on one ridge regression.
+"""Agents that learn a linear attraction from features by the same ridge regression (He et al. 2020 and their baselines).
 
 All keep ``A = λI + Σ u uᵀ`` and ``b = Σ u c`` over samples ``u = w x``, the features x of a shown candidate times the weight w
 of its position, with its click c; ``θ = A⁻¹b`` estimates the attraction ``θᵀx``. The LinUCB agents show the candidates of
@@ -178,7 +178,7 @@ def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
 
 @inner
 def confidence(state, n_positions):  # type: ignore[no-untyped-def]
-    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or what stands in its place."""
+    """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
     if state.exploration >= 0.0:
         return state.exploration
     d, t = len(state.theta), state.t[0]
@@ -271,7 +271,7 @@ def squares_of(weights: NDArray[np.float64]) -> float:
 
 
 class _RidgeAgent(ContextualAgent):
-    """What the agents share: the ridge regression, over all positions with weight 1 unless a subclass says otherwise."""
+    """Base class of the agents: the ridge regression, over all positions with weight 1 unless a subclass changes that."""
 
     click_models = "any, with linear attraction"
     learns_from = ANY_LIST
@@ -308,7 +308,7 @@ class _RidgeAgent(ContextualAgent):
 
 
 class _LinUCB(_RidgeAgent):
-    """The optimistic agents without a parameter that the paper assumes known."""
+    """Base class of the LinUCB agents."""
 
     search_space: ClassVar = _RidgeAgent.search_space | {"alpha": Range(0.01, 30.0, log=True)}
 
@@ -328,7 +328,7 @@ class _LinUCB(_RidgeAgent):
 
 
 def _check_order(weights: NDArray[np.float64]) -> None:
-    """Warn where the k-th best at position k is not the best list, even for one click."""
+    """Warn if examination increases with the position: the k-th best candidate at position k is then not the best list."""
     rises = np.flatnonzero(np.diff(weights) > 0)
     if len(rises):
         k = int(rises[0])
@@ -340,7 +340,7 @@ def _check_order(weights: NDArray[np.float64]) -> None:
 
 
 class UBMLinUCB(_LinUCB):
-    """UBM-LinUCB: LinUCB whose samples are weighted by how likely the user browsing model's user examined them.
+    """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user browsing model.
 
     Idea:
         Users do not examine every position, so a candidate without a click may be unattractive or may not have been examined.
@@ -354,13 +354,14 @@ class UBMLinUCB(_LinUCB):
     Algorithm:
         ::
 
-            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}²
+            w: the given examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
+            A = λI,  b = 0,  φ' = Σ_k w_{k,k−1}² (the most that squared weights add up to in a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
+                θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -425,7 +426,7 @@ class UBMLinUCB(_LinUCB):
 
 
 class C2UCB(_LinUCB):
-    """C²UCB: LinUCB that takes every shown candidate as examined.
+    """C²UCB: LinUCB for lists, which takes every shown candidate as examined.
 
     Idea:
         C²UCB assumes that users examine the whole list, so a shown candidate without a click counts as rejected. It keeps one
@@ -437,13 +438,14 @@ class C2UCB(_LinUCB):
     Algorithm:
         ::
 
-            A = λI,  b = 0,  φ' = K
+            λ: ridge;  d: the number of features;  I: the d × d identity matrix
+            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
+                θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -478,7 +480,7 @@ class C2UCB(_LinUCB):
 
 
 class CMLinUCB(_LinUCB):
-    """CM-LinUCB: LinUCB for the cascade model, whose samples are the positions down to the first click (all without one).
+    """CM-LinUCB: LinUCB for the cascade model, with samples down to the first click (all positions without a click).
 
     Idea:
         In the cascade model a user reads from the top and leaves at the first click, so nothing below this click was examined.
@@ -491,13 +493,14 @@ class CMLinUCB(_LinUCB):
     Algorithm:
         ::
 
-            A = λI,  b = 0,  φ' = K
+            λ: ridge;  d: the number of features;  I: the d × d identity matrix
+            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
+                θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the first click; K if there is none
@@ -535,7 +538,7 @@ class CMLinUCB(_LinUCB):
 
 
 class DCMLinUCB(_LinUCB):
-    """DCM-LinUCB: LinUCB for the dependent click model, with the positions down to the last click as samples (all without one).
+    """DCM-LinUCB: LinUCB for the dependent click model, with samples down to the last click (all positions without a click).
 
     Idea:
         In the dependent click model a user reads from the top, and after each click either leaves or reads on. Everything down
@@ -548,13 +551,14 @@ class DCMLinUCB(_LinUCB):
     Algorithm:
         ::
 
-            A = λI,  b = 0,  φ' = K
+            λ: ridge;  d: the number of features;  I: the d × d identity matrix
+            A = λI,  b = 0,  φ' = K (the most that squared weights add up to in a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
+                θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 e = the position of the last click; K if there is none
@@ -591,7 +595,7 @@ class DCMLinUCB(_LinUCB):
 
 
 class PBMLinUCB(_LinUCB):
-    """PBM-LinUCB: LinUCB whose samples are weighted by the position-based model's examination probabilities.
+    """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the position-based model.
 
     Idea:
         In the position-based model users examine position k with a fixed probability κ_k, whatever was clicked above.
@@ -604,13 +608,14 @@ class PBMLinUCB(_LinUCB):
     Algorithm:
         ::
 
-            A = λI,  b = 0,  φ' = Σ_k κ_k²
+            κ: the given examination probabilities;  λ: ridge;  d: number of features;  I: identity matrix
+            A = λI,  b = 0,  φ' = Σ_k κ_k² (the most that squared weights add up to in a session)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
+                θ = A⁻¹ b, the estimated weights of the features
                 α_t = sqrt(d ln(1 + φ' t / (dλ)) + 2 ln(tK)) + sqrt(λd), or the given alpha
                 for each candidate a:
-                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)
+                    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a), an upper confidence bound of its attraction
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -665,7 +670,7 @@ class PBMLinUCB(_LinUCB):
 
 
 class LinearEpsilonGreedy(_RidgeAgent):
-    """With probability ε a uniformly random list, else the candidates of largest ``θᵀx``, by the ridge regression of `C2UCB`.
+    """Linear ε-greedy: a random list with probability ε, otherwise the candidates of largest estimated attraction.
 
     Idea:
         This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
@@ -677,13 +682,13 @@ class LinearEpsilonGreedy(_RidgeAgent):
     Algorithm:
         ::
 
-            A = λI,  b = 0
+            A = λI,  b = 0        (λ: ridge;  I: the identity matrix, with a row for each feature)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
                 with probability ε:
                     show K random candidates in random order
                 otherwise:
-                    θ = A⁻¹ b
+                    θ = A⁻¹ b, the estimated weights of the features
                     show the K candidates with the largest θᵀx_a, largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -729,7 +734,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
 
 
 class LinearTS(_RidgeAgent):
-    """Linear Thompson sampling: the candidates of largest ``θ̃ᵀx``, θ̃ drawn from ``N(θ, α² A⁻¹)`` in every session.
+    """Linear Thompson sampling: the best candidates for weights of the features that are drawn from a normal posterior.
 
     Idea:
         This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
@@ -742,11 +747,11 @@ class LinearTS(_RidgeAgent):
     Algorithm:
         ::
 
-            A = λI,  b = 0
+            A = λI,  b = 0        (λ: ridge;  I: the identity matrix, with a row for each feature)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ = A⁻¹ b
-                draw one θ̃ from the normal distribution N(θ, α² A⁻¹)
+                θ = A⁻¹ b, the estimated weights of the features
+                draw one θ̃ from the normal distribution N(θ, α² A⁻¹)        (α: alpha)
                 show the K candidates with the largest θ̃ᵀx_a, the largest on top; ties at random
                 observe the clicks c_1 … c_K
                 for k = 1 … K, with x the features of the candidate shown there:
@@ -757,7 +762,7 @@ class LinearTS(_RidgeAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        alpha: the scale of the posterior, the standard deviation of a click; that is at most 0.5.
+        alpha: scales the standard deviations of the posterior. The default is the largest standard deviation of a click.
         ridge: λ ≥ 1e-6; None takes K.
         seed: seeds the agent's own generator.
 

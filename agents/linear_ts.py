@@ -42,7 +42,7 @@ def rank_by_sample(state, rng, features, ranking):  # type: ignore[no-untyped-de
 
 
 class _Sampling(ContextualAgent):
-    """What the two share: the regression ``A = λI + Σ w² x xᵀ``, ``b = Σ w c x``, and the draw of θ."""
+    """Base class of the two agents: the regression ``A = λI + Σ w² x xᵀ``, ``b = Σ w c x``, and the draw of θ."""
 
     learns_from = ANY_LIST
     rank_kernel = rank_by_sample
@@ -51,7 +51,7 @@ class _Sampling(ContextualAgent):
 
 
 class CascadeLinTS(_Sampling):
-    """CascadeLinTS: linear Thompson sampling that takes only the candidates down to the last (or first) click as examined.
+    """CascadeLinTS: linear Thompson sampling for the cascade model, with samples down to the last (or first) click.
 
     Idea:
         In the cascade model a user reads from the top and leaves at the click, so only the candidates down to the click were
@@ -65,10 +65,11 @@ class CascadeLinTS(_Sampling):
     Algorithm:
         ::
 
-            M = I,  B = 0
+            d: the number of features;  σ: sigma;  I: the identity matrix
+            M = I,  B = 0        (the posterior of θ has the precision M)
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
-                θ̄ = σ⁻² M⁻¹ B
+                θ̄ = σ⁻² M⁻¹ B, the mean of the posterior
                 if inflation λ is given (LinTS-Cascade):
                     v_t = 3R sqrt(d log(t + 1)),  R = 1/2
                     draw one θ from N(θ̄, (λ v_t √K)² M⁻¹)
@@ -85,7 +86,7 @@ class CascadeLinTS(_Sampling):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        sigma: σ ≥ 0.001, the standard deviation of a click as the posterior has it.
+        sigma: σ ≥ 0.001, the standard deviation of a click that the posterior assumes.
         inflation: λ > 0 of LinTS-Cascade, 0.01 to 1 is sensible; None is CascadeLinTS.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
@@ -152,7 +153,8 @@ class PBMLinTS(_Sampling):
     Algorithm:
         ::
 
-            A = I,  b = 0
+            κ_k: the given examination probability of position k
+            A = I,  b = 0        (I: the identity matrix, with a row for each feature)
             k_1 … k_K = the positions by decreasing κ; of equal κ the upper position comes first
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates
@@ -169,7 +171,7 @@ class PBMLinTS(_Sampling):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent`` fills them in.
-        scale: of the posterior, ≥ 0, the standard deviation of a click as the posterior has it.
+        scale: ≥ 0, the standard deviation of a click that the posterior assumes; 0 explores nothing.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -1,4 +1,4 @@
-"""CascadeWOFUL (Vial et al. 2022): optimism by a regression in which rare clicks weigh more."""
+"""CascadeWOFUL (Vial et al. 2022): upper confidence bounds from a regression that gives rare clicks more weight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEVIATION = 0.5  # of a click, at most
 
 
 class Regression(NamedTuple):
-    """One of the two, as the kernels of `clickgym.agents.linear` read it."""
+    """One of the two regressions, with the fields that the kernels of `clickgym.agents.linear` read."""
 
     gram: NDArray[np.float64]
     inverse: NDArray[np.float64]
@@ -112,7 +112,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class CascadeWOFUL(ContextualAgent):
-    """CascadeWOFUL: LinUCB for the cascade model, with samples weighted by how rare their clicks can be at most.
+    """CascadeWOFUL: LinUCB for the cascade model, with more weight for candidates that are surely clicked rarely.
 
     Idea:
         In the cascade model a user reads from the top and leaves at the click, and on long lists most candidates are clicked
@@ -126,8 +126,9 @@ class CascadeWOFUL(ContextualAgent):
     Algorithm:
         ::
 
+            d: the number of features;  I: the identity matrix
             A = H = I,  b = h = 0        (A, b: the plain regression; H, h: the weighted one)
-            for session t = 1, 2, …:
+            for session t = 1, 2, …, with confidence radii β_t and β'_t:
                 β_t = bonus (½ sqrt(d log(1 + Kt/d) + 2 log(tK)) + 1)
                 β'_t = bonus (sqrt(d log(1 + K²t/d) + 2 log(tK)) + 1)
                 observe the features x_a of the L candidates
@@ -135,8 +136,8 @@ class CascadeWOFUL(ContextualAgent):
                     p_a = x_aᵀ H⁻¹h + β'_t sqrt(x_aᵀ H⁻¹ x_a)
                 show the K candidates with the largest p_a, the largest on top; ties at random
                 for each shown candidate, with features x:
-                    U(x) = clip(xᵀ A⁻¹b + β_t sqrt(xᵀ A⁻¹ x), 0, 1)
-                    ω(x) = 1 / max(U(x), 1/K)
+                    U(x) = clip(xᵀ A⁻¹b + β_t sqrt(xᵀ A⁻¹ x), 0, 1), a bound of the click probability
+                    ω(x) = 1 / max(U(x), 1/K), the weight of the sample
                 observe the clicks c_1 … c_K
                 e = the position of the last click (or first, as feedback says); K without a click
                 for k = 1 … e, with x the features of the candidate shown there:
@@ -147,7 +148,7 @@ class CascadeWOFUL(ContextualAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        bonus: ≥ 0, what the radii are multiplied with; those of the theory, 1, explore for very long.
+        bonus: ≥ 0, the factor of the confidence radii. With 1, the radii of the theory, the agent explores for very long.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 

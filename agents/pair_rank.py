@@ -1,4 +1,4 @@
-"""PairRank (Jia et al. 2021): a logistic model of pairs, by which blocks of candidates are ranked whose order is certain.
+"""PairRank (Jia et al. 2021): ranks blocks of candidates by a logistic model of click pairs, where their order is certain.
 
 The model is fitted to all pairs of all sessions, exactly, whenever there is a new one. That is Newton's method with a Hessian
 of an earlier fit, as long as each step takes nine tenths of the gradient away: a step is a sum over the pairs then,
@@ -126,7 +126,7 @@ def bend(state):  # type: ignore[no-untyped-def]
 
 @inner
 def walk(state, length):  # type: ignore[no-untyped-def]
-    """The norm of the gradient at so much of the step; the place and its gradient are ``trial`` and ``trial_gradient``."""
+    """The norm of the gradient after a part of the step; the point and its gradient are ``trial`` and ``trial_gradient``."""
     for j in range(len(state.trial)):
         state.trial[j] = state.weights[j] - length * state.step[j]
     return slope(state, state.trial, state.trial_gradient)
@@ -162,7 +162,7 @@ def fit(state):  # type: ignore[no-untyped-def]
 
 @inner
 def add_pair(state, x, y):  # type: ignore[no-untyped-def]
-    """``A += δδᵀ`` for ``δ = x - y``, by plane rotations of its factor with δ, and the pair is kept."""
+    """Store the pair ``δ = x - y``, and add ``δδᵀ`` to A by plane rotations of its factor with δ."""
     d, factor = len(x), state.factor
     delta, rest = state.pairs[state.n_pairs[0]], state.step
     for j in range(d):
@@ -277,7 +277,7 @@ def is_preceded(state, p, start, stop):  # type: ignore[no-untyped-def]
 
 @inner
 def draw_sorted(state, rng, start, stop, count):  # type: ignore[no-untyped-def]
-    """Order the front of a block: again and again a random one of those that none of the others left precedes."""
+    """Order the front of a block: repeatedly take a random candidate that no other remaining one certainly precedes."""
     for k in range(start, start + count):
         n_free = 0
         for p in range(k, stop):
@@ -311,7 +311,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
 
 
 class PairRank(ContextualAgent):
-    """PairRank: sort candidates into blocks whose order a logistic model of click pairs is certain of; shuffle within blocks.
+    """PairRank: sorts candidates by a logistic model of click pairs, and shuffles blocks whose order is uncertain.
 
     Idea:
         A ranking follows from the decision, for each pair of candidates, which one users prefer. PairRank keeps a logistic
@@ -325,7 +325,8 @@ class PairRank(ContextualAgent):
     Algorithm:
         ::
 
-            A = l2 I,  w = 0,  no pairs
+            I: the identity matrix;  σ(z) = 1 / (1 + e^{−z})
+            A = l2 I,  w = 0 (the weights of the features),  no pairs
             for session t = 1, 2, …:
                 observe the features x_i of the L candidates
                 for each two candidates i and j:
@@ -347,13 +348,14 @@ class PairRank(ContextualAgent):
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
         alpha: the width of the bound, 0 or more; 0 sorts by score.
-        l2: λ ≥ 1e-6, the weight of ``‖w‖²``.
-        loss: ``"mean"``; or ``"sum"``: the sum over the pairs and ``½ l2 ‖w‖²``, of which the regularisation fades.
+        l2: ≥ 1e-6, the weight of the regularisation ``‖w‖²``.
+        loss: ``"mean"`` over the pairs; or ``"sum"``: the sum over the pairs and ``½ l2 ‖w‖²``, whose regularisation
+            matters less with more pairs.
         disjoint: whether the clicked and the unclicked candidates of a session are paired one to one, at random, so that pairs
             are independent; else each with each.
-        inside: of a block, ``"random"``, or ``"certain"``: in a random order that no certain pair speaks against.
-        growth: fits the model anew once the number of pairs has grown by this share since the last fit. 0 is in every session
-            with a pair, as in the paper; 0.01 makes long runs fast.
+        inside: the order in a block: ``"random"``, or ``"certain"``: a random order that agrees with all certain pairs.
+        growth: fits the model anew once the number of pairs has grown by this share since the last fit. 0 fits it in every
+            session with a pair, as in the paper; 0.01 makes long runs fast.
         seed: seeds the agent's own generator.
 
     Attributes:

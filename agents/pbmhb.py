@@ -1,4 +1,4 @@
-"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling in a position-based model of unknown examination."""
+"""PB-MHB (Gauthier, Gaudel and Fromont 2021): Thompson sampling for the position-based model with unknown examination."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 @kernel
 def step_within(rng, x, sigma):  # type: ignore[no-untyped-def]
-    """A draw from the normal law around x, cut off at 0 and 1."""
+    """A draw from the normal distribution around x, cut off at 0 and 1."""
     if sigma < WIDE:
         while True:  # at least two of five are kept
             y = x + sigma * rng.standard_normal()
@@ -50,20 +50,20 @@ def step_within(rng, x, sigma):  # type: ignore[no-untyped-def]
 
 @kernel
 def mass_within(x, sigma):  # type: ignore[no-untyped-def]
-    """The part of the normal law around x that lies in [0, 1]."""
+    """The probability that a normal draw around x lies in [0, 1]."""
     scale = sigma * math.sqrt(2.0)
     return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
 
 
 @inner
 def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # type: ignore[no-untyped-def]
-    """What the log-likelihood gains where one parameter goes from x to y.
+    """The change of the log-likelihood if one parameter changes from x to y.
 
     Args:
-        clicks: that involve it.
-        misses: ``(n,)`` with each parameter that it is multiplied by.
-        x, y: before and after.
-        others: ``(n,)`` these parameters.
+        clicks: the number of clicks whose probability has this parameter as a factor.
+        misses: ``(n,)`` the displays without a click, for each of the other factors.
+        x, y: the parameter before and after.
+        others: ``(n,)`` the other factors.
         log_miss: ``(n,)`` log(1 - x o) for each of them.
         proposed: ``(n,)`` receives log(1 - y o).
     """
@@ -77,14 +77,14 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # 
 
 @inner
 def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
-    """The rule of Metropolis and Hastings; the steps from x and y are cut off differently."""
+    """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for x and y."""
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
 
 
 @inner
 def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
-    """One step of each parameter."""
+    """Propose one step of each parameter."""
     n_items, n_positions = state.clicks.shape
     for item in range(n_items):
         x, clicks = state.theta[item], 0
@@ -162,7 +162,7 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMHB(CompiledAgent):
-    """PB-MHB: draw attractions and examination from their posterior by Metropolis-Hastings; show the best list for the draw.
+    """PB-MHB: Thompson sampling of attractions and examination probabilities together, by Metropolis-Hastings.
 
     Idea:
         In the position-based model users click item i at position k with probability θ_i κ_k, the attraction of the item times
@@ -171,19 +171,20 @@ class PBMHB(CompiledAgent):
         proposes a random new value for each parameter, and accepts or refuses it by the posterior given all counts. It shows
         the item with the j-th largest θ at the position with the j-th largest κ, and learns about an item from all positions.
         The chain starts at random values and refuses most proposals when the counts are large, so first lists can be bad even
-        after a log. It hardly recovers from misleading first sessions, and it loses clicks in every session if the first
+        after a log. It forgets nothing, so it hardly recovers from misleading first sessions, and it loses clicks if the first
         position is not examined most (``fix_first=False`` helps).
 
     Algorithm:
         ::
 
-            S(i, k) ← 0 and F(i, k) ← 0 for each item i and position k
-            θ_1, ..., θ_L and κ_2, ..., κ_K ← uniform draws; κ_1 ← 1 (unless fix_first=False)
+            S(i, k) ← 0 and F(i, k) ← 0 for each item i and position k: its clicks and skips there
+            attractions θ_1, ..., θ_L and examination κ_2, ..., κ_K ← uniform draws from [0, 1]
+            κ_1 ← 1 (with fix_first=False it is drawn like the others)
             for t = 1, 2, ...:
-                σ ← the constant c of the steps / sqrt(t)
+                σ ← c / sqrt(t), the width of the proposals
                 for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K (n_sweeps times):
-                    draw x' from the normal law N(x, σ²), cut off at 0 and 1
-                    Λ ← the ratio, with x' to with x, of Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)}
+                    draw a proposal x' from the normal distribution N(x, σ²), cut off at 0 and 1
+                    Λ ← the likelihood with x' / that with x: Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)}
                     r ← the mass of N(x, σ²) on [0, 1] / the mass of N(x', σ²) on [0, 1]
                     with probability min(1, Λ r): x ← x'
                 R_t ← the item of the j-th largest θ on the position of the j-th largest κ, for j = 1, ..., K
@@ -195,10 +196,11 @@ class PBMHB(CompiledAgent):
     Args:
         n_items: L.
         n_positions: K.
-        c: > 0, the width of the first steps.
-        n_sweeps: how often each parameter is drawn in a session.
-        fix_first: whether κ_1 = 1, as in the paper: the first position is taken for the best. Where it is not, regret is
-            linear; False draws κ_1, too.
+        c: > 0; proposals of session t have the width ``c / sqrt(t)``. With the default they are nearly uniform on [0, 1] in
+            the first 100,000 sessions.
+        n_sweeps: how many proposals each parameter gets in a session.
+        fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined most. If it is not, regret
+            is linear; False draws κ_1, too.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -213,7 +215,7 @@ class PBMHB(CompiledAgent):
         3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is done by rejection sampling
            from the uniform distribution.
 
-    Memory: 3 L K + 3 (L + K) numbers.
+    Memory: 3 L K + 3 (L + K) numbers. Time: a session takes ``O(n_sweeps L K)``.
 
     Example:
         >>> PBMHB(4, 2, seed=0).rank(None).shape
@@ -244,7 +246,7 @@ class PBMHB(CompiledAgent):
         super().__init__(n_items, n_positions, seed, c=c, n_sweeps=n_sweeps, fix_first=check_flag("fix_first", fix_first))
 
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the estimates θ and κ under which the counts are likeliest, not by the last draw."""
+        """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the last draw."""
         clicks, shown = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)
         for _ in range(100):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks

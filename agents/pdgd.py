@@ -58,7 +58,7 @@ def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
-    """ω of two places: how likely the list is with them exchanged, ``P(R') / (P(R) + P(R'))``.
+    """ω of two places: the probability of the list with them exchanged, relative to both lists, ``P(R') / (P(R) + P(R'))``.
 
     Of the Plackett-Luce probabilities only the sums between the two places differ: there the upper candidate is among those
     that are left, and the lower one is not.
@@ -118,7 +118,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PDGD(ContextualAgent):
-    """PDGD: draws lists by a linear score, and learns the score from pairs of a clicked and an unclicked candidate.
+    """PDGD: draws lists at random by a linear score, and learns the score from pairs of a clicked and an unclicked candidate.
 
     Idea:
         Users click candidates at high positions more often, also because they look there more often. PDGD (pairwise
@@ -132,18 +132,18 @@ class PDGD(ContextualAgent):
     Algorithm:
         ::
 
-            w = 0
+            w = 0, the weights of the features
             for session t = 1, 2, …:
-                f(x_a) = wᵀx_a for each of the L candidates
+                f(a) = wᵀx_a for each of the L candidates a, with features x_a
                 draw the list R from the top: the next candidate is a with probability
-                    e^{f(x_a)} / Σ_b e^{f(x_b)}, b over those left
+                    e^{f(a)} / Σ_b e^{f(b)}, b over those left
                 observe the clicks; without any, learn nothing
                 consider the positions down to one below the last click
                 ∇ = 0
-                for each clicked d and each unclicked e on these positions:
-                    R' = R with d and e exchanged
+                for each clicked candidate i and each unclicked candidate j on these positions:
+                    R' = R with i and j exchanged
                     ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing the list)
-                    ∇ += ω e^{f(d)} e^{f(e)} / (e^{f(d)} + e^{f(e)})² (x_d − x_e)
+                    ∇ += ω e^{f(i)} e^{f(j)} / (e^{f(i)} + e^{f(j)})² (x_i − x_j)
                 w += η ∇        (η: the learning rate)
 
     Args:

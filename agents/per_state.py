@@ -1,4 +1,4 @@
-"""A bandit for each state of users with a memory: any agent, once per state."""
+"""PerState: one copy of a bandit agent for each state of users with a memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PerState(StateAgent):
-    """An agent of its own in each state of the users: each sees the sessions in its state and no others.
+    """One copy of a bandit agent for each state of the users: each copy sees only the sessions in its state.
 
     Idea:
         In some environments users have a state that the agent observes and that changes what attracts them. PerState keeps one
@@ -48,7 +48,7 @@ class PerState(StateAgent):
 
             for each state s = 1 … S:
                 B_s = a new agent of the class, with its own seed and the given hyper-parameters
-                if the class takes a horizon: B_s gets T, that of all sessions together
+                if the class takes a horizon: B_s is given T, the number of all sessions together
             for session t = 1, 2, …:
                 observe the state s of the user
                 show the list that B_s chooses
@@ -59,16 +59,16 @@ class PerState(StateAgent):
         n_items: L.
         n_positions: K.
         n_states: S; ``make_agent`` fills it in.
-        agent: the name of a compiled agent that sees no features and is told nothing, as ``"CascadeKLUCB"``.
+        agent: the name of a compiled agent that needs neither features nor extra knowledge, as ``"CascadeKLUCB"``.
         horizon: T of all sessions together, for an agent that takes one.
-        seed: seeds all of them.
-        **hyperparameters: of that agent.
+        seed: seeds all copies.
+        **hyperparameters: those of that agent.
 
     Attributes:
         agents: the S agents.
 
     Raises:
-        ValueError: on an agent that is not known or cannot be one of several, or lacks a horizon; and as it does itself.
+        ValueError: on an agent that is unknown or cannot be copied, on a missing horizon, and where the agent raises it.
         TypeError: on a hyper-parameter that it does not take.
 
     Source: a baseline: the natural extension of a bandit to states that are observed.
@@ -115,7 +115,7 @@ class PerState(StateAgent):
 
     @staticmethod
     def _why_not(agent: str, able: Iterable[str]) -> str:
-        """Why an agent cannot be that of each state: it is not made for it, or not known."""
+        """Return the error message for an agent that cannot be copied per state or is unknown."""
         seeing = [known.__name__ for known in StateAgent.__subclasses__()]
         told = {name: ", ".join(known.told) for name, known in AGENTS.items()}
         unable = (

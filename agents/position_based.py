@@ -21,7 +21,7 @@ LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
 
 def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-    """Known position weights κ: ``(K,)`` in ``(0, 1]``, for a position that is never examined teaches nothing."""
+    """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ = 0 teaches nothing."""
     return probabilities("examination", examination, (check_count("n_positions", n_positions),), least=LEAST)
 
 
@@ -92,7 +92,7 @@ def replace_ucb(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class PBMUCB(CompiledAgent):
-    """PBM-UCB: show the K items of largest ``S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ))``, ``δ = (1 + ε) log t``.
+    """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known examination probabilities.
 
     Idea:
         Users look at some positions of a list more often than at others, whatever items are there. PBM-UCB is given the
@@ -106,7 +106,8 @@ class PBMUCB(CompiledAgent):
     Algorithm:
         ::
 
-            S_k ← 0, N_k ← 0 and Ñ_k ← 0 for each item k
+            κ_l: the given examination probability of position l;  ε: epsilon
+            S_k ← 0, N_k ← 0 and Ñ_k ← 0 for each item k: its clicks, displays, and displays weighted by κ
             for t = 1, 2, ...:
                 δ ← (1 + ε) log t
                 for each item k:
@@ -115,7 +116,7 @@ class PBMUCB(CompiledAgent):
                     put the item of the j-th largest U on the position of the j-th largest κ, ties at random
                 show this list A(t) and observe the clicks Z_1, ..., Z_K
                 for l = 1, ..., K:
-                    k ← A_l(t)
+                    k ← A_l(t), the item on position l
                     S_k ← S_k + Z_l
                     N_k ← N_k + 1
                     Ñ_k ← Ñ_k + κ_l
@@ -282,7 +283,7 @@ def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
 
 
 class PBMPIE(CompiledAgent):
-    """PBM-PIE: show the leaders, and with probability ½ put a possible leader on the position that is examined least.
+    """PBM-PIE: the K best items so far, with experiments only on the position that is examined least.
 
     Idea:
         In the position-based model users examine position l with a known probability κ_l, whatever item is there. PBM-PIE
@@ -296,7 +297,9 @@ class PBMPIE(CompiledAgent):
     Algorithm:
         ::
 
-            S_{k,l} ← 0 and N_{k,l} ← 0 for each item k and position l
+            κ_l: the given examination probability of position l;  ε: epsilon
+            KL(p, q) = p log(p/q) + (1 - p) log((1 - p)/(1 - q)), the divergence of two click probabilities
+            S_{k,l} ← 0 and N_{k,l} ← 0 for each item k and position l: its clicks and displays there
             in the first L sessions: show each item once at each position
             for t = L + 1, ..., T:
                 θ_k ← Σ_l S_{k,l} / Σ_l κ_l N_{k,l} for each item k
@@ -304,12 +307,12 @@ class PBMPIE(CompiledAgent):
                 A(t) ← the j-th leader on the position of the j-th largest κ
                 for each item k outside ℒ:
                     Φ(q) = Σ_l N_{k,l} KL(S_{k,l} / N_{k,l}, κ_l q), with its minimum at q_min
-                    U_k ← sup{q ∈ [q_min, 1] : Φ(q) ≤ (1 + ε) log T}
+                    U_k ← sup{q ∈ [q_min, 1] : Φ(q) ≤ (1 + ε) log T}, the upper confidence bound
                 B ← the items k outside ℒ with U_k ≥ θ of the last leader
                 if B is not empty, with probability 1/2:
                     put an item of B, uniformly at random, on the position of the least κ
                 show A(t) and observe the clicks Z_1, ..., Z_K
-                for l = 1, ..., K:
+                for l = 1, ..., K, with A_l(t) the item on position l:
                     S_{A_l(t),l} ← S_{A_l(t),l} + Z_l; N_{A_l(t),l} ← N_{A_l(t),l} + 1
 
     Args:

@@ -213,7 +213,7 @@ def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class PBMTS(CompiledAgent):
-    """PBM-TS: draw each θ from its exact posterior, and show the K largest in the order of κ.
+    """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination probabilities κ.
 
     Idea:
         In the position-based model users examine position l with a known probability κ_l, and click an examined item with
@@ -227,15 +227,16 @@ class PBMTS(CompiledAgent):
     Algorithm:
         ::
 
-            S_k ← 0 and F_{k,l} ← 0 for each item k and position l
+            κ_l: the given examination probability of position l
+            S_k ← 0 and F_{k,l} ← 0 for each item k and position l: its clicks, its skips there
             for t = 1, 2, ...:
                 for each item k:
-                    draw θ_k from the law on [0, 1] with density ∝ θ^{S_k} Π_l (1 - κ_l θ)^{F_{k,l}}
+                    draw θ_k from the distribution on [0, 1] with density ∝ θ^{S_k} Π_l (1 - κ_l θ)^{F_{k,l}}
                 order the items by θ, in decreasing order
                 for j = 1, ..., K:
                     put the j-th item on the position of the j-th largest κ
                 show this list A(t) and observe the clicks Z_1, ..., Z_K
-                for l = 1, ..., K:
+                for l = 1, ..., K, with A_l(t) the item on position l:
                     S_{A_l(t)} ← S_{A_l(t)} + Z_l
                     F_{A_l(t),l} ← F_{A_l(t),l} + 1 - Z_l
 
@@ -348,7 +349,7 @@ def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class BCMPTS(CompiledAgent):
-    """BC-MPTS: Thompson sampling on bias-corrected counts, ``Beta(1 + S, 1 + max(0, Ñ - S))``: the benchmark of PBM-TS.
+    """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts; the paper compares PBM-TS with it.
 
     Idea:
         In the position-based model users examine position l with a known probability κ_l, so an item gets fewer clicks where
@@ -362,7 +363,8 @@ class BCMPTS(CompiledAgent):
     Algorithm:
         ::
 
-            S_k ← 0 and Ñ_k ← 0 for each item k
+            κ_l: the given examination probability of position l
+            S_k ← 0 and Ñ_k ← 0 for each item k: its clicks, and displays weighted by κ
             for t = 1, 2, ...:
                 for each item k:
                     draw θ_k from Beta(1 + S_k, 1 + max(0, Ñ_k - S_k))
@@ -370,7 +372,7 @@ class BCMPTS(CompiledAgent):
                 for j = 1, ..., K:
                     put the j-th item on the position of the j-th largest κ
                 show this list A(t) and observe the clicks Z_1, ..., Z_K
-                for l = 1, ..., K:
+                for l = 1, ..., K, with A_l(t) the item on position l:
                     S_{A_l(t)} ← S_{A_l(t)} + Z_l
                     Ñ_{A_l(t)} ← Ñ_{A_l(t)} + κ_l
 

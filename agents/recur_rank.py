@@ -1,4 +1,4 @@
-"""RecurRank (Li, Lattimore and Szepesvári 2019): recursive elimination with the same candidates in every session."""
+"""RecurRank (Li, Lattimore and Szepesvári 2019): a list that splits recursively, for fixed candidates with features."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 @inner
 def compare(x, y):  # type: ignore[no-untyped-def]
-    """-1, 0 or 1: which of two rows comes first in lexicographic order."""
+    """Return -1, 0 or 1: the lexicographic order of two rows."""
     for j in range(len(x)):
         if x[j] != y[j]:
             return -1 if x[j] < y[j] else 1
@@ -397,7 +397,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
 
 @inner
 def choose(state, rng, items):  # type: ignore[no-untyped-def]
-    """The candidate of the design of which most samples are neither there nor under way; else of which most are missing."""
+    """The candidate of the design that lacks most samples, counted by displays; if none lacks a display, by arrived clicks."""
     underway, best, n_best, chosen = True, 0.0, 0, items[0]
     while n_best == 0:
         for i in items:
@@ -426,7 +426,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 class RecurRank(ContextualAgent):
-    """RecurRank: phases of a G-optimal design on the first position of each part of the list, and cuts at sure differences.
+    """RecurRank: compares candidates only at the first position of each part of the list, and splits parts at sure differences.
 
     Idea:
         As long as nobody knows how users examine lists, only clicks at the same position can be compared. RecurRank cuts the
@@ -445,13 +445,14 @@ class RecurRank(ContextualAgent):
                 for each part: positions k … k+m−1, candidates a_1 … a_n (n ≥ m), phase ℓ:
                     at the start of its phase:
                         r = the rank of the candidates' features;  forget all samples
+                        V(π) = Σ_a π(a) a aᵀ, with a the features of a candidate and π weights of sum 1
                         π = a G-optimal design: weights with the least max_a aᵀV(π)⁺a, which is r
-                        n_ℓ = 4^ℓ r log(2 n K ℓ(ℓ+1) √T);  T(a) = ⌈scale n_ℓ π(a)⌉ for each a
+                        n_ℓ = 4^ℓ r log(2 n K ℓ(ℓ+1) √T);  T(a) = ⌈scale n_ℓ π(a)⌉ samples for each a
                     show at position k the candidate that lacks most samples of its T(a)
                     show below it the first m−1 other candidates, in the order of the part
-                observe the clicks; at the first position of each part (a, c) is a sample
+                observe the clicks;  candidate a and click c at the first position of a part are a sample
                 for each part whose candidates all have their T(a) samples:
-                    V = Σ a aᵀ,  θ = V⁺ Σ c a over its samples;  sort the candidates by θᵀa
+                    V = Σ a aᵀ,  θ = V⁺ Σ c a over its samples (⁺: pseudo-inverse);  sort the candidates by θᵀa
                     drop every candidate a below the m-th with θᵀ(a_m − a) ≥ 2^{1−ℓ}
                     cut between a_j and a_{j+1} for every j < m with θᵀ(a_j − a_{j+1}) ≥ 2^{1−ℓ}
                     each piece is a part in phase ℓ + 1; the last one keeps all further candidates
@@ -460,8 +461,8 @@ class RecurRank(ContextualAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        horizon: T, on which the lengths of the phases rest.
-        scale: > 0, what the lengths of the phases are multiplied with; 0.5 gives those of the paper, as far as we know.
+        horizon: T, which determines the lengths of the phases.
+        scale: > 0, the factor of the lengths of the phases; 0.5 gives those of the paper, as far as we know.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -481,8 +482,8 @@ class RecurRank(ContextualAgent):
            features in the span of others up to 1e-10 of the largest norm have no dimension of their own.
         6. A part with one candidate on one position, or without features other than 0, has nothing to learn.
 
-    Late clicks count if the phase of their part has not ended since. While clicks are missing, the candidate of the design is
-    shown of which most samples are neither there nor under way.
+    Late clicks count if the phase of their part has not ended since. While clicks are late, displays count as samples in the
+    choice of the next candidate of the design, also if their clicks have not arrived.
 
     Example:
         >>> agent = RecurRank(3, 2, n_features=1, horizon=1000, seed=0)
