@@ -1,4 +1,8 @@
-"""Clicks that arrive late, in batches, or never (`arrival`).
+"""Clicks that arrive late, in batches, or never (the argument ``arrival``).
+
+The feedback that is still to come lies in slots, which are linked in lists. One list has all slots by display, to drop the
+oldest if there are too many. One list has those that are due and wait for a free row. The others are in W lists, each for the
+sessions with the same remainder by W at whose end they are due. In every session one of these W lists is searched.
 
 The feedback that is still to come lies in slots, which are linked in lists: one of all, by display, so that the oldest can be
 given up where there are too many; one of those that are due and wait for a free row; and W of the others, each for the sessions
@@ -29,7 +33,7 @@ EXPECTED = "immediate, batch:B, delay:D or delay:geometric:m, each with :lost=q 
 
 
 class ArrivalState(NamedTuple):
-    """The feedback of S streams that is still to come, in C slots each, and what has arrived last."""
+    """The feedback of S streams that is still to come, in C slots each, and the feedback that arrived last."""
 
     kind: int
     size: int  # B or D
@@ -57,14 +61,15 @@ class ArrivalState(NamedTuple):
 
 
 class Arrival:
-    """The argument ``arrival`` of an environment.
+    """The argument ``arrival`` of an environment: when clicks arrive.
 
     Args:
-        value: ``"immediate"``, ``"batch:B"`` (with the next session whose number is a multiple of B), ``"delay:D"`` (D sessions
-            later), or ``"delay:geometric:m"`` (m sessions later on average); each with ``:lost=q``, a share that never arrives,
-            and ``:max_open=n``, beyond which the oldest is given up (of all streams together; default 1,000,000, or, where the
-            features of candidates are kept for each display, what 500 MB of them hold if that is less). Geometric
-            delays take ``:max_arrivals=n``: at most so many arrive with one session, and the others with the next (64).
+        value: ``"immediate"``; ``"batch:B"``, with the next session whose number is a multiple of B; ``"delay:D"``, D sessions
+            later; or ``"delay:geometric:m"``, m sessions later on average. Options follow: ``:lost=q``, the share of sessions
+            whose clicks never arrive. ``:max_open=n``: of more than n displays that wait for clicks the oldest are given up (of
+            all streams together; default 1,000,000, or what 500 MB hold if that is less and features are kept for each
+            display). ``:max_arrivals=n``, for geometric delays: at most n arrive with one session, and the others with the next
+            (64).
 
     Attributes:
         max_arrivals: M, the most that arrive with one session.
@@ -112,7 +117,7 @@ class Arrival:
         return at_once and self.lost == 0
 
     def spaces(self, n_items: int, n_positions: int, n_streams: int) -> dict[str, Any]:
-        """The spaces of what has arrived.
+        """The observation spaces of the feedback that has arrived.
 
         Raises:
             ValueError: so many rows do not fit into memory.
@@ -262,7 +267,7 @@ def give(arrival, stream, slot, n, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def deliver(arrival, stream, session, last):  # type: ignore[no-untyped-def]
-    """Take out what is due at the end of session number ``session``, as far as there are rows.
+    """Remove the feedback that is due at the end of session number ``session``, as far as there are free rows.
 
     ``last`` ``(L,)`` says after which session each item was last replaced: what was displayed by then showed another item.
     """

@@ -1,4 +1,4 @@
-"""Items that can be shown: a random set in every session (`available`)."""
+"""Items that can be shown: a random set in every session (the argument ``available``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AvailableState", "available_state", "draw_all_available", "draw_avai
 
 
 class AvailableState(NamedTuple):
-    """What the kernels know of the items that can be shown on S streams."""
+    """The items that can be shown on S streams, as the kernels read them."""
 
     size: int  # M
     uniforms: NDArray[np.float64]  # (S, L) of the next session

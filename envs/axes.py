@@ -1,4 +1,4 @@
-"""Clicks as they come: what `arrival`, `bots`, `churn` and `available` add to the sessions of an environment.
+"""The arguments `arrival`, `bots`, `churn` and `available`: what they change in the sessions of an environment.
 
 Sessions (displays) are numbered from 1 within a stream. In each of them, and in this order: the list is shown; the users click;
 `bots` decide what is reported; `arrival` keeps the report and delivers what is due; `churn` replaces an item; `available` draws
@@ -35,7 +35,7 @@ AXES = ("arrival", "bots", "churn", "available")
 
 
 class Axes:
-    """The axes of an environment of S streams that are not at their defaults.
+    """Those of the arguments ``arrival``, ``bots``, ``churn`` and ``available`` that are not at their defaults, for S streams.
 
     Args:
         arrival, bots, churn, available: as in `ClickEnv`.
@@ -121,12 +121,12 @@ class Axes:
 
     @property
     def are_default(self) -> bool:
-        """Whether the environment is as without them."""
+        """Whether all four arguments are at their defaults."""
         return self.arrival is None and self.bots is None and not self.churn and self.available is None
 
     @property
     def changes_items(self) -> bool:
-        """Whether the items of a session are not those of every session."""
+        """Whether the items can differ from session to session."""
         return bool(self.churn) or self.available is not None
 
     # ------------------------------------------------------------------------------------------------------------- tasks
@@ -183,7 +183,7 @@ class Axes:
         expectation: NDArray[np.float64],
         optimum: NDArray[np.float64],
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, NDArray[Any]]]:
-        """What is reported of sessions ``(S, K)``, the rewards that arrive ``(S,)``, and what infos say besides.
+        """The clicks ``(S, K)`` that are reported, the rewards that arrive ``(S,)``, and further entries of the infos.
 
         The expectation and the optimum of bots become 0.
         """
@@ -238,7 +238,7 @@ class Axes:
         return state is not None and bool(state.uniforms[0, 1] < state.lost)
 
     def replace(self, sessions: NDArray[np.int64], task: Any) -> bool:
-        """Replace an item of the single stream's task, perhaps; whether one was."""
+        """Replace an item of the single stream's task with the given probability; returns whether one was replaced."""
         if not self.churn:
             return False
         self.generators["churn"].random(out=self.churn_state.uniforms)
@@ -254,7 +254,7 @@ class Axes:
             draw_all_available(self.available_state)
 
     def replace_all(self, sessions: NDArray[np.int64], batch: Any) -> NDArray[np.bool_]:
-        """Replace an item on each stream, perhaps; where one was."""
+        """Replace an item on each stream with the given probability; returns where one was replaced."""
         if not self.churn:
             return np.zeros(self._n_streams, np.bool_)
         self.generators["churn"].random(out=self.churn_state.uniforms)
@@ -272,11 +272,11 @@ class Axes:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """``(S, L)`` the items that the next list can show."""
+        """``(S, L)`` booleans: which items the next list can show."""
         return self.available_state.mask
 
     def notes(self, is_bot: bool) -> list[str]:
-        """What a rendered page says of the single stream's last session."""
+        """Notes on the single stream's last session for a rendered page."""
         notes = ["a bot"] if is_bot else []
         if self.arrival_state is not None:
             notes.append(f"arrived {self.arrival_state.n_arrived[0]}")
@@ -305,7 +305,7 @@ class Axes:
     def observe(
         self, observation: Any, displays: NDArray[np.int64], first: bool, of: Callable[[Any], Any] = lambda entry: entry
     ) -> Any:
-        """What is observed, from what is without the axes.
+        """The observation with these arguments, from the observation without them.
 
         Args:
             observation: the clicks, or a dict with them.

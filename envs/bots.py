@@ -1,4 +1,4 @@
-"""Bots: sessions whose clicks are not what the users did (`bots`)."""
+"""Bots: sessions whose clicks do not come from users (the argument ``bots``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"random": ("rate",), "farm": ("targets",), "quit": ("target",)}
 
 
 class BotsState(NamedTuple):
-    """What the kernels know of the bots of S streams."""
+    """The state of the bots of S streams, as the kernels read it."""
 
     kind: int
     share: float  # of the sessions, beside the first
@@ -33,14 +33,14 @@ class BotsState(NamedTuple):
 
 
 class Bots:
-    """The argument ``bots`` of an environment.
+    """The argument ``bots`` of an environment: sessions whose clicks do not come from users.
 
     Args:
-        value: ``"KIND:share=p"`` (each session with probability p) or ``"KIND:first=C"`` (sessions 1 to C). The kinds:
-            ``random``, which clicks each position with probability ``rate`` (½); ``farm``, which clicks the shown items among
-            ``targets`` (as ``3+7``; by default the two of smallest attraction at the start); ``quit``, which reports a click on
-            ``target`` alone, if it is shown (by default the item of smallest attraction). ``users=real`` counts the regret of
-            corrupted sessions, ``users=bots`` does not; by default it counts under ``quit`` only.
+        value: ``"KIND:share=p"`` (each session with probability p) or ``"KIND:first=C"`` (sessions 1 to C). ``random`` clicks
+            each position with probability ``rate`` (½). ``farm`` clicks the shown items among ``targets``, written as ``3+7``
+            (by default the two items of smallest attraction at the start). ``quit`` reports only a click on ``target``, if it
+            is shown (by default the item of smallest attraction). With ``users=real`` the regret of corrupted sessions counts,
+            with ``users=bots`` it does not; by default it counts under ``quit`` only.
         n_items: L.
 
     Raises:
@@ -72,7 +72,7 @@ class Bots:
 
     @property
     def has_targets(self) -> bool:
-        """Whether they click certain items."""
+        """Whether the bots click certain items."""
         return self.kind != RANDOM
 
     def state(self, attractions: NDArray[np.float64], n_positions: int, rng: np.random.Generator) -> BotsState:
@@ -132,7 +132,7 @@ def report(bots, stream, session, ranking, clicks, reported):  # type: ignore[no
 
 @kernel
 def paid(reported, corrupted, realised, reward, cutoff):  # type: ignore[no-untyped-def]
-    """The reward of the reported clicks; nobody reports satisfaction in a corrupted session."""
+    """The reward of the reported clicks; a corrupted session never reports satisfaction."""
     if not corrupted:
         return realised
     n_clicks = 0

@@ -47,7 +47,11 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 
 
 class CascadeModel(ClickModel):
-    r"""Cascade model (CM): the user scans from the top, clicks the first attractive item and stops.
+    r"""Cascade model (CM): the user reads the list from the top, clicks the first attractive item and stops.
+
+    A user who has clicked does not look further down. So a session has at most one click, and items at high positions hide the
+    items below them. A user who finds no attractive item reads the whole list. The expected number of clicks depends on which
+    items are shown, not on their order. The model does not describe users who click several items.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} (1 - α(d_i))$$
@@ -96,5 +100,5 @@ class CascadeModel(ClickModel):
         return np.arange(cutoff)
 
     def browsing_weights(self) -> NDArray[np.float64]:
-        """Everything is examined until the first click, and nothing after it."""
+        """Examination probabilities: every position is examined until the first click, and none after it."""
         return np.tile(np.arange(self.n_positions) == 0, (self.n_positions, 1)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Check a click model against the interface of click models: its kernels against one another, the environments, files."""
+"""Check a click model against the interface of click models: kernels, environments and files."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ LISTS = ([2, 0, 3], [1, 3, 0])
 
 
 def check_click_model(model: type[ClickModel] | ClickModel) -> None:
-    """Check that a click model is complete and agrees with itself; it returns nothing, or says all that is wrong.
+    """Check that a click model is complete and consistent. It returns nothing, or raises an error that lists all faults.
 
-    Checked are the class attributes; that ``sample`` draws what ``marginals`` and ``expected`` say; that rewards read only the
-    counted positions; that the optimal list is the best of all lists; descriptions, fewer positions and other items; and where
-    the model has environments, a session in each form of them. Whether it is the model that you mean is for you to test, by all
-    click vectors with their probabilities.
+    It checks the class attributes. It checks that ``sample`` draws with the probabilities of ``marginals`` and ``expected``,
+    and that rewards read only the counted positions. It checks that the optimal list is the best of all lists. It checks
+    descriptions, fewer positions and other items. If the model has environments, it plays a session in each form of them. It
+    cannot check that the model is the one that you mean: test the probabilities of all click vectors for that.
 
     Args:
-        model: the class; small models are made from random parameters of the shapes that it names. Or a model, of at least four
-            items and three positions, where not all numbers make one.
+        model: the class; small models are made with random parameters of the shapes that the class names. If not all parameters
+            are valid for the class, pass a model with at least four items and three positions instead.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.

@@ -1,4 +1,4 @@
-"""Items that are replaced: after a session a new one may come under the id of an old one (`churn`)."""
+"""Items that are replaced: after a session, a new item may come under the id of an old one (the argument ``churn``)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["ChurnState", "NewItems", "churn_state", "replace"]
 
 
 class NewItems(NamedTuple):
-    """The law of the parameters of new items."""
+    """The distribution from which the parameters of new items are drawn."""
 
     values: NDArray[np.float64]  # (P, n) the parameters of the original items, or quantiles of each parameter's law
     drawn_together: bool  # whether a new item has a column of them; else its parameters are independent, by their quantiles
 
 
 class ChurnState(NamedTuple):
-    """What the kernels know of replaced items on S streams."""
+    """The replaced items on S streams, as the kernels read them."""
 
     rate: float  # the probability that a session is followed by a replacement
     uniforms: NDArray[np.float64]  # (S, 3) of the present session: whether, which, what

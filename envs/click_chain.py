@@ -81,9 +81,10 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 class ClickChainModel(ClickModel):
     r"""Click chain model (CCM): whether a user goes on below a click depends on how relevant the clicked item is.
 
-    The user scans from the top; an examined item i is clicked with probability α(i). Below an item that was not clicked the
-    scan goes on with probability τ1. A clicked item is relevant with the same probability α(i), independently of the click; the
-    scan goes on with τ3 if it is and with τ2 if not, so after a click with (1 - α(i)) τ2 + α(i) τ3.
+    The user reads the list from the top, and clicks an examined item i with probability α(i). Below an item without a click the
+    user goes on with probability τ1. A clicked item is relevant with the same probability α(i), independently of the click.
+    After a relevant item the user goes on with probability τ3, and after an irrelevant one with τ2. So a user goes on after a
+    click with probability (1 - α(i)) τ2 + α(i) τ3. A session can have several clicks, and a user can leave without any click.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} ((1 - α(d_i)) τ_1 + α(d_i) ((1 - α(d_i)) τ_2 + α(d_i) τ_3))$$

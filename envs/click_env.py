@@ -106,34 +106,36 @@ def _seeded(seed: int) -> np.random.Generator:
 
 
 class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
-    """The Gymnasium environment of any users: an action is a ranked list, an observation the clicks on it.
+    """Gymnasium environment of simulated users: an action is a ranked list, and the observation is the clicks on it.
 
-    What the users are is up to their model: a click model; click models that follow one another
-    (`PiecewiseStationaryModel`); other candidates in every session (`ContextualModel`), whose features are observed
-    beside the clicks; or users with a memory (`CascadeMDP`), whose state is. The registered ids (``PBMRank-v0``, ...) name the
-    model and leave the rest to an instance or to the model's parameters; build an environment directly when you already have
-    a model.
+    The argument ``model`` says who the users are. A click model describes users who stay the same. A `PiecewiseStationaryModel`
+    describes users who change. With a `ContextualModel` every session has other candidates, and the observation also contains
+    their features. With a `CascadeMDP` users have a memory, and the observation also contains their state. The registered ids
+    (``PBMRank-v0``, ...) fix the model, and take the rest from an instance or from parameters. Build an environment directly if
+    you already have a model.
 
     Args:
-        model: the users; or the short name of a click model, or ``"module:Class"``: then an instance or parameters follow.
-        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``, what a session pays; None: ``"any_click"`` where candidates
-            change from session to session (as He et al. 2020 have it), else ``"clicks"``.
+        model: the simulated users, for example a click model. Or the short name of a click model, or ``"module:Class"``: then
+            pass an instance or the parameters of the model, too.
+        reward: the reward of a session: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``. None takes ``"any_click"`` where
+            candidates change from session to session (as in He et al. 2020), else ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
         instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None takes the model's default.
-        form: of a named model: ``""``, ``"NonStationary"`` or ``"Contextual"``.
+        form: only if ``model`` is a name: ``""``, ``"NonStationary"`` or ``"Contextual"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
-        arrival: when clicks arrive: ``"immediate"``, ``"batch:B"`` (with the next session whose number is a multiple of B),
-            ``"delay:D"`` (D sessions later) or ``"delay:geometric:m"`` (m later on average); each with ``:lost=q``, a share
-            that never arrives (see `Arrival`).
-        bots: None, or whose clicks are not what users did: ``"random:share=p"``, ``"farm:share=p:targets=3+7"``,
-            ``"quit:first=C:target=3"`` (see `Bots`).
+        arrival: when clicks arrive. ``"immediate"``: with their session. ``"batch:B"``: with the next session whose number is a
+            multiple of B. ``"delay:D"``: D sessions later. ``"delay:geometric:m"``: m sessions later on average. With
+            ``:lost=q`` at the end, the clicks of a share q of the sessions never arrive (see `Arrival`).
+        bots: sessions whose clicks come from bots instead of users; None: there are none. ``"random:share=p"``: in a share p of
+            the sessions a bot clicks at random. ``"farm:share=p:targets=3+7"``: a bot clicks the items 3 and 7.
+            ``"quit:first=C:target=3"``: in the first C sessions nothing but a click on item 3 is reported (see `Bots`).
         churn: the probability that after a session one item is replaced by a new one under the same id.
-        available: how many items, a random set in each session, can be shown; None: all.
-        render_mode: None; ``"ansi"`` (text) or ``"rgb_array"`` (a picture), which `render` returns; or ``"human"``: every
-            session is shown as it is played, in a notebook as a picture, in a terminal as text.
-        **parameters: of the named model; not with an instance.
+        available: how many items can be shown in a session; they are drawn at random for each session. None: all.
+        render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a picture). With ``"human"`` every
+            session is shown while it is played, in a notebook as a picture, in a terminal as text.
+        **parameters: the parameters of the named model; they cannot be combined with an instance.
 
     Raises:
         ValueError, TypeError: on an unknown reward, a cutoff outside ``1..K``, a bad reference list, a bad instance or
@@ -192,14 +194,15 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: with a seed, and the first time, in a new stream of sessions; else in the same one.
+        """Begin an episode. With a seed, and the first time, a new stream of sessions begins; without a seed the same stream
+        goes on.
 
-        Without a seed the users go on: candidates, changes and regret stay as they are, and nothing is drawn, but another user
-        where users have a memory.
+        Without a seed candidates, changes and regret continue as they are, and nothing is drawn. Only users with a memory are
+        replaced: another user comes.
 
         Args:
             seed: begins a new stream; None goes on with the present one.
-            options: there are none.
+            options: not used.
 
         Returns:
             ``(K,)`` zeros (with features of the first candidates, where they change: ``clicks`` and ``features`` ``(L,
@@ -310,8 +313,10 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return self.axes.observe(observation, np.array([self._steps]), first, lambda entry: entry[0])
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``; None for
-        ``"human"``, where it is shown, as `step` does by itself."""
+        """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``.
+
+        For ``"human"`` it shows the page and returns None; `step` does this by itself.
+        """
         if self.render_mode is None:
             _warn_of_no_mode("gym.make", self.metadata["render_modes"])
             return None
@@ -323,7 +328,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return render(page, self.render_mode)
 
     def result_page(self) -> ResultPage:
-        """What `render` draws: the last session, and the totals so far."""
+        """The data that `render` draws: the last session, and the totals so far."""
         return ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
             n_items=self.model.n_items,
@@ -339,7 +344,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         )
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """What MaskablePPO of sb3-contrib asks for: lists have no masks, their items one by one do.
+        """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use `ItemByItem` for masks of
+        single items.
 
         Raises:
             TypeError: always, naming the wrapper to take.
@@ -358,7 +364,7 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
-        """``(L,)`` which items the next list can show; None: all."""
+        """``(L,)`` booleans: which items the next list can show; None: all."""
         return None if self.axes is None or self.axes.available is None else self.axes.mask[0]
 
     @property
@@ -403,11 +409,13 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
 
 
 class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
-    """``num_envs`` independent streams of sessions of the same users, or of several, stepped together in compiled code.
+    """Vector environment: ``num_envs`` independent streams of sessions, stepped together in compiled code.
 
-    The law of each stream is that of `ClickEnv` under the same time limit; the draws are not the same numbers. As in `ClickEnv`
-    an episode goes on with the stream, unless the reset that begins it has a seed. All streams are truncated together, except
-    those of users with a memory: each of these users is cut off after his own sessions.
+    The streams have the same users, or those of several instances.
+
+    Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the same random numbers. As in
+    `ClickEnv`, an episode continues its stream, unless `reset` gets a seed. All streams are truncated together. Users with a
+    memory are the exception: each user's episode ends after that user's own sessions.
 
     Args:
         model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
@@ -518,11 +526,11 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode on all streams: with a seed, and the first time, of new streams; else they go on, as in `ClickEnv`.
+        """Begin an episode on all streams: with a seed, and the first time, new streams; else the same streams go on.
 
         Args:
             seed: one integer that seeds all streams; None goes on with the present ones.
-            options: there are none.
+            options: not used.
 
         Returns:
             ``(B, K)`` zeros (with ``features`` ``(B, L, d)`` where candidates change), and infos with ``optimal_ranking``
@@ -635,7 +643,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
-        """``(B, L)`` which items the next lists can show; None: all."""
+        """``(B, L)`` booleans: which items the next lists can show; None: all."""
         return None if self.axes is None or self.axes.available is None else self.axes.mask
 
     def render(self) -> tuple[Any, ...] | None:

@@ -1,4 +1,4 @@
-"""What every click model shares: the interface, validation, and the exact search for the best list.
+"""Base class of click models: the interface, validation, and the exact search for the best list.
 
 Letters used throughout the package: ``L`` items (``n_items``), ``K`` positions (``n_positions``), ``T`` sessions
 (``horizon``), ``m`` counted positions (``cutoff``).
@@ -62,12 +62,12 @@ MAX_SEARCH = 10_000_000
 
 
 class ClickModel(Users, abstract=True):
-    """How a user examines and clicks a ranked list; the base class of all click models.
+    """Base class of all click models: how a user examines and clicks a ranked list.
 
-    A new model subclasses this in one file. It says what it is, brings the three kernels of the module's docstring, and answers
-    `_places` or `_optimal` where a theorem gives the optimum. From that follow ids (see `clickgym.register`), instance
-    files, documentation pages and tests; an estimator that names the model as its ``model_class`` makes it fit logs.
-    `clickgym.check_click_model` says whether it is complete.
+    A new model is a subclass in one file. It describes itself in its docstring, and has the three kernels of the module's
+    docstring. If a theorem says which list is best, it also defines `_places` or `_optimal`. Ids (see `clickgym.register`),
+    instance files, documentation pages and tests then follow from the class. An estimator with this ``model_class`` fits the
+    model to logs. `clickgym.check_click_model` checks whether the model is complete.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.
@@ -110,7 +110,7 @@ class ClickModel(Users, abstract=True):
 
     @classmethod
     def name(cls) -> str:
-        """The short name."""
+        """The short name of the model."""
         return cls.short
 
     @classmethod
@@ -125,7 +125,7 @@ class ClickModel(Users, abstract=True):
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The stationary models that follow one another; just the model itself unless it changes."""
+        """The stationary models that follow one another; only the model itself unless it changes."""
         return (self,)
 
     @property
@@ -232,7 +232,7 @@ class ClickModel(Users, abstract=True):
         return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in _arguments(type(self))}
 
     def with_items(self, **parameters: ArrayLike) -> Self:
-        """The same users before other items: their parameters replaced, of attraction or of all that belong to items."""
+        """The same users with other items: the attraction, or all parameters of items, are replaced."""
         return self.from_dict(self.to_dict() | {name: np.asarray(given).tolist() for name, given in parameters.items()})
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
@@ -241,16 +241,19 @@ class ClickModel(Users, abstract=True):
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in self.item_parameters()})
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The probability that a click at each position of ``(..., K)`` lists satisfies; of models with that reward."""
+        """The probability that a click at each position of ``(..., K)`` lists satisfies; only for models with that reward."""
         raise NotImplementedError(f"a {type(self).__name__} does not define which users are satisfied")
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """What an agent is told that assumes the examination of each position known, ``(K,)``; None: it depends on the list."""
+        """Examination probability of each position, ``(K,)``, for agents that must be given it; None if it depends on the list."""
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """What an agent is told that assumes examination known by position and last click above it, ``(K, K)``, as in
-        `UserBrowsingModel`; None: it depends on more."""
+        """Examination probability by position and last click above it, ``(K, K)``, for agents that must be given it; None if it
+        depends on more.
+
+        The layout is that of `UserBrowsingModel`.
+        """
         return None
 
     def _repr_html_(self) -> str:
@@ -342,7 +345,7 @@ def _arguments(kind: type[ClickModel]) -> frozenset[str]:
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """A click model, or the stationary one that its ``to_dict()`` describes; messages name the argument."""
+    """A click model, or the one that its ``to_dict()`` describes, which must be stationary; errors name the argument."""
     if isinstance(model, ClickModel):
         return model
     try:

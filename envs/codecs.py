@@ -32,7 +32,7 @@ MAX_LISTS = 100_000
 
 
 def order_of_items(items: ArrayLike | None, n_items: int, streams: tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """The order in which numbers stand for items, checked.
+    """Check the order in which numbers stand for items.
 
     Args:
         items: ``(L,)`` all items; with streams also ``(B, L)``, an order for each stream; None is ``0..L-1``.
@@ -71,12 +71,12 @@ def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
 
 
 class Codec(ABC):
-    """How the actions of a plain space stand for the lists of a `RankedList` space.
+    """Translation between the actions of a plain space and the lists of a `RankedList` space.
 
     Args:
         lists: the space.
         items, streams: as in `order_of_items`.
-        n_available: M, how many items a list can be made of; None: all. Which they are, the masks tell.
+        n_available: M, how many items are available for a list; None: all. Masks say which.
     """
 
     noun: ClassVar[str]
@@ -96,7 +96,7 @@ class Codec(ABC):
         self.items = order_of_items(items, self.n_items, streams)
 
     def decode(self, actions: Any, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The ``(*streams, K)`` lists for which actions stand, of the items of a mask ``(*streams, L)``; None: of all."""
+        """The ``(*streams, K)`` lists of some actions, from the items that a mask ``(*streams, L)`` allows; None: all items."""
         actions = as_array("actions", actions)
         shape = (*self.streams, *(self.space.shape or ()))
         if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
@@ -138,7 +138,7 @@ class Codec(ABC):
 
 
 class LehmerCodec(Codec):
-    """Number k of an action picks one of the L - k items that are not yet on the list."""
+    """An action has K numbers; number k chooses one of the L - k items that are not yet on the list."""
 
     noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
 
@@ -165,7 +165,7 @@ class LehmerCodec(Codec):
 
 
 class EnumerationCodec(LehmerCodec):
-    """The digits of a Lehmer code read as one number."""
+    """An action is the number of a list: the digits of its Lehmer code, read as one number."""
 
     noun, expected = "Numbers of lists", "the number of a list is an integer array"
 
@@ -192,7 +192,7 @@ class EnumerationCodec(LehmerCodec):
 
 
 class ScoresCodec(Codec):
-    """An action scores the items; the list shows those of the largest scores."""
+    """An action gives each item a score; the list shows the items with the largest scores."""
 
     noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
 
@@ -229,7 +229,7 @@ CODECS: dict[str, type[Codec]] = {"codes": LehmerCodec, "scores": ScoresCodec, "
 
 
 class Draft:
-    """Lists under way, one on each stream and all equally far; ``streams`` as in `order_of_items`.
+    """Unfinished lists, one on each stream, all of the same length so far; ``streams`` as in `order_of_items`.
 
     Attributes:
         placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
@@ -292,7 +292,7 @@ class Draft:
 
 
 def next_left(choices: NDArray[np.integer], left: NDArray[np.bool_]) -> NDArray[np.integer]:
-    """What forbidden choices are taken for where a policy knows no masks: the next item in order that is left.
+    """Replace forbidden choices, for a policy that knows no masks: take the next item in order that is allowed.
 
     Args:
         choices: ``(B,)``.

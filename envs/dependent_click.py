@@ -58,9 +58,12 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 class DependentClickModel(ClickModel):
     r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with probability v_k.
 
-    The user scans from the top; an examined attractive item is clicked; without a click, or unsatisfied, the scan goes on.
-    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``, under which nobody would look below an
-    unattractive item; we take the model of the original papers.
+    The user reads the list from the top and clicks every examined item that attracts. A user who has clicked at position k
+    leaves satisfied with probability v_k. In all other cases the user goes on to the next position. So a session can have
+    several clicks. Whether a click satisfies depends on its position, not on the item.
+
+    ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user would look below an
+    unattractive item. We take the model of the original papers.
 
     Click law:
         $$χ(R, k) = \prod_{i<k} (1 - v_i α(d_i))$$
@@ -113,7 +116,7 @@ class DependentClickModel(ClickModel):
         return self.parameters.termination
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """That of the position."""
+        """The probability that a click satisfies: that of the position."""
         return np.broadcast_to(self.termination, rankings.shape)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -81,8 +81,10 @@ def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-de
 class DynamicBayesianModel(ClickModel):
     r"""Dynamic Bayesian network model (DBN; SDBN where nobody gives up): a clicked item may satisfy the user, who then leaves.
 
-    The user scans from the top; an examined attractive item is clicked; a clicked item i satisfies with probability s(i) and
-    ends the session; otherwise the user goes on to the next position with probability g.
+    The user reads the list from the top and clicks every examined item that attracts. A clicked item i satisfies the user with
+    probability s(i), and a satisfied user leaves. A user who is not satisfied goes on to the next position with probability g,
+    and otherwise gives up. An item can attract many clicks and yet satisfy few users: attraction and satisfaction are different
+    parameters. With g = 1 nobody gives up, which is the simplified model (SDBN).
 
     Click law:
         $$χ(R, k) = \prod_{i<k} g (1 - α(d_i) s(d_i))$$
@@ -145,11 +147,11 @@ class DynamicBayesianModel(ClickModel):
         return self.parameters.perseverance
 
     def click_satisfies(self, rankings: NDArray[np.int64]) -> NDArray[np.float64]:
-        """That of the item."""
+        """The probability that a click satisfies: that of the item."""
         return self.satisfaction[rankings]
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Before items that are all alike these users are those of a user browsing model; before others they are not (None).
+        """Examination as in a user browsing model, if all items have the same parameters; else None.
 
         A place that was examined with probability w, and was not clicked, is followed by one that is with
         ``γ (1 - α) w / (1 - α w)``.

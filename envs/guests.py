@@ -1,4 +1,4 @@
-"""Read sizes, clicks and, where it is known, regret from the sessions of environments of any origin."""
+"""Read sizes, clicks and regret from the sessions of any environment, also of other packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Sizes", "check_shows_clicks", "clicks_of", "regret_of", "sizes_of"]
 
 
 class Sizes(NamedTuple):
-    """What an agent is built for."""
+    """The sizes for which an agent is built."""
 
     n_items: int
     n_positions: int
@@ -85,7 +85,7 @@ def clicks_of(observation: Any) -> Any:
 
 
 def regret_of(info: Mapping[str, Any]) -> float:
-    """The regret of a session by its info: its ``regret``, or ``optimal_reward`` - ``expected_reward``; nan where neither is.
+    """The regret of a session from its info: ``regret``, or ``optimal_reward`` - ``expected_reward``; nan without both.
 
     Example:
         >>> regret_of({"expected_reward": 0.5, "optimal_reward": 0.75}), regret_of({"expected_reward": 0.5})

@@ -1,4 +1,4 @@
-"""Values of arguments that are a kind with options: ``"farm:share=0.01:targets=3+7"``."""
+"""Arguments that consist of a kind and options, such as ``"farm:share=0.01:targets=3+7"``."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class Options:
         return ValueError(f"{self.name} is {short(self.text)}{': ' + fault if fault else ''}; expected {self.expected}")
 
     def read(self, **checks: Callable[[str, Any], Any]) -> dict[str, Any]:
-        """The options, each checked by the function of its name, which gets that name and the number that stands there, or the
-        text if it is no number.
+        """The options, each checked by the function of its name.
+
+        The function gets the name and the value: a number, or text if it is no number.
 
         Raises:
             ValueError: an unknown option, or a bad value.

@@ -18,17 +18,17 @@ __all__ = ["PiecewiseStationaryModel"]
 
 
 class PiecewiseStationaryModel(ClickModel):
-    r"""Click models that follow one another: users who change abruptly at given steps.
+    r"""Click models that follow one another: the users change abruptly at given steps.
 
-    The methods of a click model take the step at which they are asked; regret is against the optimum of that step's epoch
-    (dynamic regret).
+    Each method of a click model has a further argument here: the step, which is the number of the session. Regret is measured
+    against the best list of the epoch of that step (dynamic regret).
 
     Click law:
-        In session t, counted from 0, the users are those of epoch e(t), the last that has started:
+        Sessions t are counted from 0. In session t the users are those of epoch e(t), the last epoch that has started:
 
         $$P_t(c \mid R) = P_{e(t)}(c \mid R)$$
 
-        The regret of a list is against the best list of that epoch:
+        Regret compares a list with the best list of that epoch:
 
         $$\text{regret}_t = \max_{R'} r_{e(t)}(R') - r_{e(t)}(R_t)$$
 
@@ -76,7 +76,7 @@ class PiecewiseStationaryModel(ClickModel):
 
     @property
     def attraction(self) -> NDArray[np.float64]:
-        """That of the first epoch."""
+        """Attraction probability of each item in the first epoch, ``(L,)``."""
         return self._epochs[0].attraction
 
     @property

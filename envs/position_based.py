@@ -48,6 +48,11 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 class PositionBasedModel(ClickModel):
     r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list and the other clicks.
 
+    Users look at some positions more often than at others, usually at the top. They click an examined item i with probability
+    α(i). So an attractive item at a low position gets few clicks, which is called position bias. Users do not stop after a
+    click. A session can have several clicks, and a click at one position says nothing about the others. The best list has the
+    most attractive items at the positions that are examined most.
+
     Click law:
         $$P(c_k = 1 \mid R) = χ_k α(d_k)$$
 

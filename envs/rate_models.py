@@ -48,9 +48,9 @@ class _ClickThroughModel(ClickModel, abstract=True):
 
 
 class RandomClickModel(_ClickThroughModel):
-    """Random click model (RCM): whatever is shown is clicked with the same probability, wherever it stands.
+    """Random click model (RCM): every shown item is clicked with the same probability, at every position.
 
-    The weakest baseline of a table of perplexities. All lists are equal, so there are no environments.
+    It is the weakest baseline in tables of perplexity. All lists earn the same, so there are no environments of this model.
 
     Args:
         rate: ρ, the probability of a click.
@@ -79,12 +79,12 @@ class RandomClickModel(_ClickThroughModel):
 
 
 class RankClickThroughModel(_ClickThroughModel):
-    """Rank-based click-through rate model (RCTR): the probability of a click is that of the position, whatever is shown there.
+    """Rank-based click-through rate model (RCTR): the probability of a click depends on the position, not on the item.
 
-    All lists are equal, so there are no environments.
+    All lists earn the same, so there are no environments of this model.
 
     Args:
-        rate: ``(K,)`` ρ(k), the probability of a click at each position; what is examined is clicked.
+        rate: ``(K,)`` ρ(k), the probability of a click at each position.
         n_items: L, at least K.
 
     Raises:
@@ -109,10 +109,10 @@ class RankClickThroughModel(_ClickThroughModel):
 
 
 class DocumentClickThroughModel(_ClickThroughModel):
-    """Document-based click-through rate model (DCTR): the probability of a click is that of the item, wherever it stands.
+    """Document-based click-through rate model (DCTR): the probability of a click depends on the item, not on its position.
 
-    The best list has the items of the highest rates. Without a bias of positions there is nothing to learn from it that a
-    position-based model does not teach, so there are no environments.
+    The best list consists of the items with the highest rates. The model has no position bias, so an agent could learn nothing
+    from it that a position-based model does not teach. There are therefore no environments of this model.
 
     Args:
         rate: ``(L,)`` ρ(i), the probability that an item that is shown is clicked.

@@ -1,4 +1,4 @@
-"""Ids: what `gymnasium.make` knows of click models, the package's own and yours."""
+"""Environment ids for `gymnasium.make`: those of the package, and those that you register."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Environment(NamedTuple):
 
     @property
     def default_instance(self) -> str | None:
-        """The instance that is taken where none is asked for; None: it cannot be made without an instance or parameters."""
+        """The instance that is used if none is given; None: an instance or parameters are required."""
         return Problem.default_instance(self.form, self.click_model)
 
     @property
     def default_reward(self) -> str:
-        """What a session pays where no reward is asked for."""
+        """The reward of a session if none is given."""
         return self.click_model.contextual_reward if self.form == "Contextual" else self.users.default_reward
 
     @property
@@ -83,10 +83,10 @@ MEMORY: dict[str, Environment] = {}
 
 
 def register(env_id: str, model: str | type[ClickModel]) -> None:
-    """Register the environments of a click model: the id, and its forms ``NonStationary...`` and ``Contextual...``.
+    """Register the environments of a click model: its id, and the ids with ``NonStationary...`` and ``Contextual...``.
 
-    A model whose items have no attraction has no contextual form. Where only its name is given, the model is not imported and
-    all forms are registered; one that it does not have is refused when it is made.
+    A model whose items have no attraction has no contextual form. If you give only the name of the class, the model is not
+    imported yet and all forms are registered. A form that the model does not have is then refused when you make it.
 
     Args:
         env_id: as Gymnasium has them, ``"MyRank-v0"``.
@@ -115,7 +115,7 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
 
 
 def register_memory() -> None:
-    """Register the environment of users with a memory, which has no other forms."""
+    """Register the environment of users with a memory."""
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY)
 
 
@@ -132,7 +132,7 @@ def _add(env_id: str, environment: Environment, known: dict[str, Environment]) -
 
 @contextmanager
 def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
-    """An environment without the time limit that its id brings, until the context ends; any other limit stays.
+    """Context in which an environment has no time limit from its id; any other limit stays.
 
     Args:
         env: of any origin, wrapped or not.
@@ -152,7 +152,7 @@ def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
 
 
 def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
-    """Whether a wrapper is the time limit that an id of ours brings."""
+    """Whether a wrapper is the time limit of a registered id."""
     if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
         return False
     return env.spec.max_episode_steps == EPISODE

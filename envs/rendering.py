@@ -33,7 +33,7 @@ MOST_CARDS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ResultPage:
-    """What there is to see of an environment: the last session, and the totals so far.
+    """The content of a rendered page: the last session, and the totals so far.
 
     Args:
         title: the heading, for example the id of the environment.
@@ -93,7 +93,7 @@ def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
 
 
 def show(page: ResultPage, seconds: float) -> None:
-    """Show ``page`` to whoever sits before the screen, in place of the one before, and leave it there for so long.
+    """Show ``page`` on the screen for some seconds, in place of the page before.
 
     In a notebook it is the picture, in a terminal the text; a file or a pipe gets one text below the other, without pauses.
     """

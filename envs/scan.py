@@ -73,13 +73,13 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: 
 
 
 def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0) -> NDArray[np.int64]:
-    """The best list of exactly ``n_chosen`` items for users who scan from the top.
+    """The best list of exactly ``n_chosen`` items for users who read from the top and remember nothing.
 
     Args:
-        gain: ``(L,)`` what an examined item earns in expectation.
-        continuation: ``(L,)`` probabilities that the scan goes on below it.
+        gain: ``(L,)`` the expected reward of each item once it is examined.
+        continuation: ``(L,)`` probabilities that the user goes on below each item.
         n_chosen: how many items are shown, from 1 to L.
-        terminal: what a scan that gets below the last item is worth.
+        terminal: the expected reward of reaching the end of the list.
 
     Returns:
         ``(n_chosen,)`` int64 item ids.

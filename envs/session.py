@@ -1,4 +1,4 @@
-"""One session in compiled code: a user meets a list; and the checks of lists that compiled loops need."""
+"""One session in compiled code: a user sees a list; and checks of lists for compiled loops."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MOST_WEIGHTED_POSITIONS = 12
 
 
 def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Check that ``order`` holds each of the L item ids once; the message of the ValueError names it."""
+    """Check that ``order`` has each of the L item ids once; the ValueError names it."""
     try:
         return check_ranking(order, n_items, n_items)
     except (TypeError, ValueError):
@@ -77,7 +77,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
 
 def named_ranking(name: str, ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """As `check_ranking`; messages name the argument."""
+    """Check a ranking as `check_ranking` does; errors name the argument."""
     try:
         return check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
@@ -114,11 +114,11 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
 
 
 class RankedList(MultiDiscrete):
-    """The lists of K distinct items out of L: the action space of one session.
+    """The action space of one session: lists of K distinct items out of L.
 
-    A `MultiDiscrete` with L values at each of K positions whose elements are distinct, so whatever understands
-    `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) understands it too. ``x in space`` holds
-    exactly when `check_ranking` accepts x.
+    This is a `MultiDiscrete` with L values at each of K positions, whose elements must be distinct. Therefore all code that
+    supports `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) also supports this space. ``x in space`` is
+    true exactly if `check_ranking` accepts x.
 
     Args:
         n_items: L, at least 1.
@@ -194,9 +194,9 @@ class RankedList(MultiDiscrete):
 
 
 class BatchedRankedList(MultiDiscrete):
-    """Batches of n ranked lists: the action space of a vector environment whose single action space is `RankedList`.
+    """The action space of a vector environment: batches of n lists of a `RankedList`.
 
-    ``gymnasium.vector.utils.batch_space`` makes it; without it that would be a box that samples duplicates.
+    ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose samples contain duplicates.)
 
     Args:
         n: the number of lists, at least 1.

@@ -1,4 +1,4 @@
-"""The trust-bias model: a position-based model whose users click what stands high on trust."""
+"""The trust-bias model: a position-based model whose users trust high positions and click irrelevant items there."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
 class TrustBiasModel(ClickModel):
     r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at higher positions.
 
-    Position k is examined with probability χ_k, whatever the list and the other clicks. The item there is relevant with
-    probability α(i); an examined relevant item is clicked with probability ε⁺_k and any other examined item with ε⁻_k. With
-    ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    Position k is examined with probability χ_k, whatever the list and the other clicks. The item i at this position is relevant
+    with probability α(i). The user clicks an examined relevant item with probability ε⁺_k, and any other examined item with
+    probability ε⁻_k. Users who trust the top of a list click irrelevant items there, so ε⁻_k is usually largest at the first
+    position. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
 
     Click law:
         $$P(c_k = 1 \mid R) = χ_k (ε^+_k α(d_k) + ε^-_k (1 - α(d_k)))$$
@@ -136,7 +137,7 @@ class TrustBiasModel(ClickModel):
         return self.parameters.examination
 
     def position_weights(self) -> NDArray[np.float64]:
-        """The examination probabilities; of trust nothing is told."""
+        """The examination probabilities; the trust parameters are not given to agents."""
         return self.examination
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -26,13 +26,15 @@ CLICKS, ANY_CLICK, SATISFACTION = range(3)
 
 
 class Users(ABC):
-    """What an environment is built from: a click model, click models that follow one another, rounds of other candidates,
-    users with a memory.
+    """Base class of simulated users, from which environments are built.
+
+    Subclasses are click models, sequences of click models, models with other candidates in every session, and users with a
+    memory.
 
     Attributes:
         n_positions: K, the length of a list.
         rewards: the reward kinds that are defined for these users.
-        default_reward: what a session pays where no kind is asked for.
+        default_reward: the reward of a session if no kind is asked for.
     """
 
     n_positions: int
@@ -57,7 +59,7 @@ class Users(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """What files call the class: a click model its short name."""
+        """The name of the class in files: for a click model its short name."""
         return cls.__name__
 
     @property
@@ -67,19 +69,19 @@ class Users(ABC):
 
     @property
     def kind(self) -> str:
-        """What instances call users of this kind: the name of the class, and of which click model others are."""
+        """The name of this kind of users in instances: the class, and the click model on which it is based."""
         return self.name()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """As plain lists and numbers, ready for JSON; `from_dict` reads it back."""
+        """A description as plain lists and numbers for JSON; `from_dict` reads it."""
 
     @abstractmethod
     def with_positions(self, n_positions: int) -> Users:
         """The same users over the first ``n_positions`` positions."""
 
     def relabelled(self, order: NDArray[np.int64]) -> Users:
-        """The same users before the same items with other ids.
+        """The same users and items with other item ids.
 
         Args:
             order: ``(L,)`` for each new id the old one.
@@ -92,7 +94,7 @@ class Users(ABC):
 
     @abstractmethod
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Course:
-        """What an environment asks of lists, session by session.
+        """The sequence of tasks of an environment: which list is best in each session, and what is observed.
 
         Args:
             reward, cutoff: as in `ClickEnv`.
@@ -101,7 +103,7 @@ class Users(ABC):
 
     @staticmethod
     def from_dict(description: Mapping[str, Any], *, trust: bool = False) -> Any:
-        """Build users from what `to_dict` returned, or from the same written by hand.
+        """Build users from a description that `to_dict` returned, or that was written by hand.
 
         Args:
             description: ``{"model": name, <its parameters>}``; the name of a click model is its short name (or, as files of

@@ -1,4 +1,7 @@
-"""Agents in service: `Ranker`, its store, and its report; no web framework, and nothing that simulates users."""
+"""Agents in service: `Ranker`, its store and its report.
+
+Nothing here depends on a web framework, and nothing simulates users.
+"""
 
 from .ranker import Impression, Ranker
 from .report import Report

@@ -1,12 +1,12 @@
-"""By how much the agent's lists are clicked more often than those of production: an interval that may be read at any time.
+"""Confidence interval of the difference in clicks between the agent's lists and those of production, valid at all times.
 
 Each impression is shown by the agent with probability 1 - p, else by production. Its term
 
     ψ = (r - m) / (1 - p) where the agent chose the list, -(r - m) / p where production did,
 
-has the difference of their mean rewards as expectation, whatever was shown before; m is the mean reward of earlier impressions,
-which takes from ψ the part of its variance that both have in common. The interval is for the mean of these differences over the
-impressions so far: it holds at all times at once, so whoever looks at it every minute and stops when he likes is not misled.
+has the difference of their mean rewards as expectation, whatever was shown before. Here m is the mean reward of earlier
+impressions; subtracting it reduces the variance of ψ. The interval is for the mean of these differences over the impressions so
+far. It holds at all times at once: you may look at it every minute and stop when you like.
 
 Source: Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasymptotic confidence sequences*, The Annals of
 Statistics 49, 2021: theorem 4 (empirical Bernstein), theorem 1 (the stitched boundary, with η = 2, s = 1.4), section 4.2.
@@ -28,7 +28,7 @@ FACTOR, SCALE = (ETA**0.25 + ETA**-0.25) / math.sqrt(2.0), (math.sqrt(ETA) + 1.0
 
 
 def stitched_boundary(variance: float, probability: float, scale: float, least: float) -> float:
-    """What a sum of deviations exceeds, ever, with at most a probability.
+    """The boundary that a sum of deviations ever exceeds with at most the given probability.
 
     Args:
         variance: the sum of the squared deviations so far.
@@ -46,12 +46,12 @@ def stitched_boundary(variance: float, probability: float, scale: float, least: 
 
 
 class Interval(NamedTuple):
-    """A mean difference, and the interval that holds it at all times at once with a certain confidence.
+    """A mean difference with its confidence interval, which is valid at all times.
 
     Attributes:
-        n: of how many impressions.
-        mean: the estimate; nan without any.
-        low, high: the ends; infinite without any.
+        n: the number of impressions.
+        mean: the estimate; nan without impressions.
+        low, high: the ends of the interval; infinite without impressions.
     """
 
     n: int
@@ -61,7 +61,7 @@ class Interval(NamedTuple):
 
 
 class PairedDifference:
-    """The difference between agent and production, of the impressions so far, in the order in which they were shown.
+    """The difference between agent and production over the impressions so far, in the order in which they were shown.
 
     Args:
         most: the largest reward of an impression; the least is 0.
@@ -100,15 +100,15 @@ class PairedDifference:
         self.variance += (term - predicted) ** 2
 
     def interval(self) -> Interval:
-        """The interval as of now."""
+        """The interval after the impressions so far."""
         return _interval(self.n, self.sum, self.variance, self.upward, self.downward, self.most, self.confidence)
 
     def to_list(self) -> list[float]:
-        """All that must be kept to go on exactly."""
+        """The state, as a list of numbers for `restore`."""
         return [self.n, self.rewards, self.sum, self.variance, self.upward, self.downward]
 
     def restore(self, values: list[float]) -> None:
-        """Go on where `to_list` was."""
+        """Continue from a state that `to_list` returned."""
         self.n, self.rewards, self.sum, self.variance, self.upward, self.downward = int(values[0]), *values[1:]
 
 

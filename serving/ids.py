@@ -1,4 +1,4 @@
-"""Ids: the user's own, and those of impressions, which can stand in a page and cannot be guessed."""
+"""Ids: checks of the user's own ids, and ids of impressions, which may be public and cannot be guessed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMN = 2**63
 
 
 def check_id(name: str, value: Any) -> Id:
-    """A text or an integer that the store can hold; the message of the ValueError or TypeError names the argument."""
+    """Check that an id is a text or an integer that the store can hold; the error names the argument."""
     if type(value) is not str:
         if isinstance(value, np.integer):
             value = int(value)
@@ -47,7 +47,7 @@ def check_id(name: str, value: Any) -> Id:
 
 
 def check_ids(name: str, values: Any) -> tuple[Id, ...]:
-    """Distinct ids in an order; the message of the ValueError or TypeError names the argument."""
+    """Check that ids are distinct and in an order; the error names the argument."""
     if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         raise TypeError(f"{name} is {short(values)}; expected a list of ids")
     ids = tuple(check_id(f"{name}[{place}]", value) for place, value in enumerate(values))
@@ -62,7 +62,7 @@ def _mark(secret: bytes, number: bytes) -> bytes:
 
 
 def impression_id(secret: bytes, number: int) -> str:
-    """Sixteen letters, digits, - and _.
+    """The id of an impression: sixteen letters, digits, - and _.
 
     Example:
         >>> impression_id(b"secret", 7)
@@ -73,7 +73,7 @@ def impression_id(secret: bytes, number: int) -> str:
 
 
 def impression_number(secret: bytes, token: Any) -> int | None:
-    """The number behind the id of an impression; None if it is none of this store."""
+    """The number of the impression with this id; None if this store did not make the id."""
     try:
         packed = base64.urlsafe_b64decode(token) if type(token) is str and len(token) == 16 else b""
     except (binascii.Error, ValueError):
@@ -84,12 +84,12 @@ def impression_number(secret: bytes, token: Any) -> int | None:
 
 
 def lot(secret: bytes, number: int) -> float:
-    """A number in [0, 1) that belongs to an impression."""
+    """A pseudo-random number in [0, 1) that depends only on the secret and the impression."""
     digest = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=8, key=secret, person=b"lot").digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
 
 def seed_of(seed: int, query: Id | None) -> np.random.SeedSequence:
-    """The seed of a query's agent: of that of the store and the query's id, whatever came before."""
+    """The seed of a query's agent; it depends only on the seed of the store and the query's id."""
     digest = hashlib.sha256(repr(query).encode()).digest()
     return np.random.SeedSequence([seed, *np.frombuffer(digest[:16], "<u4").tolist()])

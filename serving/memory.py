@@ -1,4 +1,4 @@
-"""The agents of a store: at most some in memory, the others as the events of the store make them when they are needed."""
+"""The agents of a store: a limited number in memory; the others are restored from the store when they are needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENTS = f"{LEARNED}, learned, items"
 
 
 def event_of(row: Sequence[Any], positions: Sequence[int]) -> Event:
-    """What is learned of an impression.
+    """What an agent learns from an impression.
 
     Args:
         row: the columns `LEARNED`.
@@ -52,7 +52,7 @@ def _last_mask(connection: Any, served: Served) -> NDArray[np.bool_] | None:
 
 
 class Agents:
-    """Agents by the numbers of their queries.
+    """The agents of a store, by the numbers of their queries.
 
     Args:
         store: where they are.
@@ -68,7 +68,7 @@ class Agents:
         self._n_queries = int(scalar(self._connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
 
     def of_query(self, query: Id) -> Served | None:
-        """The agent of a query; None of a new one."""
+        """The agent of a query; None if the query is new."""
         number = self._numbers.get(query)
         if number is None:
             number = scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query)
@@ -77,7 +77,7 @@ class Agents:
         return self.get(number)
 
     def get(self, number: int) -> Served | None:
-        """The agent of a query, from memory or the store; None of a new one."""
+        """The agent of a query by number, from memory or the store; None if the query is new."""
         served = self._agents.get(number)
         if served is not None:
             self._agents.move_to_end(number)
@@ -107,7 +107,7 @@ class Agents:
         )
 
     def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served:
-        """The agent of a new query; of None that of all queries."""
+        """Make the agent of a new query; for the query None, the agent of all queries."""
         number = 0 if query is None else self._n_queries
         served = self._make(number, query, capacity, n_features)
         self._insert_query(number, query, capacity, n_features)
@@ -115,7 +115,7 @@ class Agents:
         return served
 
     def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], number: int) -> None:
-        """From an impression on these items can be shown, and no others.
+        """Set the items that a query can show from an impression on.
 
         Args:
             served: the agent.
@@ -129,11 +129,11 @@ class Agents:
         served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
 
     def save_all(self) -> int:
-        """Write the states of all agents in memory that have changed since; returns how many were written."""
+        """Write the states of all agents in memory that have changed; returns how many were written."""
         return sum(self.write_state(served) for served in self._agents.values() if served.events)
 
     def save_if_due(self, served: Served) -> None:
-        """Write the state of an agent that has seen many events since."""
+        """Write the state of an agent if it has changed by many events since the last snapshot."""
         if served.events >= SNAPSHOT + len(served.open):
             self.write_state(served)
 

@@ -51,12 +51,13 @@ logger = logging.getLogger("clickgym.serving")
 
 
 class Impression(NamedTuple):
-    """A list that is to be shown.
+    """A list that `Ranker.rank` chose for one user.
 
     Attributes:
-        id: by which clicks are reported: sixteen letters, digits, ``-`` and ``_``, which cannot be guessed.
-        items: the user's ids, the top of the list first.
-        source: ``"agent"`` or ``"production"``.
+        id: pass it to `Ranker.click` and `Ranker.close`. It has sixteen letters, digits, ``-`` and ``_``, and cannot be
+            guessed.
+        items: your own ids of the items, the top of the list first.
+        source: who chose the list: ``"agent"`` or ``"production"``.
     """
 
     id: str
@@ -65,31 +66,36 @@ class Impression(NamedTuple):
 
 
 class Ranker:
-    """Agents in service: one for each query, or one for all by features; items by your own ids; and a store.
+    """Let an agent choose ranked lists for real users, learn from their clicks, and keep everything in one file.
 
-    A call that has returned is durable: no click is lost or counted twice, and after a restart each agent is, bit for bit, what
-    the stored events make of it.
+    There is one agent for each query, or one agent for all queries if it ranks by features. Queries and items have your own
+    ids.
+
+    A call that has returned is durable: no click is lost or counted twice. After a restart each agent has exactly the state
+    that follows from the stored impressions and clicks.
 
     Args:
-        agent: what ranks, as `clickgym.sweep` takes it: ``"CascadeTS"``, ``"TopRank:horizon=1e6"``, a class, a
-            `functools.partial`. It must learn from late clicks, choose among candidates and replace items; or rank by features.
-        n_positions: K, how many items are shown.
-        store: a file, made if need be; None keeps all in memory, and nothing survives the process.
-        capacity: how many items a query can have at a time; None: twice its first candidates. A further item takes the place of
-            the one that has been no candidate for the longest time.
-        patience: seconds after which an impression is closed, if nobody has closed it: all of it counts as seen.
-        update_every: agents learn when so many impressions are closed, or
-        update_seconds: so many seconds after the first of them was; None: only by their number.
-        memory: how many agents are in memory at once; the others are in the store.
-        production: the lists of production, to compare with: a function of query and candidates, or lists by query. Where it
-            returns None, or has none, the agent ranks alone.
-        production_share: the probability with which an impression shows the list of production.
-        confidence: of the interval for the difference, and of the guard: a query whose difference surely is negative goes back
-            to production.
-        durable: what a call that has returned survives: ``"kill"``, that of the process; ``"power"``, the loss of power, too,
-            for which each call waits for the disk.
+        agent: the learning algorithm, as in `clickgym.sweep`: ``"CascadeTS"``, ``"TopRank:horizon=1e6"``, a class, or a
+            `functools.partial`. It must learn from late clicks, choose among given candidates, and forget an item that is
+            replaced. Or it ranks by features.
+        n_positions: K, the number of items in a list.
+        store: the file, created if missing; None keeps everything in memory, and nothing survives the process.
+        capacity: the number of items that a query can have at a time; None: twice the number of its first candidates. A further
+            item replaces the item that has not been a candidate for the longest time.
+        patience: seconds after which an open impression is closed; all of its positions then count as seen.
+        update_every: agents learn as soon as so many impressions are closed.
+        update_seconds: agents also learn when so many seconds have passed since the first of these impressions was closed;
+            None: only ``update_every`` counts.
+        memory: how many agents are kept in memory; the others are loaded from the store when they are needed.
+        production: the ranking that you show today, to compare with: a function of query and candidates, or lists by query. For
+            a query without such a list (None), only the agent ranks.
+        production_share: the probability that an impression shows the list of production.
+        confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
+            confidence, the query gets the lists of production from then on.
+        durable: what a call that has returned survives. ``"kill"``: the end of the process. ``"power"``: also a loss of power;
+            each call then waits for the disk.
         seed: of all agents; None draws one. A store keeps its own.
-        clock: seconds since 1970.
+        clock: a function that returns the seconds since 1970.
 
     Attributes:
         seed: of all agents.
@@ -189,15 +195,16 @@ class Ranker:
     # ------------------------------------------------------------------------------------------------------------- calls
 
     def rank(self, query: Id, candidates: Sequence[Id] | None = None, *, features: ArrayLike | None = None) -> Impression:
-        """Choose the list to show.
+        """Choose a list for one user, and store it.
 
         Args:
-            query: your own id.
-            candidates: your own ids of the items that can be shown, at least K, each once; None: those of the last call.
+            query: your own id of the query.
+            candidates: your own ids of the items that the list may show: at least K, each once. None: those of the query's last
+                call.
             features: ``(L, d)`` of the candidates, for an agent that ranks by features; L and d are those of the first call.
 
         Returns:
-            The impression, which is stored.
+            The impression: its id, and the items to show.
 
         Raises:
             ValueError, TypeError: on wrong input; nothing is stored then.
@@ -218,15 +225,15 @@ class Ranker:
             return impression
 
     def click(self, impression: str, item: Id | None = None, *, position: int | None = None) -> bool:
-        """A user has clicked: at any time, in any order, as often as he likes.
+        """Report a click of a user. Clicks may come late, in any order, and several times.
 
         Args:
-            impression: its id.
-            item: which was clicked; or
-            position: on which position, from 1.
+            impression: the id of the impression.
+            item: the clicked item; or
+            position: the clicked position, from 1.
 
         Returns:
-            Whether it is new; False if a click of this impression on this item was reported before.
+            True if the click is new; False if a click on this item of this impression was reported before.
 
         Raises:
             ValueError, TypeError: there is no such impression, or it does not show the item; nothing is stored then.
@@ -243,14 +250,14 @@ class Ranker:
             return bool(new)
 
     def close(self, impression: str, seen: int | None = None) -> bool:
-        """The user has gone: what was not clicked by now was not wanted.
+        """Report that the user has left: items that were seen and not clicked by now count as skipped.
 
         Args:
-            impression: its id.
-            seen: how many positions he has seen, from the top; None: all.
+            impression: the id of the impression.
+            seen: how many positions the user has seen, from the top; None: all.
 
         Returns:
-            Whether it was open; False if it was closed before, by hand or by `patience`, and then stays as it was.
+            True if the impression was open; False if it was closed before, by a call or after `patience`. Then nothing changes.
 
         Raises:
             ValueError: there is no such impression, or a position below was clicked; nothing is stored then.
@@ -272,12 +279,13 @@ class Ranker:
             return True
 
     def best(self, query: Id, features: ArrayLike | None = None, candidates: Sequence[Id] | None = None) -> list[Id]:
-        """The list that the agent would show if it stopped exploring: nothing is stored, and it stays as it is.
+        """The list that the agent would show if it stopped exploring. Nothing is stored, and the agent does not change.
 
         Args:
             query: your own id.
-            features: ``(n, d)`` for an agent that ranks by features, of its
-            candidates: which only such an agent needs; the others take those of the query's last call.
+            features: ``(n, d)`` features of the candidates, only for an agent that ranks by features.
+            candidates: your own ids of the candidates, only for such an agent; other agents take the candidates of the query's
+                last call.
 
         Returns:
             At most K of your own ids, the best first.
@@ -301,7 +309,14 @@ class Ranker:
             return [self._item_ids[item] for item in served.best()]
 
     def update(self) -> int:
-        """Close the impressions whose time is over, and let agents learn from all that are closed; returns their number."""
+        """Close the impressions whose time is over, and let agents learn from all closed impressions.
+
+        A `Ranker` has no thread of its own: without calls nothing is closed or learned. Call this regularly if there are long
+        times without users.
+
+        Returns:
+            How many impressions were learned.
+        """
         with self._store.call():
             now = self._now()
             while self._oldest is not None and self._is_over(now):
@@ -309,36 +324,38 @@ class Ranker:
             return self._learn()
 
     def snapshot(self) -> int:
-        """Write the states of the agents in memory, so that a restart need not replay them; returns how many were written.
+        """Write the states of the agents in memory to the store, to make the next start faster; returns how many were written.
 
-        States are written by themselves, too, when an agent has seen 200 events since.
+        The state of an agent is also written automatically after every 200 events of this agent.
         """
         with self._store.call():
             return self._agents.save_all()
 
     def log(self) -> ClickLog:
-        """The closed impressions, each as far as it was seen, with all clicks, the late ones too; not what `from_log` learned.
+        """The closed impressions with all clicks, also the late ones. Each list ends at the last position that was seen.
+
+        Sessions that `from_log` learned are not included.
 
         Returns:
-            A log whose labels are the ids; an integer stands there in digits.
+            A log whose labels are your ids; integers are written as text.
         """
         return self._reading(log_of)
 
     def report(self) -> Report:
-        """What has happened so far, and by how much the agent is better than production; it may be read at any time."""
+        """Counts of impressions and clicks, and the difference between agent and production. You may look at it at any time."""
         confidence = self._recipe.confidence
         now = self._clock()
         return self._reading(lambda connection: report_of(connection, now, confidence, self._production is not None))
 
     @classmethod
     def from_log(cls, log: ClickLog, agent: AgentLike = FALLBACK, *, n_positions: int | None = None, **settings: Any) -> Self:
-        """A ranker whose agents have learned from a log.
+        """Make a ranker with a new store whose agents have learned from a click log.
 
         Args:
-            log: the sessions, whoever chose their lists; longer lists count as far as their first K positions.
-            agent: it must learn from any list.
+            log: the sessions, whoever chose their lists; of longer lists only the first K positions count.
+            agent: its ``learns_from`` must be any list.
             n_positions: K; None: those of the log.
-            **settings: as of `Ranker`; the store must be new.
+            **settings: further arguments of `Ranker`; the store must be new.
 
         Raises:
             ValueError, TypeError: as of `Ranker`; on an agent that learns from its displays only, or by features.
@@ -364,7 +381,9 @@ class Ranker:
         return ranker
 
     def shut_down(self) -> None:
-        """Write the states of the agents, and close the store. Without it nothing is lost, but the next start replays more."""
+        """Write the states of the agents, and close the store. If you do not call this, nothing is lost, but the next start
+        takes longer.
+        """
         with self._store.call():
             self._agents.save_all()
         self._store.shut_down()

@@ -1,4 +1,4 @@
-"""What a service has done so far: counts, clicks by position, the difference to production; as text, page and JSON."""
+"""Report of a service: counts, clicks by position, the difference between agent and production; as text, page or JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HALF = 20
 
 @dataclass(frozen=True)
 class Position:
-    """Clicks on a position of the lists that the agent, or production, has chosen.
+    """Clicks on one position of the lists that the agent chose, and of those that production chose.
 
     Attributes:
         position: from 1.
-        agent_seen, production_seen: in how many closed impressions it was seen.
-        agent_clicks, production_clicks: how often it was clicked, late clicks too.
+        agent_seen, production_seen: the number of closed impressions in which the position was seen.
+        agent_clicks, production_clicks: the number of clicks on it, also late ones.
     """
 
     position: int
@@ -56,7 +56,7 @@ class Query:
     Attributes:
         query: the user's own id.
         impressions, clicks: how many.
-        guarded: whether the guard gave it back to production.
+        guarded: whether the guard stopped the agent for this query.
     """
 
     query: str | int
@@ -67,25 +67,26 @@ class Query:
 
 @dataclass(frozen=True)
 class Report:
-    """What a service has done so far.
+    """Report of a service up to now: counts, clicks, and the difference between agent and production.
 
     Attributes:
-        time: when it was made, in UTC.
+        time: when the report was made, in UTC.
         store_from, store_to: when the first and the last impression was shown; None where there is none.
-        queries, items: how many there are.
-        impressions, open: how many lists were shown, and of them wait for clicks.
-        by_agent, by_production: how many of them chose whom.
-        learned_from_log: sessions that `Ranker.from_log` learned; they count nowhere else.
-        clicks, late: clicks, and of them those that came after their impression was closed: no agent learned from them.
+        queries, items: how many different ones there are.
+        impressions, open: how many lists were shown, and how many of them are still open.
+        by_agent, by_production: how many lists the agent chose, and how many production.
+        learned_from_log: how many sessions `Ranker.from_log` learned; no other number counts them.
+        clicks, late: the number of clicks, and how many of them came after their impression was closed, so that no agent
+            learned from them.
         positions: clicks by position.
-        replaced: how often an item took the place of another.
-        traffic: the queries with most impressions.
-        compared: of how many agents, with 40 impressions and more, it can be said whether they have changed their mind:
-        changed: how many of them show another item most on the first position in the second half of their impressions.
-        guarded: the queries that the guard gave back to production, at most 20 of
-        n_guarded: so many.
-        difference: how many more clicks, in time, an impression of the agent earns than one of production, with an interval
-            that holds at all times; None where there is no production.
+        replaced: how often a new item took the slot of another.
+        traffic: the queries with the most impressions.
+        compared: the number of queries with at least 40 impressions, whose two halves can be compared.
+        changed: in how many of them the item most often shown first differs between the first and the second half.
+        guarded: at most 20 of the queries for which the guard stopped the agent.
+        n_guarded: how many such queries there are.
+        difference: how many more clicks an impression of the agent earns than one of production, with an interval that is valid
+            at all times; only clicks before the end of an impression count. None without a list of production.
         confidence: of the interval.
 
     Example:
@@ -122,7 +123,7 @@ class Report:
         return self.late / self.clicks if self.clicks else math.nan
 
     def sentences(self) -> list[str]:
-        """What is to be said, a sentence each."""
+        """The report as text, one string for each sentence."""
         return [*self._counts(), *self._comparison(), *self._queries()]
 
     def _counts(self) -> list[str]:
@@ -177,13 +178,13 @@ class Report:
         return html_table(self.sentences()[0], [_cells(row) for row in self.positions], POSITION_HEAD)
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, as JSON holds them: what is no finite number is null."""
+        """All figures for JSON; a number that is not finite is null."""
         figures = asdict(self) | {"difference": None if self.difference is None else self.difference._asdict()}
         plain: dict[str, Any] = finite({"clickgym": version("clickgym"), "late_share": self.late_share} | figures)
         return plain
 
     def to_html(self) -> str:
-        """A page that needs no network, no script and no other file."""
+        """The report as an HTML page, which needs no network, no script and no other file."""
         pages = templates(Path(__file__).parent)
         return pages.get_template("service.html").render(
             report=self,
@@ -242,10 +243,10 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 0) 
 
 
 def report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
-    """The report of a store.
+    """Compute the report of a store.
 
     Args:
-        connection: to the store.
+        connection: a connection to the store.
         now: seconds since 1970.
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.

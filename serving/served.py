@@ -1,4 +1,4 @@
-"""An agent in service: the items behind its ids, the displays that wait for clicks, and how it is built, kept and replayed.
+"""An agent in service: the items behind its ids, the displays that wait for clicks, and how it is built, saved and replayed.
 
 What an agent is follows from the events of the store, in their order: lists that were shown, items that took a slot, clicks
 that were learned. `Served` is changed by these events alone, whether they happen or are replayed.
@@ -37,11 +37,11 @@ FORMAT = 1
 
 
 class ReplayError(ValueError):
-    """The events of the store do not make the agent what it was: its code has changed, or it draws elsewhere."""
+    """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers."""
 
 
 class Recipe:
-    """How agents are made.
+    """How the agents of a `Ranker` are made.
 
     Args:
         agent: what `clickgym.sweep` takes as one.
@@ -111,7 +111,7 @@ class Recipe:
 
 
 class Event(NamedTuple):
-    """Clicks that are learned.
+    """One impression as an agent learns it.
 
     Attributes:
         number: of the impression.
@@ -171,7 +171,7 @@ class Served:
         return list(zip(left, new, strict=False))
 
     def place(self, slot: int, item: int, tick: int) -> None:
-        """An item takes a slot."""
+        """Put an item into a slot; the agent forgets the item that was there."""
         old = self.items[slot]
         if old >= 0:
             del self.slot_of[old]
@@ -182,7 +182,7 @@ class Served:
         self.tick = tick
 
     def mask_of(self, items: Iterable[int]) -> NDArray[np.bool_]:
-        """``(L,)`` the slots of some items."""
+        """``(L,)`` booleans: the slots of the given items."""
         mask = np.zeros(len(self.items), np.bool_)
         mask[[self.slot_of[item] for item in items]] = True
         return mask
@@ -197,7 +197,7 @@ class Served:
         features: NDArray[np.float64] | None = None,
         ranking: list[int] | None = None,
     ) -> list[int]:
-        """A list is shown.
+        """Record that a list is shown; the agent chooses it unless ``ranking`` is given.
 
         Args:
             number: of the impression.
@@ -231,7 +231,7 @@ class Served:
         return own
 
     def learn(self, event: Event, tick: int = -1) -> None:
-        """Clicks are learned: by the agent, as far as it can, and for the comparison with production."""
+        """Learn from the clicks of an impression: the agent, if it can, and the comparison with production."""
         self.tick = max(self.tick, tick)
         self.events += 1
         display, shown = self.open.pop(event.number)
@@ -290,7 +290,7 @@ class Served:
     # --------------------------------------------------------------------------------------------------------- questions
 
     def best(self) -> list[int]:
-        """The numbers of the items that it would show among those present, if it stopped exploring.
+        """The numbers of the items that the agent would show among the present ones if it stopped exploring.
 
         Raises:
             ValueError: the agent has no such list.
@@ -309,7 +309,7 @@ class Served:
     # ---------------------------------------------------------------------------------------------------------- snapshot
 
     def to_bytes(self) -> bytes | None:
-        """All that must be kept to go on exactly; None for an agent that cannot be saved, which is replayed from the start."""
+        """The state for `restore`; None for an agent that cannot be saved, which is replayed from its first event."""
         if not isinstance(self.agent, CompiledAgent):
             return None
         head = {
@@ -327,7 +327,7 @@ class Served:
         return json.dumps(head).encode() + b"\n" + file.getvalue()
 
     def restore(self, tick: int, content: bytes) -> None:
-        """Go on where `to_bytes` was; of a snapshot that another version has written nothing is taken."""
+        """Continue from a state that `to_bytes` returned. A snapshot of another format is ignored."""
         line, _, archive = content.partition(b"\n")
         head: Mapping[str, Any] = parse_json(line.decode())
         if head["format"] != FORMAT:

@@ -1,6 +1,6 @@
-"""The store: one file of SQLite in WAL mode, its tables, who may write to it, and what is durable when a call returns.
+"""The store: one SQLite file in WAL mode, its tables, who may write to it, and what is durable when a call returns.
 
-Whoever changes the tables counts up `VERSION` of ``offline/stores.py``, which reads them.
+A change of the tables needs a new `VERSION` in ``offline/stores.py``, which reads them.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ class _Batch:
 
 
 class Store:
-    """A connection, and the right to write.
+    """The connection to a store, with the exclusive right to write.
 
     Args:
-        path: the file, made if need be; None keeps all in memory.
+        path: the file, created if missing; None keeps everything in memory.
         durable: ``"kill"`` or ``"power"``.
-        on_abort: is called where what was not committed is undone, so that nobody keeps it in memory.
+        on_abort: called after a rollback, so that memory is reset to what the store contains.
 
     Raises:
         ValueError: the file is no store, or one of another version, or another process serves from it.
@@ -132,7 +132,7 @@ class Store:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """A call of a user: alone while it is computed, and durable when this ends; else undone.
+        """Context of one call of a user: it is computed alone, and is durable when the context ends; an error undoes it.
 
         With ``durable="power"`` calls of several threads wait for one commit.
         """
@@ -175,7 +175,7 @@ class Store:
                 self._entering -= 1
 
     def touch(self) -> None:
-        """From here on the call changes what is in memory or in the store."""
+        """Begin to write: from here on the call changes memory or the store."""
         if not self._touched:
             self._touched = True
             if not self.connection.in_transaction:
@@ -207,7 +207,7 @@ class Store:
     # ------------------------------------------------------------------------------------------------------------ faults
 
     def check_usable(self) -> None:
-        """Refuse a store that was shut down, and one that a fork has copied."""
+        """Refuse a store that was shut down, and one that was copied by a fork."""
         if self._process < 0:
             raise ValueError("the Ranker was shut down")
         if self._process != os.getpid():
@@ -242,7 +242,7 @@ class Store:
             raise FileError(f"{self.path} cannot be opened: {error.strerror or error}") from None
 
     def shut_down(self) -> None:
-        """Close the file and let others serve from it."""
+        """Close the file, and let other processes serve from it."""
         with self._lock:
             self.check_usable()
             if self.connection.in_transaction:
@@ -274,6 +274,6 @@ def _locked(path: Path) -> sqlite3.Connection:
 
 
 def scalar(connection: sqlite3.Connection, statement: str, *values: Any) -> Any:
-    """The first column of the first row; None if there is none."""
+    """The first column of the first row of a query; None if there is no row."""
     row = connection.execute(statement, values).fetchone()
     return None if row is None else row[0]

@@ -17,10 +17,11 @@ def _checked(model: object) -> ContextualModel:
 
 
 class ContextualClickEnv(ClickEnv):
-    """`ClickEnv` of users who meet other candidates in every session: the observation tells the features of the next ones.
+    """`ClickEnv` of users who meet other candidates in every session: the observation contains the features of the next
+    candidates.
 
-    For the reward ``"clicks"`` in the user browsing and the dependent click model the best list is searched for in every
-    session, which costs milliseconds where the session itself costs microseconds (L = 20, K = 5).
+    In the user browsing model and the dependent click model, the best list for the reward ``"clicks"`` is found by a search in
+    every session. The search takes milliseconds, the session itself only microseconds (L = 20, K = 5).
 
     Args:
         model: the users and the pool of candidates.

@@ -66,7 +66,7 @@ def fewest_grades(highest: int) -> int:
 
 
 def graded_model(grades: ArrayLike, behaviour: str, *, n_positions: int) -> DynamicBayesianModel:
-    """The click model of simulated users before items of given grades.
+    """The click model of simulated users for items of given grades.
 
     Args:
         grades: ``(L,)`` whole numbers from 0 to 4. There are 2, 3 or 5 grades: as few as have the highest of them.
@@ -87,14 +87,18 @@ def graded_model(grades: ArrayLike, behaviour: str, *, n_positions: int) -> Dyna
 
 
 class HeldOut(NamedTuple):
-    """Queries that no session is about."""
+    """Held-out queries: no session is about them."""
 
     candidates: list[NDArray[np.int64]]  # of each the numbers of its items
     grades: list[NDArray[np.int64]]  # of these
 
 
 class GradedModel(LabelledModel):
-    """A `ContextualModel` of simulated users before documents that were judged in grades: a dynamic Bayesian network model.
+    """Simulated users of online learning to rank: whether they click a document, and then stop, depends on its grade of
+    relevance.
+
+    The model is a `ContextualModel`: every session is about one query, and each query has other documents. Given the documents
+    of a session, users follow a dynamic Bayesian network model.
 
     Args:
         behaviour: how the users click and stop, a key of `GRADED_USERS`.
@@ -149,7 +153,7 @@ class GradedModel(LabelledModel):
 
     @property
     def n_grades(self) -> int:
-        """How many grades the users tell apart."""
+        """How many grades of relevance the users distinguish."""
         return len(self.click_by_grade)
 
     @property
@@ -159,7 +163,7 @@ class GradedModel(LabelledModel):
         return fewest_grades(max(int(given.max()) for given in judged))
 
     def of_grades(self, n_grades: int) -> Self:
-        """The same documents before users who tell so many grades apart, for a higher one may have been left out.
+        """The same documents for users who distinguish ``n_grades`` grades; a higher grade may be missing from these documents.
 
         Args:
             n_grades: 2, 3 or 5, and no fewer than these grades need.
@@ -185,7 +189,7 @@ class GradedModel(LabelledModel):
         return made
 
     def before(self, behaviour: str) -> GradedModel:
-        """The same documents before users of another behaviour."""
+        """The same documents for users with another behaviour."""
         return GradedModel(**(self._arguments() | {"behaviour": behaviour})).of_grades(self.n_grades)
 
     def with_positions(self, n_positions: int) -> GradedModel:
@@ -215,8 +219,9 @@ class GradedModel(LabelledModel):
         return {"model": self.name()} | self._arguments() | {"items": self.items.tolist(), **lists, "held_out": held_out} | more
 
     def held_out_ndcg(self, best: Callable[[NDArray[np.float64]], NDArray[np.int64]], cutoff: int = 10) -> float:
-        """The mean NDCG of lists over the queries held out: of a document of grade g the gain ``2^g - 1``, at position k the
-        discount ``log2(k + 1)``.
+        """The mean NDCG of lists over the held-out queries.
+
+        A document of grade g has the gain ``2^g - 1``, and position k the discount ``log2(k + 1)``.
 
         Args:
             best: orders the rows of ``(n, d)`` features, the best first. It meets them in an
@@ -252,12 +257,12 @@ class GradedModel(LabelledModel):
 
 
 def gain_of_grades(grades: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What documents of these grades are worth to NDCG, ``2^g - 1``."""
+    """The gain of documents of these grades in NDCG, ``2^g - 1``."""
     return np.exp2(grades) - 1.0
 
 
 def rank_discounts(n_positions: int) -> NDArray[np.float64]:
-    """What NDCG multiplies the gain at each position with, ``1 / log2(k + 1)``."""
+    """The factor of the gain at each position in NDCG, ``1 / log2(k + 1)``."""
     return 1.0 / np.log2(np.arange(2, n_positions + 2))
 
 

@@ -37,11 +37,11 @@ class Pool(NamedTuple):
 
 
 class ContextualModel(Users, abstract=True):
-    """Base of the models whose users meet other candidates in every session.
+    """Base class of the models whose users meet other candidates in every session.
 
-    In each session a user i, one of M and all equally likely, meets L items, drawn at random from the candidates of that user:
-    all N items, or those named for it, as the documents of a query or the films that a person rated. Candidate j has the
-    features ``x = [U(i), V(j)]``; examination is that of the base model.
+    In each session one of M users comes, all with the same probability. User i meets L items, drawn at random from the
+    candidates of that user. These are all N items, or only those named for the user, such as the documents of a query or the
+    films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine positions as in the base model.
 
     Attributes:
         base: the click model of the users; what belongs to items is replaced in every session, and only their number L matters.
@@ -227,14 +227,14 @@ class ContextualModel(Users, abstract=True):
 
 
 class LinearModel(ContextualModel):
-    r"""A `ContextualModel` with attraction linear in the features.
+    r"""A `ContextualModel` in which attraction is a linear function of the features.
 
     Click law:
         In session t candidate j has the features x = [U(i_t), V(j)] and the attraction
 
         $$α_t(j) = {θ^*}^\top x_{t,j}$$
 
-        and users examine and click as those of the base model do with these attractions.
+        Users then examine and click as users of the base model with these attractions.
 
     Args:
         base, items, users, candidates: as in `ContextualModel`.
@@ -302,7 +302,8 @@ class LinearModel(ContextualModel):
 
 
 class LabelledModel(ContextualModel):
-    """A `ContextualModel` with the attraction of each candidate given, as from labels of relevance: in no way linear.
+    """A `ContextualModel` in which the attraction of each candidate is given, for example from relevance labels; it need not be
+    linear.
 
     Args:
         base, items, users, candidates: as in `ContextualModel`; the candidates of every user must be named.

@@ -1,4 +1,4 @@
-"""Instances made from arguments: the papers' synthetic ones, and random families by seed; each registers itself by `family`."""
+"""Instances made from arguments: the papers' synthetic instances, and random families by seed; `family` registers them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CELLS = 2**14
 
 
 def new_items_of(law: str, model: ClickModel) -> NewItems | None:
-    """The law of new items where an instance comes from a family that has one; None where its items are numbers.
+    """The distribution of new items of an instance that comes from a family; None if its items are given by numbers.
 
     Args:
         law: the name of the family; empty for none.

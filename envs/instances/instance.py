@@ -51,16 +51,16 @@ class Instance:
     """One ranking problem: the same items and users under one or several click models.
 
     Args:
-        name: how results call it.
+        name: the name of the instance in results.
         models: the click models (and users of other kinds) by `Users.kind`, over all positions for which there are parameters;
             the names of classes are accepted too.
         n_positions: K, the number of positions unless another is asked for.
-        description: one line.
+        description: a description in one line.
         origin: where the parameters come from.
-        initial_ranking: ``(L,)`` all item ids, the list that is in production, best first; None if there is none.
+        initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if there is none.
         estimation: how the parameters were estimated, and from how many sessions.
-        law: the family by whose law new items are drawn (see `clickgym.envs.ClickEnv`, ``churn``); empty where the items are
-            given by numbers, as in files.
+        law: the family from which new items are drawn (see `clickgym.envs.ClickEnv`, ``churn``); empty if the items are given
+            by numbers, as in files.
 
     Raises:
         ValueError: naming the field and what was expected.
@@ -131,7 +131,7 @@ class Instance:
         return self.models[name].with_positions(self.n_positions if n_positions is None else n_positions)
 
     def shuffled(self, seed: int) -> Instance:
-        """The same with other item ids, in random order: what an id or the production list's order would tell is lost.
+        """The same instance with other item ids, in random order, so that an id says nothing about the item.
 
         Args:
             seed: of the order.
@@ -189,12 +189,12 @@ def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Insta
 
 
 def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
-    """The instance of a name, in a file, or as it is described.
+    """Load an instance by name, from a file, or from a dict.
 
     Args:
         name: a name that `list_instances` gives, with arguments where it takes some; the path of a JSON file (anything that
             ends with ``.json`` or is a path object); what stands in such a file, as a dict; or an instance, which is returned.
-        trust: import modules that a file names and that nobody has imported yet, for click models of one's own.
+        trust: whether to import modules that the file names and that are not imported yet, for your own click models.
 
     Returns:
         The instance, completely validated.

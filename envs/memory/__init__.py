@@ -1,1 +1,1 @@
-"""Users with a memory: what is shown to them today changes how they click tomorrow."""
+"""Users with a memory: the lists that they see today change how they click tomorrow."""

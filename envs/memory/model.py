@@ -31,18 +31,20 @@ TOLERANCE = 1e-13
 
 
 class CascadeMDP(Users):
-    r"""Users with a memory, who scan a list from the top, click at most once, and come back in a state that depends on it.
+    r"""Users with a memory: they read a list from the top, click at most once, and return in a state that depends on the click.
 
-    By default a session is its user's last with probability 1/H: the user leaves for good, the environment is ``terminated``,
-    and another user follows. With ``n_sessions`` each user stays so many sessions; those left are then observed beside the
-    state.
+    By default each session is the user's last one with probability 1/H. After it the user leaves for good, the environment
+    reports ``terminated``, and another user follows. With ``n_sessions`` each user stays for exactly so many sessions. The
+    observation then contains the number of sessions left, beside the state.
 
-    ⚠ Exactly K items are shown. The paper allows fewer, which is better in some states, so its optimum may be larger.
+    ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some states. So the optimum of the
+    paper may be larger.
 
     Click law:
         $$P(\text{click on } d_k \mid s, R) = q(s, d_k) \prod_{i<k} (1 - q(s, d_i))$$
 
-        With γ = 1 - 1/H, ⊥ for no click and r(s, ⊥) = 0, an outcome i of a session, a list and a state are worth
+        ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. The values of an outcome i of a session, of a list
+        R and of a state s are
 
         $$w(s, i) = r(s, i) + γ \sum_{s'} p(s' \mid s, i) V^*(s')$$
 
@@ -59,18 +61,19 @@ class CascadeMDP(Users):
 
     Args:
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
-        transition: ``(S, L + 1, S)`` probabilities of the next state: after a click on each item, and last after none.
-        first: ``(S,)`` probabilities of the first state; None: all are alike.
-        click_rewards: ``(S, L)`` what a click earns, finite and at least 0; None: 1 each.
-        mean_sessions: H, at least 1; a session is the last with probability 1/H.
-        n_sessions: of each user, exactly, instead of H.
-        n_positions: K.
+        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L: after a click on item i. The last entry:
+            after no click.
+        first: ``(S,)`` probabilities of a new user's first state; None: all states are equally likely.
+        click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at least 0; None: 1 each.
+        mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the last with probability 1/H.
+        n_sessions: the exact number of sessions of each user, instead of H.
+        n_positions: K, the length of a list.
 
     Attributes:
         attraction, transition, first, click_rewards: as given.
         n_states: S.
-        value: ``(S,)`` V*, what a user in each state earns at best in expectation; with ``n_sessions`` ``(n_sessions, S)``,
-            row d for d + 1 sessions left.
+        value: ``(S,)`` V*, the highest expected reward that a user in each state can still bring. With ``n_sessions``:
+            ``(n_sessions, S)``, where row d is for d + 1 sessions left.
         best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
 
     Raises:
@@ -127,7 +130,7 @@ class CascadeMDP(Users):
 
     @property
     def discount(self) -> float:
-        """γ, the probability that a session is followed by another of the same user; 1 where their number is fixed."""
+        """γ, the probability that the same user comes back for another session; 1 if the number of sessions is fixed."""
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,7 +180,7 @@ class CascadeMDP(Users):
         return later
 
     def list_value(self, state: int, ranking: ArrayLike, value: ArrayLike | None = None) -> float:
-        """What a list is worth in a state.
+        """The expected value of a list in a state: the reward of this session and of those that follow.
 
         Args:
             state: s, from 0 to S - 1.
@@ -199,7 +202,7 @@ class CascadeMDP(Users):
         return _list_value(self.attraction[state], self.worth(value)[state], ranking)
 
     def policy_value(self, lists: ArrayLike) -> Floats:
-        """What a stationary policy earns in expectation over a life.
+        """The expected total reward of one user under a policy that shows a fixed list in each state.
 
         Args:
             lists: ``(S, K)`` the list that it shows in each state.
@@ -227,10 +230,11 @@ class CascadeMDP(Users):
         return value
 
     def myopic(self) -> tuple[Lists, Lists]:
-        """The best and the worst of the policies that look at the present session alone.
+        """The best and the worst of the policies that maximise the reward of the present session only.
 
-        Each shows lists that earn most now. Where several do, as in any order of the same items if all clicks earn 1, the
-        future tells them apart, which such a policy does not look at: an agent may end with either.
+        Each of these policies shows a list that earns most in the present session. Often several lists do, for example all
+        orders of the same items if every click earns 1. Such lists can differ in the future that they lead to. A policy that
+        ignores the future may choose any of them.
 
         Returns:
             Two policies, ``(S, K)`` each, the best and the worst by `policy_value` in every state.

@@ -100,18 +100,18 @@ class _ListVectorAction(VectorActionWrapper):
 
 
 class LehmerAction(_ListAction):
-    """Actions are Lehmer codes: number k picks one of the L - k items that are not yet on the list.
+    """Actions are Lehmer codes: number k chooses one of the L - k items that are not yet on the list.
 
     Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO and A2C of
-    stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of uniform draws at L = 6, K = 3), and no
-    mask per position forbids them. Codes are one-to-one with lists, so that every list can be learned, none is favoured, and
-    the probability of a code is the probability of its list.
+    stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of uniform draws at L = 6, K = 3), and
+    masks of single positions cannot forbid them. Each code stands for exactly one list, and each list has one code. So every
+    list can be learned, no list is favoured, and the probability of a code is the probability of its list.
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. What number k picks depends on
-            those before it and on this order: draw it at random where ids may tell something, as where an
-            instance is stored in order of attraction.
+        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. The meaning of a number depends
+            on this order. Draw the order at random if item ids carry information, for example if an instance is stored in order
+            of attraction.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
@@ -145,19 +145,19 @@ class LehmerVectorAction(_ListVectorAction):
 
 
 class ScoresAction(_ListAction):
-    """Actions are scores of the items: the list shows the K items of the largest, the largest first.
+    """Actions are scores of the items: the list shows the K items with the largest scores, the largest first.
 
-    Use it for a policy with continuous actions (SAC, TD3, DDPG). Uniform scores make every list equally likely. Many scores
-    make the same list, and between two lists the reward jumps: PPO, which can choose, learns faster through `LehmerAction` (the
-    documentation page of the wrappers compares them).
+    Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list is equally likely. Many
+    different scores make the same list, and between two lists the reward jumps. PPO supports both kinds of actions, and learns
+    faster with `LehmerAction` (the documentation page of the wrappers compares them).
 
-    Only the order of the scores counts, so those beyond -1 and 1 are taken too. Exact ties are common where a policy clips its
-    actions (several scores at 1); the item that comes first in ``items`` wins them.
+    Only the order of the scores counts, so scores beyond -1 and 1 are valid, too. Exact ties are common if a policy clips its
+    actions (several scores are 1). Then the item that comes first in ``items`` wins.
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: score j is that of ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell
-            something: ties would be broken in favour of small ids.
+        items: ``(L,)`` all items: score j belongs to ``items[j]``; None is ``0..L-1``. Draw the order at random if item ids
+            carry information, because ties favour the items that come first.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
@@ -193,14 +193,14 @@ class ScoresVectorAction(_ListVectorAction):
 class EnumeratedAction(_ListAction):
     """Actions are numbers of lists: all lists in lexicographic order, as one `Discrete` space.
 
-    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, where the lists are few. A policy has
-    an output for each list and learns nothing of one from another: its cost grows with L! / (L - K)!, and so do the
-    sessions it needs. More than `MAX_LISTS` (100,000) are refused; L = 10, K = 5 has 30,240.
+    Use it for a policy that takes a single `Discrete` (DQN), or for a bandit over lists, if there are few lists. A policy has
+    one output for each list, and learns nothing about one list from another. Its cost and the sessions that it needs grow with
+    L! / (L - K)!. More than `MAX_LISTS` (100,000) lists are refused; L = 10, K = 5 has 30,240.
 
     Args:
         env: an environment whose action space is a `RankedList` of at most `MAX_LISTS` lists.
-        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw it at random where ids may
-            tell something: the first list would be the best one where an instance is stored in order of attraction.
+        items: ``(L,)`` all items, in the order by which lists are sorted; None is ``0..L-1``. Draw the order at random if item
+            ids carry information: if an instance is stored in order of attraction, list 0 would be the best one.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
@@ -260,21 +260,22 @@ def _check_across_lists(env: gym.Env | VectorEnv, across_lists: bool) -> bool:
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
-    """A list is an episode of K steps, each of which chooses the item of the next position, from the top down.
+    """A list is an episode of K steps: each step chooses the item of the next position, from the top down.
 
-    Use it for a policy that honours masks (MaskablePPO of sb3-contrib): the items already placed are forbidden, and whatever
-    `action_masks` leaves makes a list. The policy chooses an item in the light of those above it; a session costs K passes
-    through the network. The reward comes with the last item, so that a discount below 1 would count against the items at the
-    top: set it to 1.
+    Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the items that are already on
+    the list. The policy sees the items above when it chooses the next one. A session costs K passes through the network. The
+    reward comes with the last item. Set the discount to 1, because a smaller discount would reduce the reward for the items at
+    the top.
 
-    The users do not notice: the sessions of ``env`` go on from one episode to the next. `reset` begins a new list; it resets
-    ``env``, too, if it is given a seed or options, or if the episode of ``env`` has ended (as by a time limit).
+    The sessions of ``env`` continue from one list to the next. `reset` begins a new list. It resets ``env``, too, if it gets a
+    seed or options, or if the episode of ``env`` has ended (for example by a time limit).
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw it at random where ids may tell something.
-        across_lists: let an episode be that of ``env``, not a list: where a list changes the future of its user, as users
-            with a memory. The next list begins with the last item of this one, and `reset` resets ``env``.
+        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at random if item ids carry
+            information.
+        across_lists: an episode is then an episode of ``env`` instead of one list. Use it if a list changes the future of its
+            user, as for users with a memory. The next list begins with the last item of this one, and `reset` resets ``env``.
 
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own keys), and ``placed``
@@ -313,7 +314,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self._ended = True  # the episode of env, not the list
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a list; with a seed or options, or where the episode of ``env`` has ended, reset ``env``, too.
+        """Begin a list. With a seed or options, or if the episode of ``env`` has ended, also reset ``env``.
 
         Returns:
             The observation; and the info of the reset of ``env``, or an empty one.
@@ -349,7 +350,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._observe(), float(reward), ended if self._across_lists else True, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """``(L,)`` which choices are allowed now."""
+        """``(L,)`` booleans: which choices are allowed now."""
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
@@ -357,19 +358,18 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
 
 class ItemByItemVector(VectorWrapper):
-    """`ItemByItem` for a vector environment: K steps of all streams together, then a session of each.
+    """`ItemByItem` for a vector environment: K steps of all streams together, then one session of each stream.
 
-    A complete list ends the episode of every stream, which begins the next as the autoreset mode of ``env`` says: with
-    ``SAME_STEP`` the step of the last item returns the first observation of the next list, and the last one of this list as
-    ``final_obs`` with the session's info as ``final_info``; with ``NEXT_STEP`` the step after it ignores its actions. The
-    streams of sessions go on.
+    A complete list ends the episode of every stream. The next episode begins as the autoreset mode of ``env`` says. With
+    ``SAME_STEP`` the step of the last item returns the first observation of the next list; the last observation of this list is
+    in ``final_obs``, and the info of the session in ``final_info``. With ``NEXT_STEP`` the following step ignores its actions.
+    The sessions of the streams continue.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or
             ``NEXT_STEP``, whose streams end together if at all (unless ``across_lists``).
         items: ``(L,)`` as in `ItemByItem`, the same for all streams; or ``(B, L)``, an order for each.
-        across_lists: let an episode be that of ``env``, not a list: where a list changes the future of its user. Needs
-            ``SAME_STEP``.
+        across_lists: an episode is then an episode of ``env`` instead of one list, as in `ItemByItem`. Needs ``SAME_STEP``.
 
     Raises:
         TypeError, ValueError, gymnasium.error.ResetNeeded: as `ItemByItem`; ValueError also on another autoreset mode, and in

@@ -1,4 +1,4 @@
-"""Wrappers that show a policy what a bandit algorithm keeps for itself: which items were shown and clicked, and how often."""
+"""Wrappers that add the history to the observation: which items were shown and clicked, and how often."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ class _History:
 
 
 class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
-    """Adds to the last clicks the history of the sessions so far, in which a policy can see what it has tried and what paid.
+    """Adds to the last clicks the history of all sessions so far: what was shown, and how often it was clicked.
 
-    Without it a policy observes the clicks on its last list, not even the list itself: it can learn good lists only in its
-    weights, over the sessions of training. With it a policy trained on many instances can learn to explore a new one.
-    All is forgotten at `reset`.
+    Without this wrapper a policy observes only the clicks on its last list, not even the list itself. It can then learn good
+    lists only in its weights, during the sessions of training. With this wrapper a policy that was trained on many instances
+    can learn to explore a new one. `reset` clears the history.
 
     | key | space | what |
     |---|---|---|
@@ -115,8 +115,9 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
     | `last_lists` | `MultiBinary([last, K, L])` | the last lists, the latest first: 1 where a position held an item |
     | `last_clicks` | `MultiBinary([last, K])` | the clicks on them |
 
-    The logarithm tells 1 from 10 displays as clearly as 10⁵ from 10⁶. Positions bias click rates: an item that was only shown
-    below looks worse than it is. ``per_position=True`` keeps rates and displays apart by position, as ``(K, L)``.
+    On the logarithmic scale, 1 and 10 displays differ as clearly as 10⁵ and 10⁶. Click rates have position bias: an item that
+    was shown only at low positions looks worse than it is. ``per_position=True`` keeps rates and displays for each position, as
+    ``(K, L)``.
 
     It must see lists and clicks, so it goes directly around the environment (or around what measures it, as `RecordRegret`).
     Wrappers of actions and further ones of observations go around it, in either order:
@@ -128,7 +129,7 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
             of actions the same order.
         per_position: whether rates and displays are kept for each position by itself.
         last: how many lists are remembered.
-        horizon: after how many sessions (displays) `time` (`displays`) has come to 1, where it stays.
+        horizon: `time` reaches 1 after so many sessions, and `displays` after so many displays of an item; both then stay at 1.
 
     Raises:
         TypeError: lists or clicks cannot be seen from here.
@@ -176,7 +177,7 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
 
 
 class HistoryVectorObservation(VectorWrapper):
-    """`HistoryObservation` for a vector environment, for all streams at once.
+    """`HistoryObservation` for a vector environment, on all streams at once.
 
     A stream's history is forgotten when it ends, as the autoreset mode of ``env`` says: with ``SAME_STEP`` the last
     observation with it is in ``final_obs``.

@@ -1,4 +1,4 @@
-"""Items one by one for policies that want one array, and know no masks."""
+"""Items one by one, for policies that need an array as observation and do not know masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ItemChoices"]
 
 
 class ItemChoices(VectorWrapper):
-    """`ItemByItemVector` for policies that want one array, and know no masks.
+    """`ItemByItemVector` for policies that need an array as observation and do not know masks.
 
     A forbidden choice is taken for the next item, in the order of ``items``, that is left. An observation tells which items are
     on the list and which position is next, then the last observation of ``env``.

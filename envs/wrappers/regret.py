@@ -1,4 +1,4 @@
-"""Wrappers that measure: cumulative regret, reward and clicks of anything that only calls ``env.step``."""
+"""Wrappers that measure cumulative regret, reward and clicks of any code that calls ``env.step``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Meter", "RecordRegret", "RecordVectorRegret"]
 
 
 class Meter:
-    """Running totals over sessions, with their values at given steps; its memory does not grow with the horizon.
+    """Running totals over sessions, and their values at checkpoints; its memory does not grow with the horizon.
 
     Args:
         checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions after the last are not
@@ -96,7 +96,7 @@ class Meter:
                 self.on_checkpoint()
 
     def entry(self) -> dict[str, float]:
-        """What a log says of the sessions so far, by tag, and of those since its last entry.
+        """The entry of a log: the regret so far, and values per session since the last entry, by tag.
 
         Returns:
             The regret, and regret, reward and clicks per session since then; what is unknown is not there.
@@ -138,12 +138,13 @@ class Meter:
 
 
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
-    """Measures whatever steps the environment: a hand-written loop, an agent, an RL library.
+    """Wrapper that measures regret, reward and clicks of whatever steps the environment: your own loop, an agent, an RL
+    library.
 
     Args:
-        env: an environment of this package, wrapped or not; or one of another origin, whose observation is the clicks or a
-            mapping with ``clicks``, and whose ``info`` may tell ``regret``, or ``expected_reward`` and ``optimal_reward``. What
-            is not told is unknown: the regret of the meter is then nan.
+        env: an environment of this package, wrapped or not. Or an environment of another package, whose observation is the
+            clicks or a mapping with ``clicks``. Its ``info`` may contain ``regret``, or ``expected_reward`` and
+            ``optimal_reward``; without these the regret of the meter is nan.
         checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2, 5, 10, 20, ... up to 10¹².
 
     Attributes:
@@ -181,7 +182,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(VectorWrapper):
-    """`RecordRegret` for a native vector environment: one session of each stream, then the next of each.
+    """`RecordRegret` for a native vector environment; sessions count step by step, and within a step stream by stream.
 
     Args:
         env: a `ClickVectorEnv`, wrapped or not.
